@@ -194,7 +194,7 @@ def test_a_fault_in_a_function_that_is_never_called_is_the_fault_of_the_model():
                 d = Add(u, e) }, scan_output_axes = [1]>(s, x) }""",
         9, more=', "acme" : 1',
     )  # fmt: skip
-    with pytest.raises(InvalidModel, match="Scan 't': body computes 0 of 2 outputs"):
+    with pytest.raises(InvalidModel, match="Scan 't': body computes only 0 of 2 outputs"):
         convert_version(made, 8)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of Attention: positions, masks, heads and scores."""
+"""Parts of the decomposition of Attention: positions, masks, heads and scores."""
 
 from opshift.adapter import Builder, Node, T, Value, np
 
@@ -8,13 +8,13 @@ from opshift_adapters._lib.heads import apart
 
 
 def is_packed(node: Node) -> bool:
-    """Whether heads lie side by side on axis 2; inputs of rank 4 have an axis for them."""
+    """Returns whether Attention has packed heads: rank 3, with all heads on the last axis."""
     rank = node["Q"].rank_or_none
     return node.attr("q_num_heads") is not None if rank is None else rank == 3
 
 
 def lengths(node: Node, op: Builder) -> tuple[Value, Value, Value | None]:
-    """The numbers of queries, of all keys and of past keys, each as a vector of one element."""
+    """Returns the numbers of queries, all keys and past keys, each as a vector of one element."""
     axis = 1 if is_packed(node) else 2
     past = node.input("past_key")
     queries, keys = size_at(op, node["Q"], axis), size_at(op, node["K"], axis)
@@ -29,7 +29,7 @@ def size_at(op: Builder, x: Value, axis: int) -> Value:
 
 
 def grid(op: Builder, queries: Value, keys: Value, offset: Value | None) -> tuple[Value, Value]:
-    """The positions of the queries as a column and of the keys as a row."""
+    """Returns the positions of the queries as a column and the positions of the keys as a row."""
     column = counted(op, queries, [-1, 1])
     return column if offset is None else column + offset, counted(op, keys, [-1])
 
@@ -42,7 +42,7 @@ def counted(op: Builder, size: Value, shape: list[int]) -> Value:
 
 
 def offset_of(node: Node, op: Builder, queries: Value, before: Value | None) -> Value | None:
-    """The distance of the first query from the first key, for each batch if keys are padded."""
+    """Returns the position of the first query, per batch entry if `nonpad_kv_seqlen` is set."""
     valid = node.input("nonpad_kv_seqlen")
     if valid is None:
         return before
@@ -50,7 +50,7 @@ def offset_of(node: Node, op: Builder, queries: Value, before: Value | None) -> 
 
 
 def mask_of(node: Node, op: Builder) -> Value | None:
-    """The mask, as bool or in the type of the scores, to which it is added."""
+    """Returns the attention mask as bool, or cast to the element type of the scores."""
     mask = node.input("attn_mask")
     if mask is None or mask.elem_type in (T.BOOL, node["Q"].elem_type):
         return mask
@@ -58,7 +58,7 @@ def mask_of(node: Node, op: Builder) -> Value | None:
 
 
 def reaches_all(node: Node, mask: Value) -> bool:
-    """Whether the mask is known to be as long as the keys."""
+    """Returns whether the last axis of the mask is known to be as long as the keys."""
     keys, past = node["K"].dims_or_none, node.input("past_key")
     if keys is None or mask.dims_or_none is None:
         return False
@@ -70,7 +70,7 @@ def reaches_all(node: Node, mask: Value) -> bool:
 
 
 def full_mask(node: Node, op: Builder, keys: Value) -> Value | None:
-    """The mask for all keys; a shorter mask hides the keys after its end."""
+    """Returns the mask padded to all keys; keys after the end of a shorter mask are hidden."""
     mask = mask_of(node, op)
     if mask is None or reaches_all(node, mask):
         return mask
@@ -82,7 +82,7 @@ def full_mask(node: Node, op: Builder, keys: Value) -> Value | None:
 
 
 def hide(op: Builder, mask: Value | None, allowed: Value) -> Value:
-    """The mask, which also hides forbidden positions."""
+    """Combines the mask with `allowed`; positions that are not allowed are hidden as well."""
     if mask is None:
         return allowed
     if mask.elem_type == T.BOOL:
@@ -96,7 +96,7 @@ def by_head(op: Builder, node: Node, name: str) -> Value:
 
 
 def result_width(node: Node) -> int | None:
-    """The size of the last axis of the packed result; None if it is unknown."""
+    """Returns the size of the last axis of the packed result, or None if it is unknown."""
     width = None if node["V"].dims_or_none is None else node["V"].dims[2]
     if not isinstance(width, int):
         return None
@@ -104,7 +104,7 @@ def result_width(node: Node) -> int | None:
 
 
 def for_each_query_head(op: Builder, node: Node, x: Value, query: Value) -> Value:
-    """Keys or values repeated for each head of queries that shares them."""
+    """Repeats keys or values for each query head that shares them (grouped-query attention)."""
     if is_packed(node):
         heads, own = node.int("q_num_heads"), node.int("kv_num_heads")
         wanted, times = op.const([heads]), op.const([1, 1, heads // own, 1, 1])
@@ -123,18 +123,18 @@ def for_each_query_head(op: Builder, node: Node, x: Value, query: Value) -> Valu
 
 
 def root_of_scale(op: Builder, given: float | None, query: Value) -> Value:
-    """The root of the scale, by which both factors of the product are multiplied."""
+    """Returns the square root of the scale, by which both factors of the product are multiplied."""
     size = None if query.dims_or_none is None else query.dims[3]
     if given is not None:
-        return op.const(np.sqrt(np.float32(given)), like=query)  # in float, like the attribute
-    if isinstance(size, int):  # without numbers, the products are 0 at any scale
+        return op.const(np.sqrt(np.float32(given)), like=query)  # in float, like `scale`
+    if isinstance(size, int):  # for heads of size 0, the products are 0 at any scale
         return op.const(np.sqrt(1 / np.sqrt(np.float64(size or 1))), like=query)
     root = op.Sqrt(op.Cast(size_at(op, query, 3), to=T.DOUBLE))
     return op.Cast(op.Sqrt(op.Reciprocal(root)), to=query.elem_type)
 
 
 def added_to_scores(node: Node, op: Builder) -> Value | None:
-    """The number that is added to the scores, or None; minus infinity hides a key."""
+    """Returns the attention bias that is added to the scores; minus infinity hides a key."""
     mask = mask_of(node, op)
     if node.int("is_causal"):
         queries, keys, before = lengths(node, op)
@@ -153,7 +153,7 @@ def softmax_in(op: Builder, scores: Value, precise: int, kind: int) -> Value:
 
 
 def nothing_if_hidden(op: Builder, chances: Value, bias: Value) -> Value:
-    """The probabilities, with zeros instead of NaN for a query that sees no key."""
+    """Replaces NaN by zeros in the probabilities of a query whose keys are all hidden."""
     known = bias.const_or_none()
     if known is not None and not (known == -np.inf).all(axis=-1).any():
         return chances

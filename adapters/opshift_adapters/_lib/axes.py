@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of axes in the form that every runtime reads: counted from the front, in order."""
+"""Lists of axes in the form that every runtime reads: ascending and counted from the front."""
 
 from functools import partial
 
@@ -19,10 +19,10 @@ EMPTY_NAME = partial(
 def in_order(
     node: Node, op: Builder, along: tuple[str, ...] = (), *, inserted: bool = False
 ) -> Result:
-    """The node with ascending `axes` from the front, if the axes and the rank are known.
+    """Returns the node with ascending, non-negative `axes`, if the axes and the rank are known.
 
-    `along` names the inputs that have one or two entries for each axis. If one of them is
-    computed, the axes keep their order. Inserted axes are those of the output.
+    `along` names the inputs that have one or two entries for each axis. If such an input is
+    computed, the axes keep their order. Inserted axes are axes of the output.
     """
     if "axes" in node.attributes:
         axes = node.ints("axes")
@@ -54,7 +54,7 @@ def in_order(
 
 
 def _from_front(node: Node, axes: list[int], inserted: bool) -> list[int]:
-    """The axes counted from the front; the rank is a question only if one is negative."""
+    """Counts the axes from the front; reads the rank only if an axis is negative."""
     if not any(axis < 0 for axis in axes) or (rank := node["data"].rank_or_none) is None:
         return axes
     if inserted:
@@ -63,17 +63,17 @@ def _from_front(node: Node, axes: list[int], inserted: bool) -> list[int]:
 
 
 def has_empty_list(node: Node) -> bool:
-    """Whether the attribute `axes` lists no axis."""
+    """Returns whether the attribute `axes` is an empty list."""
     return "axes" in node.attributes and node.ints("axes") == []
 
 
 def has_empty_name(node: Node) -> bool:
-    """Whether the input `axes` after the data is omitted by an empty name."""
+    """Returns whether the node omits the input `axes` by an empty name."""
     return len(node.inputs) == 2 and node.inputs[1] is None
 
 
 def without_empty(node: Node, op: Builder) -> Value | None:
-    """The node without `axes` if these are an empty list or an empty name, which mean the same."""
+    """Returns the node without `axes` if these are an empty list or an empty name, else None."""
     if has_empty_list(node) or has_empty_name(node):
         given = {one: node.attr(one) for one in node.attributes if one != "axes"}
         only: Value = op.emit(node.op, node["data"], **given)

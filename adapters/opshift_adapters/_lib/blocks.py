@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small parts that many decompositions share; each writes nodes of the opset that is entered."""
+"""Small subgraphs that many decompositions share, written at the opset that the step enters."""
 
 import functools
 import math
@@ -10,19 +10,19 @@ from opshift.adapter import Builder, InvalidModel, T, Value, dtype_of, np
 
 
 def shape_of(op: Builder, x: Value) -> Value:
-    """The shape as a constant if it is static, else computed."""
+    """Returns the shape of `x` as a constant if it is static, else as a computed value."""
     known = x.shape_or_none
     return op.Shape(x) if known is None else op.const(list(known))
 
 
 def counted_axis(x: Value, axis: int) -> int:
-    """An axis, from the front if the rank is known."""
+    """Returns the axis counted from the front if the rank is known, else the axis as it is."""
     rank = x.rank_or_none if axis < 0 else None
     return axis if rank is None else axis + rank
 
 
 def size_of(op: Builder, x: Value, axis: int) -> Value:
-    """One dimension as an int64 scalar."""
+    """Returns one dimension of `x` as an int64 scalar."""
     axis = counted_axis(x, axis)
     dims = x.dims_or_none
     known = dims[axis] if dims is not None else None
@@ -32,7 +32,7 @@ def size_of(op: Builder, x: Value, axis: int) -> Value:
 
 
 def extent(op: Builder, x: Value, axis: int) -> Value:
-    """One dimension as an int64 vector of one element (opset 15 and later); writes Shape."""
+    """Returns one dimension as an int64 vector of one element, by Shape (opset 15 and later)."""
     size = x.dims[axis]
     if isinstance(size, int):
         return op.const([size])
@@ -40,7 +40,7 @@ def extent(op: Builder, x: Value, axis: int) -> Value:
 
 
 def broadcast(*shapes: tuple[int, ...]) -> list[int]:
-    """The shape to which values of these shapes broadcast."""
+    """Returns the shape to which values of these shapes broadcast."""
     try:
         return list(np.broadcast_shapes(*shapes))
     except ValueError:
@@ -49,7 +49,7 @@ def broadcast(*shapes: tuple[int, ...]) -> list[int]:
 
 
 def reshaped(op: Builder, x: Value, sizes: Sequence[int | str | None]) -> Value | None:
-    """`x` in these sizes, if at most one size is unknown and no known size is 0."""
+    """Reshapes `x` to these sizes, if at most one size is unknown and no known size is 0."""
     unknown = [at for at, size in enumerate(sizes) if not isinstance(size, int)]
     if len(unknown) > 1 or 0 in sizes:
         return None
@@ -57,7 +57,7 @@ def reshaped(op: Builder, x: Value, sizes: Sequence[int | str | None]) -> Value 
 
 
 def padded_shape(op: Builder, shape: Value, rank: int) -> Value:
-    """A shape with leading ones up to a rank."""
+    """Prepends ones to a shape until it has `rank` entries."""
     (length,) = shape.shape
     if length == rank:
         return shape
@@ -65,14 +65,14 @@ def padded_shape(op: Builder, shape: Value, rank: int) -> Value:
 
 
 def longer_sizes(op: Builder, own: Value, other: Value) -> Value:
-    """Each size of `own`, or of `other` where `own` is 1; the shapes have equal length."""
+    """Returns the result of broadcasting two shapes of equal length."""
     one = op.Equal(own, op.const([1] * own.shape[0]))
     taken = op.Cast(one, to=T.INT64) * other
     return taken + op.Cast(~one, to=T.INT64) * own
 
 
 def one_number(x: Value, other: Value) -> Any:
-    """A constant of one number that does not broadcast the other value; else None."""
+    """Returns the number in a constant of one element that does not broadcast `other`."""
     known = x.const_or_none()
     if known is None or known.size != 1 or known.ndim > (other.rank_or_none or 0):
         return None
@@ -83,12 +83,12 @@ END = 2**63 - 1
 
 
 def part(op: Builder, x: Value, start: int, end: int = END) -> Value:
-    """`x[start:end]` of a vector; writes Slice."""
+    """Writes Slice for `x[start:end]` of a vector."""
     return op.Slice(x, op.const([start]), op.const([end]), op.const([0]))
 
 
 def count_elements(op: Builder, shape: Value) -> Value:
-    """The product of the sizes in a vector, as a vector of one element (opset 7 and later)."""
+    """Returns the product of the sizes in a vector, as a vector of one element (opset >= 7)."""
     length = shape.shape_or_none
     if length is None:
         return op.ReduceProd(op.Concat(op.const([1]), shape, axis=0), keepdims=1)
@@ -97,9 +97,9 @@ def count_elements(op: Builder, shape: Value) -> Value:
 
 
 def times_vector(op: Builder, x: Value, vector: Value) -> Value:
-    """The product of the last axis with a vector (MatMul), also of no rows.
+    """Multiplies the last axis of `x` by a vector (MatMul), also if `x` has no rows.
 
-    onnxruntime up to 1.20 takes rows that meet a vector for a batch, which may not be empty.
+    In onnxruntime up to 1.20, this product fails if a leading size of `x` is 0.
     """
     dims, length = x.dims_or_none, vector.shape_or_none
     rows = None if dims is None else dims[:-1]
@@ -115,7 +115,7 @@ def times_vector(op: Builder, x: Value, vector: Value) -> Value:
 
 
 def one_slice(op: Builder, x: Value, number: float, axis: int) -> Value:
-    """One number as a slice of one element along an axis, with the other sizes of `x`."""
+    """Returns a slice of size 1 along an axis, filled with a number, with the sizes of `x`."""
     dims = x.dims_or_none or (None,) * x.rank
     sizes = [1 if i == axis else size for i, size in enumerate(dims)]
     known = [size for size in sizes if isinstance(size, int)]
@@ -129,44 +129,44 @@ def one_slice(op: Builder, x: Value, number: float, axis: int) -> Value:
 
 
 def as_image(op: Builder, x: Value) -> Value:
-    """[N, C, ...] as [N, C, rest, 1], for operators that accept only 4-D data (below opset 13)."""
+    """Reshapes [N, C, ...] to [N, C, rest, 1] for operators of 4-D data (below opset 13)."""
     if x.rank_or_none in (2, 3):
         return op.Unsqueeze(x, axes=list(range(x.rank, 4)))
     return op.Reshape(x, op.const([0, 0, -1, 1]))
 
 
 def from_image(op: Builder, y: Value, x: Value) -> Value:
-    """Undoes `as_image(op, x)`."""
+    """Undoes `as_image(op, x)`: reshapes `y` to the shape of `x`."""
     if x.rank_or_none in (2, 3):
         return op.Squeeze(y, axes=list(range(x.rank, 4)))
     return op.Reshape(y, op.Shape(x))
 
 
 def element(op: Builder, vector: Value, at: int) -> Value:
-    """`vector[at]` as a scalar; writes Gather."""
+    """Writes Gather for `vector[at]` as a scalar."""
     return op.Gather(vector, op.const(at), axis=0)
 
 
 def column(op: Builder, vector: Value, rank: int, axis: int) -> Value:
-    """A vector along one axis of a tensor; writes Unsqueeze."""
+    """Writes Unsqueeze to place a vector along one axis of a tensor of this rank."""
     behind = list(range(1, rank - axis))
     return op.Unsqueeze(vector, op.const(behind)) if behind else vector
 
 
 def squared(op: Builder, x: Value, kind: int) -> Value:
-    """`x` to the power of 2, in the form that exporters write and runtimes fuse; writes Pow."""
+    """Writes Pow with exponent 2, the form of a square that exporters write and runtimes fuse."""
     return op.Pow(x, op.const(2, kind))
 
 
-LONGEST = 1 << 20  # a longer constant would be most of the model
+LONGEST = 1 << 20  # a longer constant would make up most of the model
 
 
 def arange(op: Builder, n: Value) -> Value:
-    """0, 1, ..., n-1 for an int64 scalar n."""
+    """Returns 0, 1, ..., n-1 for an int64 scalar n."""
     known = n.const_or_none()
     if known is not None and known.flat[0] <= LONGEST:
         return op.const(np.arange(int(known.flat[0])))
-    # Below opset 11 Range would have to allow for a negative limit, which a count never is.
+    # A decomposition of Range below opset 11 allows negative limits, but a count is not negative.
     if op.version >= 11:
         return op.Range(op.const(0), n, op.const(1))
     if op.version >= 9:
@@ -184,7 +184,7 @@ def arange(op: Builder, n: Value) -> Value:
 
 
 def _as_vector(op: Builder, n: Value) -> Value:
-    """A vector of one element; if a scalar comes from a vector, the element of that vector."""
+    """Reshapes a count to one element; a scalar that Gather picked is picked as a vector."""
     if n.shape_or_none == (1,):
         return n
     source = n.producer
@@ -192,18 +192,18 @@ def _as_vector(op: Builder, n: Value) -> Value:
         at, sizes = source["indices"].const_or_none(), source["data"].shape_or_none
         if at is not None and at.size == 1 and at.min() < 0 and sizes is not None:
             at = at + sizes[0]
-        if at is not None and at.size == 1 and at.min() >= 0:  # below opset 11, none is negative
+        if at is not None and at.size == 1 and at.min() >= 0:  # Gather accepts no negative index
             return op.Gather(source["data"], op.const(at.reshape(1)), axis=0)
     return op.Reshape(n, op.const([1]))
 
 
 def _positions(op: Builder, length: Value) -> Value:
-    """[[0, 1, ..., n-1]] for a vector of one element n (opset 9 and later)."""
+    """Returns [[0, 1, ..., n-1]] for a vector of one element n (opset 9 and later)."""
     return op.NonZero(op.ConstantOfShape(length, value=np.array([1])))
 
 
 def places_along(op: Builder, x: Value, axis: int, behind: int) -> Value:
-    """The places along an axis of `x`, in a shape that broadcasts to axes behind it."""
+    """Returns the indices along an axis of `x`, shaped to broadcast against `behind` later axes."""
     size, goal = size_of(op, x, axis), op.const([-1] + [1] * behind)
     if size.const_or_none() is None and op.version in (9, 10):
         length = op.Gather(op.Shape(x), op.const([axis]), axis=0)
@@ -215,24 +215,24 @@ def places_along(op: Builder, x: Value, axis: int, behind: int) -> Value:
 def add_where_negative(
     op: Builder, place: Value, size: Value, negative: Value | None = None
 ) -> Value:
-    """Each int64, plus `size` if it is negative (opset 7 and later).
+    """Adds `size` to each negative element of an int64 tensor (opset 7 and later).
 
-    A Cast to float keeps the sign of every integer; old runtimes neither compare nor select int64.
-    `negative` states where, if the place is a float that was cast: old runtimes merge two Casts.
+    Old runtimes neither compare nor select int64; a Cast to float keeps the sign of every integer.
+    If `place` is the Cast of a float, pass `negative`, because old runtimes merge two Casts.
     """
     if negative is None:
         negative = op.Cast(place, to=T.FLOAT) < op.const(0.0, T.FLOAT)
     return place + op.Cast(negative, to=T.INT64) * size
 
 
-SHORT = 64  # the largest size for which a table of its places is written
+SHORT = 64  # the largest size for which a table of its indices is written
 
 
 def count_from_front(op: Builder, place: Value, size: Value) -> Value:
-    """int64 places from -size to size - 1, counted from the front (opset 7 and later).
+    """Counts int64 indices from -size to size - 1 from the front (opset 7 and later).
 
-    The remainder of place + size for a known size; a small size uses a table. At least 1, because
-    runtimes refuse to divide by a computed size of 0.
+    For a known size, the result is the remainder of place + size; a small size uses a table.
+    Runtimes refuse to divide by a computed size of 0, so other sizes are added to negative indices.
     """
     known = size.const_or_none()
     if known is None or not known.all():

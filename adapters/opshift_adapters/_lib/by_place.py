@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reduction of all rows that name the same place, without a Loop over the rows."""
+"""Reduction of all rows that are scattered to the same index, without a Loop over the rows."""
 
 import math
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from opshift_adapters._lib.kinds import INTS, as_type
 COMBINERS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 REDUCERS = {"add": "ReduceSum", "mul": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin"}
 WIDE_FLOATS = (T.FLOAT, T.DOUBLE)
-MOST_PAIRS = 2**14  # pairs of a place and a number, up to which all are compared at once
-MOST_WIDE_PAIRS = 2**10  # the same if rows have several numbers, or if the model names the places
-MOST_IN_MATRIX = 2**13  # pairs of a place and a row, up to which MatMul takes less than the lists
-MOST_LISTED = 2**7  # places for which a matrix of places is written to list their rows
-MOST_IN_LISTS = 2**22  # numbers that are reduced if all rows name the same place
-MOST_IN_KNOWN_LISTS = 4  # entries of the lists for each row and place that the model names
-MOST_STEPS = 64  # each step reaches twice as far as the one before, and no tensor has 2^64 rows
+MOST_PAIRS = 2**14  # pairs of an index and a number, up to which all pairs are compared at once
+MOST_WIDE_PAIRS = 2**10  # the same limit if rows have several numbers or the indices are constant
+MOST_IN_MATRIX = 2**13  # pairs of an index and a row, up to which MatMul is faster than lists
+MOST_LISTED = 2**7  # indices for which a one-hot matrix is written to list their rows
+MOST_IN_LISTS = 2**22  # numbers that are reduced if all rows have the same index
+MOST_IN_KNOWN_LISTS = 4  # list entries for each row and index, if the indices are constant
+MOST_STEPS = 64  # each step doubles the reach, and no tensor has 2^64 rows
 
 
 def neutral(name: str, kind: int) -> float:
-    """The number that a reduction does not change."""
+    """Returns the number that a reduction ignores, such as 0 for add and 1 for mul."""
     if name in ("add", "mul"):
         return int(name == "mul")
     lowest, highest = T(kind).element.limits if kind in INTS else (-math.inf, math.inf)
@@ -31,17 +31,17 @@ def neutral(name: str, kind: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows (`news`) and the place (int64, counted from the front) that each of them names."""
+    """Rows to scatter (`news`) and the index of each row in the data (int64, not negative)."""
 
     places: Value
     news: Value
-    count: Value  # of places, an int64 scalar
-    most: int | None  # rows of one place
-    name: str  # of the reduction
+    count: Value  # of indices, an int64 scalar
+    most: int | None  # rows that have the same index, at most
+    name: str  # of the reduction: add, mul, max or min
 
 
 def unfit_updates(node: Node) -> str | None:
-    """The mistake, unless updates have the axes that indices lead with and that no row names."""
+    """Returns why the shape of `updates` does not fit `indices` and `data`, or None if it fits."""
     data, indices = node["data"].rank_or_none, node["indices"].rank_or_none
     updates = node["updates"].rank_or_none
     named = (node["indices"].dims_or_none or (None,))[-1]
@@ -55,17 +55,17 @@ def unfit_updates(node: Node) -> str | None:
     found, sizes = node["updates"].dims, (*node["indices"].dims[:-1], *node["data"].dims[named:])
     for one, size in zip(found, sizes, strict=True):
         if isinstance(one, int) and isinstance(size, int) and one != size:
-            return f"its updates have {one} places where {size} are needed"
+            return f"its updates have an axis of size {one}, and {size} is needed"
     return None
 
 
 def combined(op: Builder, name: str, old: Value, new: Value) -> Value:
-    """Two tensors combined by a reduction, element by element."""
+    """Combines two tensors by a reduction, element by element."""
     return op.emit(COMBINERS[name], old, new)
 
 
 def reduced_rows(op: Builder, rows: Rows) -> Value:
-    """For each place the reduction of its rows, or the neutral number if there are none."""
+    """Reduces the rows of each index; the result of an index without rows is the neutral number."""
     known, news = rows.count.const_or_none(), rows.news.shape_or_none
     count = 0 if known is None else int(known.item())
     _require_places(rows.places.const_or_none(), known)
@@ -82,26 +82,26 @@ def reduced_rows(op: Builder, rows: Rows) -> Value:
 
 
 def _require_places(places: Array | None, count: Array | None) -> None:
-    """Refuses constant indices of places that the data do not have."""
+    """Refuses constant indices that are outside of the data."""
     if places is None or count is None:
         return
     if not ((places >= 0) & (places < count)).all():
-        raise InvalidModel(f"a constant index is outside of the {count} places of the data")
+        raise InvalidModel(f"a constant index is outside of the {count} elements of the data")
 
 
 def most_pairs(places: Value, rank: int) -> int:
-    """Pairs of a place and a number up to which comparing all takes less than another form."""
+    """Returns the number of pairs up to which comparing each index with each row is fastest."""
     simple = rank == 1 and places.const_or_none() is None
     return MOST_PAIRS if simple else MOST_WIDE_PAIRS
 
 
 def _named(op: Builder, rows: Rows, count: int) -> Value:
-    """Whether a row (second axis) names a place (first axis)."""
+    """Returns a bool matrix that is true if the row (axis 1) has the index (axis 0)."""
     return op.Equal(op.const(np.arange(count).reshape(-1, 1)), rows.places)
 
 
 def _at_once(op: Builder, rows: Rows, count: int, rank: int) -> Value:
-    """Each place reduces its rows, and the neutral number for each other row."""
+    """Reduces all rows for each index, after rows of other indices become the neutral number."""
     chosen = _named(op, rows, count)
     if rank > 1:
         chosen = op.Unsqueeze(chosen, op.const(list(range(2, rank + 1))))
@@ -113,9 +113,9 @@ def _at_once(op: Builder, rows: Rows, count: int, rank: int) -> Value:
 
 
 def _by_matrix(op: Builder, rows: Rows, count: int) -> Value:
-    """Sums by a product with a matrix of 0 and 1, from which infinities and NaN are kept out.
+    """Adds the rows of each index by a product with a matrix of 0 and 1.
 
-    A product of 0 and infinity is NaN, so these are counted and added after the product.
+    A product of 0 and infinity is NaN, so infinite and NaN rows are left out and added after it.
     """
     kind, news = rows.news.elem_type, rows.news
     matrix = op.Cast(_named(op, rows, count), to=kind)
@@ -130,17 +130,17 @@ def _by_matrix(op: Builder, rows: Rows, count: int) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class _Lists:
-    """The first rows of all places, then the second ones, and so on."""
+    """Lists of the rows of each index: first rows of all indices, then second rows, and so on."""
 
-    rows: Value  # as a vector; the last row, of neutral numbers, fills up a list
-    ones: Value  # a float for each row of the longest list
+    rows: Value  # as a vector; a row of neutral numbers fills up short lists
+    ones: Value  # a 1.0 for each row of the longest list
 
 
 def _by_lists(op: Builder, rows: Rows, lists: _Lists, shape: list[int]) -> Value:
-    """Each place reduces a list of its rows.
+    """Reduces the list of rows of each index.
 
-    Elements are found by GatherElements, and rows are added by MatMul, because Gather of single
-    numbers and ReduceSum of few long rows are slow.
+    The rows are picked by GatherElements and added by MatMul, because Gather of single numbers and
+    ReduceSum of few long rows are slow.
     """
     last = one_slice(op, rows.news, neutral(rows.name, rows.news.elem_type), 0)
     news, vector = op.Concat(rows.news, last, axis=0), len(shape) == 1
@@ -154,7 +154,7 @@ def _by_lists(op: Builder, rows: Rows, lists: _Lists, shape: list[int]) -> Value
 
 
 def _lists(op: Builder, places: Value, shape: list[int], length: int) -> _Lists | None:
-    """The lists of all places, unless they are or may become too long."""
+    """Returns the lists of rows of all indices, or None if the lists are or may become too long."""
     known, count = places.const_or_none(), shape[0]
     if known is not None:
         lists = _known_lists(known, count)
@@ -175,7 +175,7 @@ def _known_lists(places: Array, count: int) -> Array:
 
 
 def _computed_lists(op: Builder, places: Value, count: int, length: int) -> _Lists:
-    """The lists, to which each row is written after the earlier rows of its place."""
+    """Computes the lists: each row is written after the earlier rows of its index."""
     each = op.Gather(op.const(np.eye(count), T.FLOAT), places, axis=0)
     sums = op.CumSum(each, op.const(0), exclusive=1)
     before = op.GatherElements(sums, op.Unsqueeze(places, op.const([1])), axis=1)
@@ -188,24 +188,24 @@ def _computed_lists(op: Builder, places: Value, count: int, length: int) -> _Lis
     return _Lists(rows, op.Slice(ones, op.const([0]), most, op.const([0])))
 
 
-BEHIND_ALL = 2**63 - 1  # a place of no tensor
+BEHIND_ALL = 2**63 - 1  # an index that no tensor has
 
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """The rows in the order of their places, then one more row without a place."""
+    """The rows sorted by index, followed by one more row that has no index."""
 
     rows: Value  # the row at each position
-    pointers: Value  # from a position to the one before it of the same place, or to the last row
-    lasts: Value  # the last position of each place, or that of the last row
-    steps: int | None  # after which all rows of a place are combined
+    pointers: Value  # from a position to the previous position of its index, or to the last row
+    lasts: Value  # the last position of each index, or the position of the last row
+    steps: int | None  # after which all rows of an index are combined; None if unknown
 
 
 def _by_doubling(op: Builder, rows: Rows) -> Value:
-    """Each row is combined with ever longer runs of the rows before it that have its place.
+    """Combines each row with the earlier rows of its index; each step doubles the number of rows.
 
     The last row has neutral numbers. A step combines each row with the row at its pointer, and
-    follows the pointers twice.
+    replaces the pointer by the pointer of that row.
     """
     known, count = rows.places.const_or_none(), rows.count.const_or_none()
     if known is not None and count is not None:
@@ -239,7 +239,7 @@ def _computed_order(op: Builder, rows: Rows) -> _Order:
     continued = op.Equal(front, part(op, ordered, 1))
     pointers = op.Where(continued, at, last)
     pointers = op.Concat(op.Reshape(last, op.const([1])), pointers, axis=0)
-    # If a position is not the last one of its place, it is written after all places.
+    # Positions that are not the last of their index are written after all indices.
     goal = op.Where(continued, at + rows.count, front)
     lasts = op.ScatterElements(_filled(op, last, rows.count + last), goal, at, axis=0)
     lasts = op.Slice(lasts, op.const([0]), op.Reshape(rows.count, op.const([1])), op.const([0]))
@@ -247,12 +247,12 @@ def _computed_order(op: Builder, rows: Rows) -> _Order:
 
 
 def _steps(most: int) -> int:
-    """The steps after which a run is as long as the most rows of a place."""
+    """Returns the number of doubling steps after which all rows of an index are combined."""
     return max(most - 1, 0).bit_length()
 
 
 def _doubled(op: Builder, name: str, runs: Value, order: _Order) -> Value:
-    """The steps one after the other, or in a Loop if their number is unknown."""
+    """Writes the doubling steps one after another, or a Loop if their number is unknown."""
     pointers = order.pointers
     if order.steps is None:
         return _doubled_in_loop(op, name, runs, pointers)
@@ -264,7 +264,7 @@ def _doubled(op: Builder, name: str, runs: Value, order: _Order) -> Value:
 
 
 def _doubled_in_loop(op: Builder, name: str, runs: Value, pointers: Value) -> Value:
-    """The steps up to the first after which each pointer names the last row."""
+    """Writes the doubling steps as a Loop that ends when each pointer is at the last row."""
     last = size_of(op, pointers, 0) - 1
 
     def step(b: Builder, i: Value, go: Value, runs: Value, pointers: Value) -> tuple[Value, ...]:
@@ -279,7 +279,7 @@ def _doubled_in_loop(op: Builder, name: str, runs: Value, pointers: Value) -> Va
 
 
 def _filled(op: Builder, number: Value, size: Value) -> Value:
-    """A vector of one number."""
+    """Returns a vector in which each element is the same number."""
     known, length = number.const_or_none(), size.const_or_none()
     if known is not None and length is not None and length.item() <= LONGEST:
         return op.const(np.full(int(length.item()), known.item()))

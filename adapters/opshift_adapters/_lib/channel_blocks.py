@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The blocks of channels of a model: their width, and the values that lie in them.
+"""Blocks of channels (NCHWc): their width in a model, and the values that have this layout.
 
-onnxruntime writes operators of com.microsoft.nchwc for the processor at hand: channels lie in
-blocks of 8 or of 16, and their number is a multiple of that. No attribute has the width, but the
-sizes of its inputs often fit only one width.
+onnxruntime writes operators of com.microsoft.nchwc for the processor at hand. Channels lie in
+blocks of 8 or 16, and their number is a multiple of the width. No attribute states the width, but
+the sizes of the inputs often fit only one width.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from opshift_adapters._lib.contrib import attribute, is_known_activation
 
 NCHWC = "com.microsoft.nchwc"
 WIDTHS = (8, 16)
-# Operators that compute each number from the one at its place, and from single numbers.
+# Operators whose output elements depend only on the input element at the same index.
 BY_PLACE = frozenset([
     "Abs", "Add", "Celu", "Clip", "Div", "Elu", "Erf", "Exp", "FastGelu", "Gelu", "HardSigmoid",
     "HardSwish", "Identity", "LeakyRelu", "Log", "Max", "Min", "Mish", "Mul", "Neg", "Pow",
@@ -26,8 +26,8 @@ BY_PLACE = frozenset([
 ])  # fmt: skip
 KNOWN = ("", "ai.onnx", "com.microsoft")  # the domains of these operators
 UNPROVED = (
-    "the channels lie in blocks of 8 or 16, as the processor of the optimization had it, and every"
-    " size in this model fits both; optimise the original at level extended"
+    "the channels lie in blocks of 8 or 16, depending on the processor that optimized the model,"
+    " and every size in this model fits both; optimise the original at level extended"
     " (ORT_ENABLE_EXTENDED) instead of all"
 )
 
@@ -37,11 +37,11 @@ Channels = int | None | Literal["plain"]  # of the output of a node, if it lies 
 
 
 class Misfit(Exception):  # noqa: N818 - not an error: blocks of another width may fit
-    """Raised for a node that cannot be with blocks of a width."""
+    """An error that reports a node whose sizes do not fit blocks of a width."""
 
 
 def width_around(node: Node) -> int:
-    """The width of the blocks around a node; refuses the node if the model does not prove it."""
+    """Returns the width of the blocks around a node; refuses the node if no width is proved."""
     found = node.survey(proved_width)
     if isinstance(found, int):
         return found
@@ -50,12 +50,12 @@ def width_around(node: Node) -> int:
 
 
 def round_up(channels: int, width: int) -> int:
-    """The number of channels, rounded up to full blocks."""
+    """Returns the number of channels, rounded up to full blocks."""
     return -(-channels // width) * width
 
 
 def plain_channels(node: Node, dims: Sequence[int | str | None] | None) -> int | None:
-    """The number of channels that ReorderInput puts into blocks, if its input has it stated."""
+    """Returns the channels that ReorderInput puts into blocks, or None if they are unknown."""
     if dims is None or len(dims) != 4:
         return None
     found = dims[3 if node.int("channels_last") else 1]
@@ -63,7 +63,7 @@ def plain_channels(node: Node, dims: Sequence[int | str | None] | None) -> int |
 
 
 def proved_width(nodes: Iterator[Node], outputs: frozenset[str]) -> int | tuple[Why, str]:
-    """The only width of blocks that all nodes fit, or why there is none."""
+    """Returns the only block width that fits all nodes, or why there is no such width."""
     seen = list(nodes)
     misfits = [misfit(seen, outputs, width) for width in WIDTHS]
     fitting = [width for width, why in zip(WIDTHS, misfits, strict=True) if why is None]
@@ -75,7 +75,7 @@ def proved_width(nodes: Iterator[Node], outputs: frozenset[str]) -> int | tuple[
 
 
 def misfit(nodes: Iterable[Node], outputs: frozenset[str], width: int) -> str | None:
-    """The reason why the blocks of a model cannot have this width; None if they can."""
+    """Returns why the blocks of a model cannot have this width, or None if they can."""
     reading = BlockReading(width)
     for node in nodes:
         names = {one.name for one in node.outputs if one is not None}
@@ -83,7 +83,7 @@ def misfit(nodes: Iterable[Node], outputs: frozenset[str], width: int) -> str | 
             found = reading.channels_written(node)
         except Misfit as why:
             return f"at {node.op} {node.name!r}, {why}"
-        for name in names:  # graphs side by side may use one name for two values
+        for name in names:  # separate subgraphs may use the same name for different values
             reading.channels.pop(name, None)
         if found != PLAIN:
             reading.channels.update(dict.fromkeys(names, found))
@@ -93,7 +93,7 @@ def misfit(nodes: Iterable[Node], outputs: frozenset[str], width: int) -> str | 
 
 
 def _obstacle(node: Node) -> tuple[Why, str] | None:
-    """The obstacle to writing a node, and so all: a part would not prove the width."""
+    """Returns why a blocked node cannot be written; one such node keeps all blocked nodes."""
     if not _has_blocks(node):
         return None
     if node.op == "ReorderInput":
@@ -116,31 +116,31 @@ def _has_blocks(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class ConvFilter:
-    """The sizes of the filter of a Conv whose output lies in blocks."""
+    """The sizes of the filter of a Conv whose output has the blocked layout."""
 
     outputs: int
-    inputs: int  # of each group
+    inputs: int  # per group
     groups: int
     width: int
 
     @property
     def is_by_channel(self) -> bool:
-        """Whether each group is one channel."""
+        """Returns whether each group has one input channel and one output channel (depthwise)."""
         return self.inputs == 1 and self.outputs == self.groups
 
     @property
     def reads_blocks(self) -> bool:
-        """Whether the input is stored in blocks: few channels in one group are not."""
+        """Returns whether the input is blocked; few channels in a single group are not."""
         return self.groups > 1 or self.inputs >= self.width
 
     @property
     def has_inner_blocks(self) -> bool:
-        """Whether the input channels of the filter lie in blocks, too."""
+        """Returns whether the input channels of the filter have the blocked layout, too."""
         return self.reads_blocks and not self.is_by_channel
 
 
 def filter_of(node: Node, width: int) -> ConvFilter:
-    """The filter of a Conv, which must consist of whole blocks."""
+    """Returns the sizes of the filter of a Conv; raises Misfit unless they are whole blocks."""
     shape = node["W"].shape_or_none
     if shape is None or len(shape) != 4:
         raise Misfit("the shape of its filter is unknown")
@@ -153,14 +153,14 @@ def filter_of(node: Node, width: int) -> ConvFilter:
 
 
 class BlockReading:
-    """A model read with blocks of one width: the channels of each value in blocks, if known."""
+    """A model read with one block width: the channels of each blocked value, if known."""
 
     def __init__(self, width: int) -> None:
         self.width = width
         self.channels: dict[str, int | None] = {}
 
     def channels_written(self, node: Node) -> Channels:
-        """How many channels the output of a node has in blocks."""
+        """Returns the number of channels in the blocked output of a node, or PLAIN."""
         if not _has_blocks(node):
             return self._kept(node)
         if node.op == "Conv":
@@ -187,7 +187,7 @@ class BlockReading:
         return sizes.outputs
 
     def _read(self, value: Value, wanted: int | None = None) -> int | None:
-        """The channels of a value in blocks; refuses if their number is not the wanted one."""
+        """Returns the channels of a blocked value; raises Misfit if `wanted` differs."""
         if value.name not in self.channels:
             raise Misfit(f"its input {value.name!r} does not lie in blocks")
         known = self.channels[value.name]
@@ -196,7 +196,7 @@ class BlockReading:
         return wanted if known is None else known
 
     def _kept(self, node: Node) -> Channels:
-        """The number of channels that an operator without blocks keeps."""
+        """Returns the number of channels in the output of an operator without blocks of its own."""
         given = [one for one in node.inputs if one is not None]
         read = [self.channels[one.name] for one in given if one.name in self.channels]
         if not read:
@@ -212,6 +212,6 @@ class BlockReading:
 
 
 def _is_single(value: Value) -> bool:
-    """Whether a value is one number that broadcasts to every place of an image."""
+    """Returns whether a value is one number that broadcasts to every element of an image."""
     shape = value.shape_or_none
     return shape is not None and len(shape) <= 4 and prod(shape) == 1

@@ -12,7 +12,7 @@ MICROSOFT = "com.microsoft"
 
 
 def attribute(node: Node, name: str, default: Any) -> Any:
-    """An attribute without a default in the operator set, or the default of onnxruntime."""
+    """Returns an attribute that may be missing, or the default of onnxruntime."""
     found = node.attr(name)
     if found is None:
         return default
@@ -20,31 +20,31 @@ def attribute(node: Node, name: str, default: Any) -> Any:
 
 
 def written(node: Node, *names: str) -> dict[str, Any]:
-    """The node's attributes of these names, for an operator with the same attributes."""
+    """Returns the attributes of these names that the node sets."""
     return {name: attribute(node, name, None) for name in names if node.has(name)}
 
 
 def named(node: Node, names: str) -> list[Value]:
-    """Inputs that must be there."""
+    """Returns the inputs of these names, which the node must have."""
     return [node[name] for name in names.split()]
 
 
 def refuse(node: Node, *names: str) -> None:
-    """Refuses attributes that are set, because no adapter expresses their effect."""
+    """Refuses a node that sets one of these attributes; no adapter expresses their effect."""
     for name in names:
         if attribute(node, name, 0):
             raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with {name}")
 
 
 def mean_of_last(op: Builder, x: Value) -> Value:
-    """The mean over the last axis, which keeps size 1."""
+    """Returns the mean over the last axis, which is kept with size 1."""
     return op.ReduceMean(x, op.const([-1]))
 
 
 def layer_normalized(
     op: Builder, x: Value, scale: Value, bias: Value | None, epsilon: float, outputs: int = 1
 ) -> tuple[Value, ...]:
-    """LayerNormalization over the last axis (opset 11 and later): result, mean, 1 / deviation."""
+    """Writes LayerNormalization over the last axis (opset >= 11): result, mean, 1 / deviation."""
     if op.version >= 17:  # below, the formula stays in the type of the data, also in double
         return op.LayerNormalization(x, scale, bias, axis=-1, epsilon=epsilon, outputs=outputs)
     kind = scale.elem_type
@@ -59,12 +59,12 @@ def layer_normalized(
 
 
 def _stash(kind: int) -> int:
-    """The type in which a runtime computes means: float for float16, else the type itself."""
+    """Returns the type in which a runtime computes means: float for float16, else the same type."""
     return T.FLOAT if kind == T.FLOAT16 else kind
 
 
 def root_mean_square_normalized(op: Builder, x: Value, scale: Value, epsilon: float) -> Value:
-    """x / Sqrt(mean of x * x) * scale over the last axis (opset 11 and later)."""
+    """Writes x / Sqrt(mean of x * x) * scale over the last axis (opset 11 and later)."""
     kind = scale.elem_type
     wide = as_type(op, x, _stash(kind))
     square = mean_of_last(op, squared(op, wide, _stash(kind)))
@@ -81,12 +81,12 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
 
 
 def is_known_activation(name: str, parameters: int) -> bool:
-    """Whether an activation with so many parameters can be written."""
+    """Returns whether adapters can write an activation that has this number of parameters."""
     return name in _PARAMETERS or (name == "Clip" and parameters == 2)
 
 
 def activated(op: Builder, x: Value, name: str, parameters: list[float]) -> Value:
-    """The activation at the end of a fused operator; parameters are in the order of the schema."""
+    """Writes the activation of a fused operator; `parameters` follow the order of the schema."""
     if not is_known_activation(name, len(parameters)):
         raise Refusal(Why.NOT_EXPRESSIBLE, f"the activation {name!r} has no known form")
     if name == "Clip":

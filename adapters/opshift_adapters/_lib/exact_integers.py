@@ -8,7 +8,7 @@ from opshift_adapters._lib.kinds import UNSIGNED, as_type
 
 
 def multiply_matrices(op: Builder, a: Value, b: Value) -> Value:
-    """MatMul of 32-bit or 64-bit integers, by products of digits in double (opset 7 and 8)."""
+    """Writes MatMul of 32- or 64-bit integers as products of digits in double (opset 7 and 8)."""
     kind = a.elem_type
     length = (a.dims_or_none or (None,))[-1]
     bits = 16 if isinstance(length, int) and length < 2**21 else 11
@@ -29,7 +29,7 @@ def multiply_matrices(op: Builder, a: Value, b: Value) -> Value:
 
 
 def _digits(op: Builder, x: Value, bits: int, count: int) -> list[Value]:
-    """Signed digits in double, the lowest first; sums of their products are exact."""
+    """Splits integers into signed digits in double, lowest first; their products sum exactly."""
     rest = as_type(op, x, T.INT64)
     base, digits = op.const(2**bits), []
     for _ in range(count - 1):
@@ -40,13 +40,13 @@ def _digits(op: Builder, x: Value, bits: int, count: int) -> list[Value]:
 
 
 def _one_unless_empty(op: Builder, a: Value) -> Value:
-    """1, or 0 if rows have no elements, because runtimes leave such a product of doubles unset."""
+    """Returns 1, or 0 if rows are empty, because runtimes leave such a product unset."""
     length = op.Gather(op.Shape(a), op.const(a.rank - 1), axis=0)
     return op.Cast(~op.Equal(length, op.const(0)), to=T.INT64)
 
 
 def sum_last_axis(op: Builder, x: Value) -> Value:
-    """The sum of integers over their last axis (opset 9 and later)."""
+    """Returns the sum of integers over their last axis (opset 9 and later)."""
     kind, length = x.elem_type, (x.dims_or_none or (None,))[-1]
     wide = as_type(op, x, T.INT64)
     if isinstance(length, int):
@@ -57,9 +57,9 @@ def sum_last_axis(op: Builder, x: Value) -> Value:
 
 
 def wrapped(op: Builder, x: Value, kind: int) -> Value:
-    """The number of an integer type with the low bits of an int64 (opset 10 and later).
+    """Reduces an int64 to the low bits of a narrower integer type (opset 10 and later).
 
-    A Cast would give the same, but some runtimes merge it with a following Cast.
+    A Cast has the same effect, but some runtimes merge two Casts in a row.
     """
     size = op.const(2 ** T(kind).element.bits)
     if kind in UNSIGNED:

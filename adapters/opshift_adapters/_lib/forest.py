@@ -20,7 +20,7 @@ MOST = 100_000  # nodes of a written tree, or ten times the nodes that the ensem
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """An inner node: its test, and the nodes to which the test leads."""
+    """An inner node of a decision tree: its test, and the child for each result of the test."""
 
     feature: int
     mode: str
@@ -40,7 +40,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """All nodes of all trees in one list, and the indices of the roots."""
+    """All nodes of all decision trees in one list, and the indices of the roots."""
 
     nodes: tuple[Split | Leaf, ...]
     roots: tuple[int, ...]
@@ -59,7 +59,7 @@ class Forest:
 
     @property
     def targets(self) -> set[int]:
-        """The targets that get votes."""
+        """Returns the targets that at least one leaf votes for."""
         return {target for leaf in self.leaves for target, _ in leaf.votes}
 
     @property
@@ -67,7 +67,7 @@ class Forest:
         return min((weight for leaf in self.leaves for _, weight in leaf.votes), default=0.0)
 
     def always_votes(self, targets: set[int]) -> bool:
-        """Whether each of these targets gets a vote, whichever leaves are reached."""
+        """Returns whether each of these targets gets a vote, whichever leaves are reached."""
         sure: set[int] = set()
         for root in self.roots:
             reached = [
@@ -79,12 +79,12 @@ class Forest:
         return sure >= targets
 
     def after(self, index: int) -> tuple[int, ...]:
-        """The nodes to which a node leads."""
+        """Returns the indices of the children of a node."""
         node = self.nodes[index]
         return (node.false, node.true) if isinstance(node, Split) else ()
 
     def below(self, root: int) -> list[int]:
-        """The nodes of one tree, each before the nodes to which it leads."""
+        """Returns the nodes of one tree, each parent before its children."""
         found, waiting, seen = [], [root], {root}
         while waiting:
             index = waiting.pop()
@@ -97,33 +97,33 @@ class Forest:
 
 
 def grown(node: Node, nodes: list[Split | Leaf], roots: Iterable[int]) -> Forest:
-    """A forest in which every path ends at a leaf; otherwise, the model is invalid."""
+    """Returns the forest if every path ends at a leaf; otherwise, the model is invalid."""
     forest = Forest(tuple(nodes), tuple(roots))
     state = dict.fromkeys(range(len(nodes)), "new")
     waiting = [*state, *forest.roots]
     while waiting:
         index = waiting[-1]
         if index not in state:
-            raise InvalidModel(f"{node.op} {node.name!r} leads to a node that is not there")
+            raise InvalidModel(f"{node.op} {node.name!r} refers to a node that does not exist")
         if state[index] != "new":
             state[waiting.pop()] = "ends"
             continue
         state[index] = "open"
         ends = forest.after(index)
         if any(state.get(end) == "open" for end in ends):
-            raise InvalidModel(f"{node.op} {node.name!r} has a tree that goes round in a circle")
+            raise InvalidModel(f"{node.op} {node.name!r} has a tree with a cycle")
         waiting += ends
     return forest
 
 
 def with_constant(forest: Forest, base: Array) -> Forest:
-    """The forest with one more tree: a leaf that adds the base values."""
+    """Adds a tree that consists of one leaf, which adds the base values."""
     leaf = Leaf(tuple(enumerate(base.tolist())))
     return Forest((*forest.nodes, leaf), (*forest.roots, len(forest.nodes)))
 
 
 def counting(forest: Forest) -> Forest:
-    """The same trees, in which every vote weighs 1."""
+    """Returns the same trees with the weight 1 for every vote."""
     nodes = (
         Leaf(tuple((target, 1.0) for target, _ in node.votes)) if isinstance(node, Leaf) else node
         for node in forest.nodes
@@ -132,21 +132,21 @@ def counting(forest: Forest) -> Forest:
 
 
 def numbered(forest: Forest) -> Forest:
-    """The same trees, in which every leaf votes with its number."""
+    """Returns the same trees with leaves that vote with their own number."""
     numbers = itertools.count()
     nodes = (Leaf(((0, next(numbers)),)) if isinstance(n, Leaf) else n for n in forest.nodes)
     return replace(forest, nodes=tuple(nodes))
 
 
 def in_float(values: Array) -> Array:
-    """The numbers as float32; refuses them if float32 does not hold them."""
+    """Casts the numbers to float32; refuses numbers that float32 cannot represent."""
     if not fits_float(values):
         raise Refusal(Why.NOT_EXPRESSIBLE, "double tree parameters need ai.onnx.ml 3")
     return values.astype(np.float32)
 
 
 def float_splits(values: Array, modes: list[str]) -> Array:
-    """Float thresholds that lie on the same side of every float as these thresholds."""
+    """Returns float thresholds that split all float inputs in the same way as these thresholds."""
     if values.dtype == np.float32:
         return values
     with np.errstate(over="ignore"):
@@ -162,7 +162,7 @@ def float_splits(values: Array, modes: list[str]) -> Array:
 
 
 def narrowed(forest: Forest) -> Forest:
-    """The forest with float thresholds and weights that decide floats in the same way."""
+    """Returns the forest with float thresholds and weights that classify float inputs equally."""
     modes = [node.mode if isinstance(node, Split) else "LEAF" for node in forest.nodes]
     values = np.array([node.value if isinstance(node, Split) else 0 for node in forest.nodes])
     in_float(np.array([weight for leaf in forest.leaves for _, weight in leaf.votes]))
@@ -174,7 +174,7 @@ def narrowed(forest: Forest) -> Forest:
 
 
 def read_classic(node: Node, votes: str) -> Forest:
-    """A forest from nodes with ids, and votes (`target` or `class`) that refer to them."""
+    """Reads a forest from nodes with ids, and votes (`target` or `class`) that refer to the ids."""
     trees, ids = node.ints("nodes_treeids"), node.ints("nodes_nodeids")
     modes = node.strings("nodes_modes")
     values = either(node, "nodes_values")
@@ -197,19 +197,19 @@ def read_classic(node: Node, votes: str) -> Forest:
         nodes.append(Split(features[i], mode, values[i], *ends, missing[i]))
     roots = tuple(i for i in range(len(nodes)) if i not in children)
     if len(roots) != len(set(trees)):
-        raise Refusal(Why.AMBIGUOUS, "the nodes are not one tree for each tree id")
+        raise Refusal(Why.AMBIGUOUS, "the nodes of some tree id do not form exactly one tree")
     return grown(node, nodes, roots)
 
 
 def either(node: Node, name: str) -> Array:
-    """A list of floats, or the tensor that may replace it."""
+    """Returns a list attribute of floats, or the tensor attribute that may replace it."""
     if f"{name}_as_tensor" in node.attributes:
         return node.tensor(f"{name}_as_tensor").ravel()
     return np.array(node.attr(name) or [], dtype=np.float32)
 
 
 def write_classic(forest: Forest) -> dict[str, Any]:
-    """The attributes of a forest with ids; a test for membership becomes a test for each member."""
+    """Writes a forest as attributes with ids; a membership test becomes a test per member."""
     rows: dict[str, list[Any]] = {
         f"nodes_{name}": []
         for name in (
@@ -232,7 +232,7 @@ def _write_tree(forest: Forest, tree: int, root: int, rows: dict[str, list[Any]]
         if own > max(MOST, 10 * len(forest.nodes)):
             raise Refusal(
                 Why.NOT_EXPRESSIBLE,
-                "the nodes that several branches share are too many to be written for each branch",
+                "branches share nodes, and a copy for each branch would make the tree too large",
             )
         if side:
             rows[f"nodes_{side}nodeids"][start + parent] = own
@@ -268,7 +268,7 @@ def _tested(split: Split, member: int) -> Any:
 
 
 def read_ensemble(node: Node) -> Forest:
-    """A forest from the separate lists of splits and leaves of TreeEnsemble."""
+    """Reads a forest from the separate lists of splits and leaves of TreeEnsemble."""
     modes = node.tensor("nodes_modes").tolist()
     splits, weights = node.tensor("nodes_splits"), node.tensor("leaf_weights")
     missing = node.ints_or_none("nodes_missing_value_tracks_true") or [0] * len(modes)
@@ -291,7 +291,7 @@ def read_ensemble(node: Node) -> Forest:
 
 
 def _members(node: Node, count: int) -> Iterator[tuple[float, ...]]:
-    """The sets of values of the membership tests, which NaN separates."""
+    """Yields the value sets of the membership tests; in the attribute, NaN separates the sets."""
     sets: list[list[float]] = [[]]
     if "membership_values" in node.attributes:
         for value in node.tensor("membership_values").ravel().tolist():
@@ -300,12 +300,12 @@ def _members(node: Node, count: int) -> Iterator[tuple[float, ...]]:
             else:
                 sets[-1].append(value)
     if len(sets) < count:
-        raise Refusal(Why.AMBIGUOUS, f"{len(sets)} sets of members for {count} nodes")
+        raise Refusal(Why.AMBIGUOUS, f"{count} membership tests have {len(sets)} sets of values")
     return iter([tuple(one) for one in sets])
 
 
 def copies(forest: Forest, *, repeat: bool) -> Forest:
-    """The trees once for each vote of a leaf; a leaf with fewer votes repeats one, or adds 0."""
+    """Copies the trees once per vote of a leaf; leaves with fewer votes repeat one or add 0."""
     nodes: list[Split | Leaf] = []
     roots: list[int] = []
     for slot in range(max(forest.most_votes, 1)):
@@ -321,7 +321,7 @@ def copies(forest: Forest, *, repeat: bool) -> Forest:
 
 
 def write_ensemble(forest: Forest, targets: int, kind: Any) -> dict[str, Any]:
-    """Splits and leaves in separate lists; each leaf has one vote, and a lone leaf gets a split."""
+    """Writes lists of splits and leaves; each leaf has one vote, each root is a split."""
     nodes = list(forest.nodes)
     roots = []
     for root in forest.roots:

@@ -9,18 +9,18 @@ from opshift.adapter import Builder, InvalidModel, Node, Refusal, Value, Why
 from opshift_adapters._lib.blocks import END, count_elements, part
 from opshift_adapters._lib.contrib import attribute
 
-LOWEST = -(2 - 2**-23) * 2.0**127  # the lowest float
+LOWEST = -(2 - 2**-23) * 2.0**127  # the lowest finite float
 
 
 def apart(op: Builder, x: Value, heads: int) -> Value:
-    """[batch, sequence, heads x size] as [batch, heads, sequence, size]."""
+    """Splits heads: [batch, sequence, heads x size] to [batch, heads, sequence, size]."""
     return op.Transpose(with_last_split(op, x, [heads, -1]), perm=[0, 2, 1, 3])
 
 
 def with_last_split(op: Builder, x: Value, sizes: Sequence[int]) -> Value:
-    """[batch, sequence, width] with the width split into `sizes`, of which -1 is the rest.
+    """Splits the width of [batch, sequence, width] into `sizes`, in which -1 is the remaining size.
 
-    Reshape infers no size of a tensor without elements.
+    The size is computed, because Reshape infers no size of a tensor without elements.
     """
     dims, at, product = x.dims_or_none, sizes.index(-1), -math.prod(sizes)
     whole = dims[2] if dims is not None else None
@@ -36,12 +36,12 @@ def with_last_split(op: Builder, x: Value, sizes: Sequence[int]) -> Value:
 
 
 def together(op: Builder, x: Value, whole: int | None = None) -> Value:
-    """[batch, heads, length, size] as [batch, length, heads x size], or `whole` if it is known."""
+    """Merges heads: [batch, heads, length, size] to [batch, length, heads x size]."""
     return with_last_merged(op, op.Transpose(x, perm=[0, 2, 1, 3]), whole)
 
 
 def with_last_merged(op: Builder, x: Value, whole: int | None = None) -> Value:
-    """The axes from the third on as one axis, of which `whole` is the size if it is known."""
+    """Merges all axes from the third on; `whole` is the size of the merged axis if it is known."""
     sizes = (x.dims_or_none or (None,) * 3)[2:]
     known = [size for size in sizes if isinstance(size, int)]
     if len(known) == len(sizes):
@@ -54,7 +54,7 @@ def with_last_merged(op: Builder, x: Value, whole: int | None = None) -> Value:
 
 
 def width(x: Value, axis: int, what: str) -> int:
-    """One size of a value; refuses the node if it is unknown."""
+    """Returns one size of a value; refuses the node if the size is unknown."""
     dims = x.dims_or_none
     found = dims[axis] if dims is not None else None
     if not isinstance(found, int):
@@ -63,17 +63,17 @@ def width(x: Value, axis: int, what: str) -> int:
 
 
 def length(op: Builder, x: Value, axis: int) -> Value:
-    """One size of a value as an int64 scalar."""
+    """Returns one size of a value as an int64 scalar."""
     return op.Gather(op.Shape(x), op.const(axis), axis=0)
 
 
 def with_past(op: Builder, past: Value | None, new: Value) -> Value:
-    """Past keys or values, if there are any, followed by the new ones."""
+    """Appends new keys or values to the past keys or values, if there are any."""
     return new if past is None else op.Concat(past, new, axis=2)
 
 
 def attended(op: Builder, q: Value, k: Value, v: Value, scale: float, biases: list[Value]) -> Value:
-    """The values weighted by the softmax of the scaled products plus biases."""
+    """Returns the values weighted by the softmax of the scaled products plus biases."""
     products = op.MatMul(q, op.Transpose(k, perm=[0, 1, 3, 2]))
     scores = products * op.const(scale, like=q)
     for bias in biases:
@@ -82,15 +82,15 @@ def attended(op: Builder, q: Value, k: Value, v: Value, scale: float, biases: li
 
 
 def scale_of(node: Node, size: int) -> float:
-    """The factor of the products: the attribute `scale`, or 1 / sqrt(size of a head)."""
+    """Returns the factor of the products: the attribute `scale`, or 1 / sqrt(size of a head)."""
     given: float = attribute(node, "scale", 0.0)
     if not given and not size:
-        raise InvalidModel(f"{node.op} {node.name!r} has heads without numbers")
+        raise InvalidModel(f"{node.op} {node.name!r} has heads of size 0")
     return given or 1 / math.sqrt(size)
 
 
 def padding(node: Node, op: Builder, mask: Value, batch: Value, k: Value, fill: Value) -> Value:
-    """The addend of a mask: a mask of rank 1 holds the ends of rows, and perhaps their starts."""
+    """Returns the bias of a padding mask; a mask of rank 1 lists ends and perhaps starts."""
     none = op.const(0, like=k)
     kept = _between(op, mask, batch, k) if mask.rank == 1 else mask > 0
     added = op.Where(kept, none, fill)
@@ -102,7 +102,7 @@ def padding(node: Node, op: Builder, mask: Value, batch: Value, k: Value, fill: 
 
 
 def _between(op: Builder, mask: Value, batch: Value, k: Value) -> Value:
-    """Which keys lie before the end of each row, and not before its start if there are starts."""
+    """Returns which keys lie before the end of each row and not before its start, if it has one."""
     rows, places = length(op, batch, 0), op.Range(op.const(0), length(op, k, 2), op.const(1))
     places = op.Cast(places, to=mask.elem_type)
     count = op.Unsqueeze(rows, op.const([0]))
@@ -118,7 +118,7 @@ def _between(op: Builder, mask: Value, batch: Value, k: Value) -> Value:
 
 
 def causal(op: Builder, q: Value, k: Value, fill: float) -> Value:
-    """The addend that hides the keys after each query."""
+    """Returns the bias that hides the keys after each query."""
     one, zero = op.const(1), op.const(0)
     total, own = length(op, k, 2), length(op, q, 2)
     keys = op.Range(zero, total, one)
@@ -130,7 +130,7 @@ def causal(op: Builder, q: Value, k: Value, fill: float) -> Value:
 def biases_of(
     node: Node, op: Builder, mask: Value | None, bias: Value | None, q: Value, k: Value
 ) -> list[Value]:
-    """All that is added to the products: the mask, the causal order and a given bias."""
+    """Returns all biases of the scores: the padding mask, the causal mask and the bias input."""
     fill = op.const(attribute(node, "mask_filter_value", -10000.0), like=k)
     found = [] if mask is None else [padding(node, op, mask, q, k, fill)]
     if node.int("unidirectional"):
@@ -141,9 +141,9 @@ def biases_of(
 def turn(
     op: Builder, x: Value, cos: Value, sin: Value, *, pairs: bool, half: int | None, partly: bool
 ) -> Value:
-    """Rotates pairs of numbers by angles: neighbours, or one number of each half.
+    """Applies rotary embedding: rotates neighbours (`pairs`) or one number of each half by angles.
 
-    If `partly`, only the first 2 * half numbers rotate; else all do, and their half may be unknown.
+    If `partly`, only the first 2 * half numbers rotate; else all rotate, and `half` may be unknown.
     """
     turning = last(op, x, 0, 2 * half) if partly and half else x
     if pairs:
@@ -163,6 +163,6 @@ def turn(
 
 
 def last(op: Builder, x: Value, start: int, end: int, step: int = 1) -> Value:
-    """A part of the last axis."""
+    """Returns a slice of the last axis."""
     bounds = op.const([start]), op.const([end]), op.const([-1])
     return op.Slice(x, *bounds) if step == 1 else op.Slice(x, *bounds, op.const([step]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of element types, and values in other element types."""
+"""Sets of element types, and Casts of values to other element types."""
 
 from opshift.adapter import Array, Builder, T, Value, dtype_of, np
 
@@ -8,31 +8,31 @@ SMALL_INTS = (T.INT8, T.UINT8, T.INT16, T.UINT16)
 WIDE_INTS = (T.INT32, T.UINT32, T.INT64, T.UINT64)
 INTS = SMALL_INTS + WIDE_INTS
 UNSIGNED = (T.UINT8, T.UINT16, T.UINT32, T.UINT64)
-EXACT_IN_FLOAT = 2**24  # float holds every integer up to this one
-EXACT = 2**53  # below it a double holds every integer, and the integers around it
+EXACT_IN_FLOAT = 2**24  # float represents every integer up to this number exactly
+EXACT = 2**53  # double represents every integer up to this number exactly
 
 
 def fits_float(values: Array) -> bool:
-    """Whether float32 holds these numbers exactly."""
+    """Returns whether float32 represents these numbers exactly."""
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32).astype(values.dtype)
     return np.array_equal(rounded, values, equal_nan=True)
 
 
 def as_type(op: Builder, x: Value, kind: int) -> Value:
-    """`x` cast to an element type, or `x` itself if it has that type."""
+    """Returns `x` cast to an element type, or `x` itself if it has that type."""
     return x if x.elem_type_or_none == kind else op.Cast(x, to=kind)
 
 
 def in_double(op: Builder, x: Value) -> Value:
-    """`x` as numbers of double."""
+    """Returns `x` cast to double."""
     return as_type(op, x, T.DOUBLE)
 
 
 def cast_over(op: Builder, x: Value, between: int, kind: int) -> Value:
-    """`x` rounded to one element type and cast to another.
+    """Returns `x` rounded to one element type and cast to another.
 
-    onnxruntime 1.6 to 1.16 merge two Casts, and then nothing is rounded, so a Reshape parts them.
+    onnxruntime 1.6 to 1.16 merge two Casts and skip the rounding, so a Reshape separates them.
     """
     first = as_type(op, x, between)
     lost = between not in (x.elem_type, kind) and _size(between) <= _size(x.elem_type)
@@ -44,27 +44,27 @@ def _size(kind: int) -> int:
 
 
 def parted(op: Builder, x: Value) -> Value:
-    """`x` after a Reshape to its own shape, so that no runtime merges its neighbours."""
+    """Returns `x` after a Reshape to its own shape; runtimes merge no nodes across it."""
     shape = op.Shape(x) if x.rank_or_none is None else op.const([0] * x.rank)
     return op.Reshape(x, shape)
 
 
 def held_by_double(x: Value) -> bool:
-    """Whether a double surely holds the integers of `x`."""
+    """Returns whether double is known to represent all integers of `x` exactly."""
     found = x.bounds_or_none
     return found is not None and found.lowest > -EXACT and found.highest < EXACT
 
 
 def not_nan(op: Builder, x: Value) -> Value:
-    """Whether each element is not NaN."""
+    """Returns whether each element is not NaN."""
     zero, one = op.const(0, like=x), op.const(1, like=x)
     return (x > zero) | (x < one)
 
 
 def neighbours(op: Builder, x: Value) -> tuple[Value, Value] | None:
-    """The floats just below and just above constant floats.
+    """Returns the floats just below and just above constant floats.
 
-    None if one of them is subnormal, because some runtimes read it as zero.
+    Returns None if such a float is subnormal, because some runtimes read it as zero.
     """
     known, kind = x.const_or_none(), x.elem_type_or_none
     if known is None or kind not in (T.FLOAT, T.DOUBLE, T.FLOAT16) or not np.isfinite(known).all():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sizes of inputs as far as they are known."""
+"""Comparison of the known sizes of inputs."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -11,18 +11,18 @@ Dims: TypeAlias = Sequence[Size]
 
 
 def dims_of(node: Node, name: str) -> Dims | None:
-    """The dimensions of an input that the node may lack at this version."""
+    """Returns the dimensions of an input, or None if the operator lacks it at this opset."""
     known = node.schema.input_positions if node.schema is not None else {}
     value = node.input(name) if name in known else None
     return value and value.dims_or_none
 
 
 def differ(one: Size, other: Size) -> bool:  # pragma: no cover: only illegal nodes reach this
-    """Whether two sizes are known to differ."""
+    """Returns whether two sizes are known to differ."""
     return isinstance(one, int) and isinstance(other, int) and one != other
 
 
 def broadcasts(own: Dims, dims: Dims) -> bool:  # pragma: no cover: as above
-    """Whether a shape with these known sizes may broadcast to the end of another shape."""
+    """Returns whether a shape with these known sizes may broadcast to the end of another shape."""
     pairs = zip(own[::-1], dims[::-1], strict=False)
     return not any(one != 1 and differ(one, whole) for one, whole in pairs)

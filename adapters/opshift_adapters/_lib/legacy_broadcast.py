@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The broadcasting of binary operators below opset 7: of the second operand, along `axis`."""
+"""Broadcasting of binary operators below opset 7: only the second operand, along `axis`."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ MIRRORED = {"Less": "Greater", "Greater": "Less", **{op: op for op in SYMMETRIC}
 
 
 def drop_legacy_broadcast(node: Node, op: Builder) -> Result:
-    """Opset 7 changed broadcasting to numpy's; instead of `axis`, B gets axes of size 1."""
+    """Opset 7 broadcasts like numpy, without `axis`; B gets trailing axes of size 1 instead."""
     a, b = node.inputs
     assert a is not None
     assert b is not None
@@ -42,7 +42,7 @@ def _binary(op: Builder, name: str, a: Value, b: Value, **legacy: Any) -> Value:
 
 
 def to_legacy_broadcast(node: Node, op: Builder) -> Result:
-    """Below opset 7 only B broadcasts, along one block of axes of A; other inputs are expanded."""
+    """Below opset 7, only B broadcasts, along consecutive axes of A; other inputs are expanded."""
     name, (a, b) = node.op, node.inputs
     assert a is not None
     assert b is not None
@@ -66,7 +66,7 @@ def to_legacy_broadcast(node: Node, op: Builder) -> Result:
 
 
 def _expanded(op: Builder, x: Value, other: Value) -> Value:
-    """`x` broadcast with the shape of another input; if an axis is unknown, Expand is written."""
+    """Broadcasts `x` to the shape of another input by Tile, or by Expand if a size is unknown."""
     shape, dims, missing = shape_of(op, other), other.dims, other.rank - x.rank
     wide = op.Unsqueeze(x, axes=list(range(missing))) if missing > 0 else x
     repeated = repeated_to(op, wide, shape, dims)
@@ -74,7 +74,7 @@ def _expanded(op: Builder, x: Value, other: Value) -> Value:
 
 
 def _block(large: Dims | None, small: Dims | None) -> tuple[int, int] | None:
-    """The part of `small` that matches `large`, without outer sizes of 1: its start and end."""
+    """Returns the range of axes of `small` that match `large`, without outer axes of size 1."""
     if small == ():
         return 0, 0
     if large is None or small is None or len(small) > len(large):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pads of zeros that onnxruntime adds to the pads of the pooling that reads them."""
+"""Pads of zeros that onnxruntime merges into the pads of the pooling that reads them."""
 
 from opshift.adapter import Node, Surroundings, Value, np
 
@@ -10,7 +10,7 @@ FROM_ZERO_UP = frozenset({"Abs", "Exp", "Relu", "Sigmoid", "Softmax", "Softplus"
 
 
 def merged_pads(node: Node, around: Surroundings) -> list[int]:
-    """The pads of a pooling together with those of Pads before it; empty if these stay apart."""
+    """Returns the pads of a pooling plus the Pads before it, or [] if they are not merged."""
     if node.str("auto_pad") != "NOTSET":
         return []
     total, added = node.ints_or_none("pads"), _spatial_zeros(node["X"], around)
@@ -20,9 +20,9 @@ def merged_pads(node: Node, around: Surroundings) -> list[int]:
 
 
 def _spatial_zeros(x: Value, around: Surroundings) -> list[int]:
-    """The zeros around an image that only a pooling reads; empty if there may be anything else."""
+    """Returns the zeros that Pads add around an image for one pooling; [] if that is unsure."""
     pad = x.producer
-    if pad is None or pad.op != "Pad" or len(pad.inputs) > 3:  # a Pad with axes stays apart
+    if pad is None or pad.op != "Pad" or len(pad.inputs) > 3:  # a Pad with axes is not merged
         return []
     if around.is_output(x) or len(around.readers(x)) > 1 or around.is_read_within(x):
         return []
@@ -34,7 +34,7 @@ def _spatial_zeros(x: Value, around: Surroundings) -> list[int]:
 
 
 def _zeros(pad: Node) -> list[int]:
-    """The pads of a Pad, if it adds zeros and they are known."""
+    """Returns the pads of a Pad if they are known and the added elements are zeros, else []."""
     if pad.str("mode") != "constant":
         return []
     if knows(pad, "pads"):
@@ -45,18 +45,18 @@ def _zeros(pad: Node) -> list[int]:
 
 
 def reach_the_kernel(pads: list[int], node: Node) -> bool:
-    """Whether a pad is as long as the kernel, which onnxruntime rejects."""
+    """Returns whether a pad is as long as the kernel, which onnxruntime rejects."""
     kernel = node.ints("kernel_shape")
     return any(pad >= size for pad, size in zip(pads, kernel * 2, strict=True))
 
 
 def differ_by_side(pads: list[int]) -> bool:
-    """Whether an axis has another pad at its begin than at its end."""
+    """Returns whether an axis has different pads at its start and at its end."""
     half = len(pads) // 2
     return pads[:half] != pads[half:]
 
 
 def is_never_negative(x: Value) -> bool:
-    """Whether the operator that computes a value gives no negative numbers."""
+    """Returns whether the operator that computes a value never returns negative numbers."""
     made = x.producer
     return made is not None and not made.proto.domain and made.op in FROM_ZERO_UP

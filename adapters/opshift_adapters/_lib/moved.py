@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of any type through operators that accept only floating-point tensors (below opset 6)."""
+"""Conversion of tensors for operators that accept only floats (below opset 6)."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,7 +15,7 @@ Move = Callable[[list[Value], int], Value]
 
 
 def moved(op: Builder, values: Sequence[Value], move: Move) -> Value:
-    """Applies `move`, which accepts floats of one type, to values of any type."""
+    """Applies `move`, which accepts floats of one type, to values of any element type."""
     typed = next((v for v in values if v.elem_type_or_none is not None), values[0])
     kind = typed.elem_type
     if kind in FLOATS:
@@ -29,7 +29,7 @@ def moved(op: Builder, values: Sequence[Value], move: Move) -> Value:
 
 
 def _holder(op: Builder, x: Value) -> int:
-    """A floating-point type that holds the values of `x`, if these have few digits."""
+    """Returns a float type that represents all values of the element type of `x` exactly."""
     kind = x.elem_type
     if kind in (T.BOOL, *SMALL_INTS):
         return T.FLOAT
@@ -37,8 +37,8 @@ def _holder(op: Builder, x: Value) -> int:
         return T.DOUBLE
     raise Refusal(
         Why.TYPE_NOT_AVAILABLE,
-        "only floating-point tensors can be moved by this operator before opset"
-        f" {op.version + 1}, and {x.name!r} is of a type that none of them holds",
+        "this operator accepts only floating-point tensors before opset"
+        f" {op.version + 1}, and no float type represents the element type of {x.name!r}",
     )
 
 
@@ -48,9 +48,9 @@ def _held(op: Builder, x: Value, kind: int) -> Value:
 
 
 def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
-    """The lower 32 bits, which a Cast keeps, and all above them: two doubles whose sum is `x`.
+    """Splits `x` into its lower 32 bits and the rest: two doubles whose sum is `x`.
 
-    The double nearest to `x` is at most 2**10 away from it, far less than half of the upper unit.
+    A Cast keeps the lower 32 bits. The nearest double is closer to `x` than half of 2**32.
     """
     low = op.Cast(op.Cast(x, to=T.UINT32), to=T.DOUBLE)
     units = _by(op, op.Mul, op.Cast(x, to=T.DOUBLE) - low, 1 / HALF)
@@ -62,6 +62,6 @@ def _by(op: Builder, operator: Callable[..., Value], x: Value, number: float) ->
 
 
 def _together(op: Builder, high: Value, low: Value, kind: int) -> Value:
-    """The sum of two doubles as a 64-bit integer (below opset 6)."""
+    """Returns the sum of two doubles as a 64-bit integer (below opset 6)."""
     both = op.Concat(op.Unsqueeze(high, axes=[0]), op.Unsqueeze(low, axes=[0]), axis=0)
     return add_rows(op, kind, op.Cast(both, to=kind))

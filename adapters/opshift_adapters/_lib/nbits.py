@@ -5,7 +5,7 @@ from opshift.adapter import Builder, T, Value
 
 
 def unpacked(op: Builder, packed: Value, bits: int, shape: list[int], kind: int) -> Value:
-    """The codes that are packed in bytes; of 4 bits, the lower half of a byte comes first."""
+    """Unpacks codes from bytes; of two 4-bit codes, the code in the lower half comes first."""
     wide = op.Cast(packed, to=T.INT32)
     if bits == 4:
         sixteen = op.const(16, T.INT32)

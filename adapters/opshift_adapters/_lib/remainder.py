@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The remainder of floats, by operators that opset 9 has."""
+"""The remainder of floats, written with operators of opset 9."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ from dataclasses import dataclass
 
 from opshift.adapter import Array, Builder, T, Value, np
 
-DOUBLE_BITS = 53  # a product of so many bits is exact in a double
+DOUBLE_BITS = 53  # a product that has at most 53 bits is exact in double
 MOST_FOLDS = 3
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """How a float is reduced by a divisor: first by factors of large numbers, then by rounds.
-
-    A number of at least `starts[i]` is a multiple of a power of two. The remainder of that power,
-    divided by it, is `factors[i]`: their product has the same remainder and is much smaller.
-    A round removes `bits` bits of the quotient, so that its product with the divisor is exact.
-    """
+    """The reduction of a float by a divisor: first by factors for large numbers, then by rounds."""
 
     rounds: int
     bits: int
@@ -32,7 +27,7 @@ class Reduction:
 
 
 def float_remainder(op: Builder, a: Value, b: Value) -> Value:
-    """The exact remainder of floats, with the sign of the dividend; double computes it."""
+    """Returns the exact remainder of floats, with the sign of the dividend, computed in double."""
     reduction = _reduction(b, b.elem_type)
     rest, size = (op.Abs(op.Cast(x, to=T.DOUBLE)) for x in (a, b))
     whole = rest
@@ -43,11 +38,11 @@ def float_remainder(op: Builder, a: Value, b: Value) -> Value:
         rest = rest - op.Floor(rest / unit) * unit
     remainder = op.Cast(rest, to=a.elem_type)
     if _are_finite_divisors(b):
-        return remainder * op.Sign(op.const(STEEP, like=a) / a)  # the sign of a zero, too
+        return remainder * op.Sign(op.const(STEEP, like=a) / a)  # also gives a zero its sign
     return op.Where(whole < size, a, remainder * op.Sign(a))
 
 
-STEEP = 2.0**10  # divided by the largest number, it is not subnormal in any type
+STEEP = 2.0**10  # divided by the largest float of any type, it is not subnormal
 
 
 def _are_finite_divisors(b: Value) -> bool:
@@ -56,7 +51,7 @@ def _are_finite_divisors(b: Value) -> bool:
 
 
 def _reduction(b: Value, kind: int) -> Reduction:
-    """The shortest reduction for the largest quotient that this divisor allows."""
+    """Returns the shortest reduction for the largest quotient that this divisor allows."""
     known = b.const_or_none()
     if known is None or not _are_finite_divisors(b):
         limits = T(kind).fraction
@@ -65,19 +60,19 @@ def _reduction(b: Value, kind: int) -> Reduction:
     sizes = np.abs(known.astype(np.float64))
     width = max(_width(float(size)) for size in sizes.ravel())
     if width == 1:
-        return Reduction(1, DOUBLE_BITS)  # the quotient by a power of two is exact
+        return Reduction(1, DOUBLE_BITS)  # a quotient by a power of two is exact
     folded = (_folded(sizes, kind, DOUBLE_BITS - width, folds) for folds in range(MOST_FOLDS + 1))
     return min((one for one in folded if one is not None), key=lambda one: one.nodes)
 
 
 def _width(number: float) -> int:
-    """The number of bits between the first and the last 1 of a float."""
+    """Returns the number of bits between the first and the last 1 in the mantissa of a float."""
     numerator, _ = number.as_integer_ratio()
     return (numerator // (numerator & -numerator)).bit_length()
 
 
 def _folded(sizes: Array, kind: int, bits: int, folds: int) -> Reduction | None:
-    """A reduction of this many factors, if float holds them."""
+    """Returns a reduction with this many factors, or None if float32 cannot represent them."""
     limits = T(kind).fraction
     lowest = int(np.frexp(sizes)[1].min()) - 1
     kept = limits.bits - 1
@@ -96,7 +91,7 @@ def _folded(sizes: Array, kind: int, bits: int, folds: int) -> Reduction | None:
 
 
 def _factor(size: float, exponent: int) -> float:
-    """The remainder of a power of two, divided by the power."""
+    """Returns the remainder of a power of two, divided by the power."""
     from fractions import Fraction  # which imports decimals, for a rare divisor
 
     power = Fraction(2) ** int(exponent)
@@ -104,7 +99,7 @@ def _factor(size: float, exponent: int) -> float:
 
 
 def _factors(op: Builder, rest: Value, reduction: Reduction) -> Value:
-    """The factor for each number, and one below the first start."""
+    """Returns the factor for each number; numbers below the first start have the factor 1."""
     ones = np.ones_like(reduction.factors[0])
     found = op.const(reduction.factors[-1], T.FLOAT)
     for start, below in zip(

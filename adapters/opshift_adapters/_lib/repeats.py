@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors repeated along the axes that a broadcast is known to repeat."""
+"""Tile for the axes that a broadcast is known to repeat."""
 
 import itertools
 
@@ -11,12 +11,12 @@ Dims = tuple[int | str | None, ...]
 
 
 def equal(a: Dims | None, b: Dims | None) -> bool:
-    """Whether two shapes are equal, whatever number each symbol means."""
+    """Returns whether two shapes are equal, whatever value each symbolic dimension has."""
     return a is not None and a == b and None not in a
 
 
 def covers(large: Dims, small: Dims) -> bool:
-    """Whether the common shape is known to be the shape of `large`."""
+    """Returns whether broadcasting both shapes is known to give `large`."""
     if len(small) > len(large):
         return False
     pairs = zip(large[len(large) - len(small) :], small, strict=True)
@@ -24,9 +24,9 @@ def covers(large: Dims, small: Dims) -> bool:
 
 
 def repeated_to(op: Builder, x: Value, shape: Value, goal: Dims) -> Value | None:
-    """`x` broadcast by Tile with a shape of at most its rank; None if an axis may repeat or not.
+    """Broadcasts `x` by Tile to a shape of at most its rank; None if it is unknown what repeats.
 
-    `goal` has the known elements of the shape: numbers, and symbols of lengths.
+    `goal` has the known elements of the shape: numbers and symbolic dimensions.
     """
     ahead = x.rank - len(goal)
     pairs = zip(x.dims, (*[1] * ahead, *goal), strict=True)
@@ -48,7 +48,7 @@ def repeated_to(op: Builder, x: Value, shape: Value, goal: Dims) -> Value | None
 
 
 def _is_repeated(have: int | str | None, want: int | str | None) -> bool | None:
-    """Whether an axis of some length is repeated to another; None if that is unknown."""
+    """Returns whether an axis of size `have` repeats to size `want`, or None if that is unknown."""
     if have == 1:
         return want != 1
     if isinstance(have, int) or want == 1 or (have is not None and have == want):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resize: its lists for every axis, the change of each axis, and its definition written out."""
+"""Resize: its inputs for every axis, the change of each axis, and its decomposition."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ Lists = Mapping[str, Value | None]
 
 
 def given(node: Node) -> dict[str, Value | None]:
-    """The inputs roi, scales and sizes, None if absent or empty; only scales or sizes remains."""
+    """Returns roi, scales and sizes; empty inputs are None, and only scales or sizes is set."""
     lists = {name: _unless_empty(node.input(name)) for name in ("roi", "scales", "sizes")}
     scales = lists["scales"]
     if scales is not None and scales.shape_or_none:
@@ -36,7 +36,7 @@ def _unless_empty(value: Value | None) -> Value | None:
 
 
 def written_out(node: Node, op: Builder) -> Value:
-    """Resize written by its definition, which needs only the rank."""
+    """Writes Resize by its definition, for which only the rank must be known."""
     x = node["X"]
     lists = all_axes(node, op)
     rank = rank_of(x, lists["scales"], lists["sizes"])
@@ -53,7 +53,7 @@ def _filter(node: Node) -> Filter:
 
 
 def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAxis]:
-    """The change of each axis."""
+    """Returns the old size, new size and scale of each axis that changes."""
     x, scales, sizes = node["X"], lists["scales"], lists["sizes"]
     kind = place_type(x, node.str("mode"))
     if sizes is not None:
@@ -69,7 +69,7 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAx
         if node.str("coordinate_transformation_mode") == "align_corners":
             lines = [one for one in lines if not _keeps_its_size(one)]
     else:
-        raise Refusal(Why.AMBIGUOUS, "scales and sizes are both missing; one of them is needed")
+        raise Refusal(Why.AMBIGUOUS, "Resize needs scales or sizes, and both inputs are missing")
     if sizes is None or keeps_aspect(node):
         _whole_only(node, lines)
     if node.str("coordinate_transformation_mode") != "tf_crop_and_resize":
@@ -87,7 +87,7 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAx
 
 
 def _copied(x: Value, sizes: Value) -> int:
-    """The number of leading sizes that equal those of `x`: Concat(Slice(Shape(x)), ...)."""
+    """Returns how many leading sizes are copied from `x` by Concat(Slice(Shape(x)), ...)."""
     joined = sizes.producer
     first = joined.inputs[0] if joined is not None and joined.op == "Concat" else None
     cut = first.producer if first is not None else None
@@ -104,13 +104,13 @@ def _copied(x: Value, sizes: Value) -> int:
 
 
 def _keeps_its_size(one: ResampledAxis) -> bool:
-    """Whether an axis is known to keep its size, so that aligned corners move no element."""
+    """Returns whether an axis is known to keep its size, so that align_corners moves no element."""
     old, new = one.old.const_or_none(), one.new.const_or_none()
     return old is not None and new is not None and bool(old == new)
 
 
 def _whole_only(node: Node, lines: list[ResampledAxis]) -> None:
-    """Refuses a crop by scales that give a fractional size, because specifications differ there."""
+    """Refuses a crop whose scales give a fractional size; specifications differ on its meaning."""
     if node.str("coordinate_transformation_mode") != "tf_crop_and_resize":
         return
     for one in lines:
@@ -118,11 +118,11 @@ def _whole_only(node: Node, lines: list[ResampledAxis]) -> None:
         if scale is not None and scale == 1:
             continue
         if scale is None or old is None or new is None or np.float64(scale) * old != new:
-            raise Refusal(Why.AMBIGUOUS, "scales may give a fraction of an element")
+            raise Refusal(Why.AMBIGUOUS, "the scales of a crop may give a fractional size")
 
 
 def all_axes(node: Node, op: Builder) -> dict[str, Value | None]:
-    """The lists with an entry for every axis, also if `axes` names only some."""
+    """Returns roi, scales and sizes with an entry for every axis, also if `axes` lists some."""
     x = node["X"]
     lists = given(node)
     if "axes" not in node.attributes:
@@ -155,14 +155,14 @@ def _rearranged(op: Builder, given: Value, rest: Value, index: list[int]) -> Val
 
 
 def keeps_aspect(node: Node) -> bool:
-    """Whether one scale applies to several axes."""
+    """Returns whether `keep_aspect_ratio_policy` gives several axes the same scale."""
     if "keep_aspect_ratio_policy" not in node.attributes or given(node)["sizes"] is None:
         return False
     return node.str("keep_aspect_ratio_policy") != "stretch" and len(axes(node)) != 1
 
 
 def in_proportion(node: Node, op: Builder, sizes: Value, kind: int) -> list[ResampledAxis]:
-    """The axes with one common scale, which differs from the ratio of the rounded sizes."""
+    """Returns the axes with their common scale, which the rounded sizes give only roughly."""
     x, wide = node["X"], T.DOUBLE
     olds = {axis: size_of(op, x, axis) for axis in sorted(axes(node))}
     widths = {axis: op.Cast(old, to=wide) for axis, old in olds.items()}
@@ -180,7 +180,7 @@ def in_proportion(node: Node, op: Builder, sizes: Value, kind: int) -> list[Resa
 
 
 def smooth(node: Node, lists: Lists, x: Value) -> bool:
-    """Whether an antialias filter may apply; it does so only to axes that shrink."""
+    """Returns whether the antialias filter may have an effect; it affects only axes that shrink."""
     if not _antialias(node):
         return False
     known = {name: value and value.const_or_none() for name, value in lists.items()}

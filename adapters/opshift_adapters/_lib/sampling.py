@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resampling axis by axis with Gather and arithmetic: the definition of Resize, written out.
+"""Resampling axis by axis with Gather and arithmetic, as Resize is defined.
 
 Constants are computed during the conversion; static sizes leave only indices and weights.
 """
@@ -13,13 +13,13 @@ from opshift_adapters._lib.kinds import FLOATS, as_type
 
 
 def takes_nearest(node: Node) -> bool:
-    """Whether each result is an element of the input, and not a number between elements."""
+    """Returns whether each result is an element of the input, not an interpolated number."""
     return node.str("mode") == "nearest"  # pragma: no cover: examples have kernels for their types
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The attributes of Resize that select and weigh the elements."""
+    """The attributes of Resize that select elements of the input and compute their weights."""
 
     mode: str
     places: str = "asymmetric"
@@ -43,7 +43,7 @@ class ResampledAxis:
 
     @property
     def idle(self) -> bool:
-        """Whether the axis is known to stay unchanged."""
+        """Returns whether the axis is known to stay unchanged."""
         whole = self.start is None or (_is(self.start, 0) and _is(self.end, 1))
         return whole and _is(self.scale, 1)
 
@@ -54,12 +54,12 @@ def _is(value: Value | None, number: float) -> bool:
 
 
 def place_type(x: Value, mode: str) -> int:
-    """The type of positions: float, but double if doubles are interpolated."""
+    """Returns the element type of positions: double if doubles are interpolated, else float."""
     return T.DOUBLE if mode != "nearest" and x.elem_type == T.DOUBLE else T.FLOAT
 
 
 def scaled_line(op: Builder, x: Value, axis: int, scales: Value, kind: int) -> ResampledAxis:
-    """An axis whose scale is given."""
+    """Returns an axis that is resampled by its scale."""
     scale, old = element(op, scales, axis), size_of(op, x, axis)
     wide = op.Cast(old, to=T.FLOAT) * scale
     new = op.Cast(op.Floor(wide), to=T.INT64)
@@ -72,7 +72,7 @@ def scale_is_one(scales: Value, axis: int) -> bool:
 
 
 def sized_line(op: Builder, x: Value, axis: int, sizes: Value, kind: int) -> ResampledAxis:
-    """An axis whose new size is given."""
+    """Returns an axis that is resampled to its new size."""
     new, old = element(op, sizes, axis), size_of(op, x, axis)
     have = old.const_or_none()
     if have is not None and _is(new, int(have)):
@@ -82,7 +82,7 @@ def sized_line(op: Builder, x: Value, axis: int, sizes: Value, kind: int) -> Res
 
 
 def resampled(op: Builder, x: Value, rank: int, lines: list[ResampledAxis], how: Filter) -> Value:
-    """`x` with each of the axes resampled in turn."""
+    """Resamples the axes of `x` one after the other."""
     lines = [one for one in lines if not one.idle]
     if how.mode == "nearest":
         for one in lines:
@@ -92,7 +92,7 @@ def resampled(op: Builder, x: Value, rank: int, lines: list[ResampledAxis], how:
     if kind not in FLOATS:
         raise Refusal(
             Why.AMBIGUOUS,
-            "no specification defines how an integer between two positions is rounded",
+            "no specification defines the rounding of integers that Resize interpolates",
         )
     if not lines or kind in (T.FLOAT, T.DOUBLE):
         for one in lines:
@@ -102,7 +102,7 @@ def resampled(op: Builder, x: Value, rank: int, lines: list[ResampledAxis], how:
 
 
 def by_scales(op: Builder, x: Value, scales: Value, how: Filter) -> Value:
-    """The resampling if only the scales are known."""
+    """Resamples `x` by the scales of its axes."""
     rank, kind = rank_of(x, scales), place_type(x, how.mode)
     changing = [axis for axis in range(rank) if not scale_is_one(scales, axis)]
     lines = [scaled_line(op, x, axis, scales, kind) for axis in changing]
@@ -110,7 +110,7 @@ def by_scales(op: Builder, x: Value, scales: Value, how: Filter) -> Value:
 
 
 def rank_of(x: Value, *per_axis: Value | None) -> int:
-    """The rank of `x`, or the length of a list that has one entry for each axis."""
+    """Returns the rank of `x`, or the length of a list that has one entry for each axis."""
     if x.rank_or_none is None:
         for value in per_axis:
             shape = value and value.shape_or_none
@@ -126,7 +126,7 @@ def _nearest(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) 
 
 
 def _blended(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
-    """The weighted sum of the elements around each position."""
+    """Returns the weighted sum of the elements around each position."""
     if how.smooth and not _is(one.scale < 1, 0):
         return _smoothed(op, x, rank, one, how)
     kind = place_type(x, how.mode)
@@ -154,12 +154,12 @@ def _blended(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) 
 def _around_elements(
     op: Builder, off: Value, base: Value, weights: list[Value], how: Filter
 ) -> tuple[list[Value], list[Value]]:
-    """The taps and weights of an axis that may stay unchanged, or whose positions may be elements.
+    """Returns taps and weights of an axis that may keep its size or have positions on elements.
 
-    There, an infinite neighbour with weight 0 must not count. Therefore all taps of such a position
-    read its element, and they have equal weights.
+    At such a position, an infinite neighbour with weight 0 must not change the sum. Therefore all
+    taps of the position read its element, and they have equal weights.
     """
-    step = op.Ceil(off)  # 0 on an element, else 1
+    step = op.Ceil(off)  # 0 if the position is on an element, else 1
     still = 1 - step
     taps = [base - step, base, base + step, base + step * 2]
     share = 1 / len(weights)
@@ -167,14 +167,14 @@ def _around_elements(
     if len(weights) == 2:
         return taps[1:3], [weights[0] - more, weights[1] + more]
     on_an_element = tap_weights(op.const(0, like=off), how.mode, how.cubic)
-    if [one.const().item() for one in on_an_element] != [0, 1, 0, 0]:  # it was rounded
+    if [one.const().item() for one in on_an_element] != [0, 1, 0, 0]:  # the weights were rounded
         return taps, [one * step + more for one in weights]
     own = weights[1] - still * (1 - share)
     return taps, [weights[0] + more, own, weights[2] + more, weights[3] + more]
 
 
 def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
-    """Weighted sums under the filter, which is as much wider as the axis shrinks."""
+    """Returns weighted sums under the antialias filter, which widens as the axis shrinks."""
     old, new, scale = (v.const_or_none() for v in (one.old, one.new, one.scale))
     if old is None or new is None or scale is None:
         return _smoothed_later(op, x, rank, one, how)
@@ -199,10 +199,10 @@ def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter)
 
 
 def _smoothed_later(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
-    """Like `_smoothed`, with weights that are computed when the model runs.
+    """Writes `_smoothed` with weights that are computed when the model runs.
 
-    An element outside of the filter, which may be infinite, is not read. The nearest element is
-    read instead, and all taps that read it share its weight.
+    An element outside of the filter may be infinite, so it is not read. The nearest element is read
+    instead, and all taps that read it share its weight.
     """
     one = replace(one, scale=as_type(op, one.scale, T.DOUBLE))
     place, last = _places(op, one, how.places, T.DOUBLE), _last(op, one, T.DOUBLE)
@@ -228,7 +228,7 @@ def _smoothed_later(op: Builder, x: Value, rank: int, one: ResampledAxis, how: F
 
 
 def _height(op: Builder, how: Filter, t: Value) -> Value:
-    """The weight of an element at a distance; see `_filter_height`."""
+    """Computes the weight of an element at a distance; see `_filter_height`."""
     none = op.const(0, T.DOUBLE)
     if how.mode == "linear":
         return op.Max(1 - t, none)
@@ -237,10 +237,10 @@ def _height(op: Builder, how: Filter, t: Value) -> Value:
 
 
 def _read_only(matrix: Array) -> tuple[Array, Array]:
-    """For each column the rows with a weight, and their weights.
+    """For each column, returns the rows with a nonzero weight, and their weights.
 
-    An infinity must not be multiplied by 0. Therefore a column with fewer rows than others reads
-    its last row several times, and halves the weight each time.
+    An infinity must not be multiplied by 0. Therefore a column with fewer rows than the longest
+    column repeats its last row, and halves the weight each time.
     """
     columns = [np.flatnonzero(column) for column in matrix.T]
     width = max((len(rows) for rows in columns), default=1)
@@ -258,7 +258,7 @@ def _read_only(matrix: Array) -> tuple[Array, Array]:
 
 
 def _filter_height(how: Filter, t: Array) -> Array:
-    """The weight of an element at a distance."""
+    """Returns the weight of an element at a distance from the position."""
     if how.mode == "linear":
         return np.asarray(np.clip(1 - t, 0, None))
     a = how.cubic
@@ -271,7 +271,7 @@ def _times(op: Builder, x: Value, weight: Value, rank: int, axis: int) -> Value:
 
 
 def _picked(op: Builder, x: Value, at: Value, one: ResampledAxis, kind: int) -> Value:
-    """The elements at whole positions; a position outside reads the edge."""
+    """Returns the elements at integer positions; a position outside of the axis reads its edge."""
     last = _last(op, one, kind)
     return op.Gather(x, op.Cast(_inside(op, at, last), to=T.INT64), axis=one.axis)
 
@@ -290,14 +290,14 @@ def _rounded(op: Builder, place: Value, one: ResampledAxis, rounding: str) -> Va
     if rounding == "round_prefer_floor":
         return op.Ceil(place - 0.5)
     above = op.Ceil(place)
-    if rounding == "by scale":  # the rule of opset 10: down when enlarging, up when shrinking
+    if rounding == "by scale":  # opset 10: Floor if the axis grows, Ceil if it shrinks
         return op.Where(one.scale > 1, op.Floor(place), above)
     back = above - place > 0.5
     return above - op.Cast(back, to=T.FLOAT)
 
 
 def tap_weights(off: Value, mode: str, a: float) -> list[Value]:
-    """The weights of the elements around a position, which is `off` after the lower element."""
+    """Returns the weights of the elements around a position, `off` after the lower element."""
     rest = 1 - off
     if mode == "linear":
         return [rest, off]
@@ -307,19 +307,19 @@ def tap_weights(off: Value, mode: str, a: float) -> list[Value]:
 
 
 def _outer(t: Value, a: float) -> Value:
-    """The weight of an element at a distance between 1 and 2."""
+    """Returns the weight of an element at a distance between 1 and 2 (cubic)."""
     return ((t * a + -5 * a) * t + 8 * a) * t + -4 * a
 
 
 def _inner(t: Value, a: float) -> Value:
-    """The weight of an element at a distance of at most 1."""
+    """Returns the weight of an element at a distance of at most 1 (cubic)."""
     return (t * (a + 2) - (a + 3)) * t * t + 1
 
 
 def _inside_only(
     op: Builder, taps: list[Value], weights: list[Value], one: ResampledAxis, kind: int
 ) -> list[Value]:
-    """Weights of 0 outside, and the other weights scaled to the sum 1."""
+    """Sets the weights of taps outside of the axis to 0 and scales the rest to the sum 1."""
     last = _last(op, one, kind)
     kept = [
         weight * op.Cast(~_outside(tap, last), to=kind)
@@ -349,7 +349,7 @@ def _extrapolated(
 
 
 def _places(op: Builder, one: ResampledAxis, name: str, kind: int) -> Value:
-    """The position in the input of each element of the result, as a vector."""
+    """Returns the position in the input of each element of the result, as a vector."""
     at = op.Cast(arange(op, one.new), to=kind)
     if name == "asymmetric":
         return at / one.scale
@@ -373,7 +373,7 @@ def _places(op: Builder, one: ResampledAxis, name: str, kind: int) -> Value:
 
 
 def _unless_kept(op: Builder, one: ResampledAxis, places: Value, at: Value) -> Value:
-    """These positions; the positions of the input if the axis keeps its size."""
+    """Returns `places`, or the unchanged positions `at` if the axis keeps its size."""
     changed = (one.scale < 1) | (one.scale > 1)
     return op.Where(changed, places, at)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of uint8 and int8 codes, of which some processors saturate the sum of two.
+"""Products of uint8 and int8 codes, which some processors saturate when they add two products.
 
 Products of uint8 codes are exact in onnxruntime on every processor, so int8 codes become uint8.
 With VNNI, onnxruntime computes both forms with the same instruction.
@@ -11,7 +11,7 @@ from opshift.adapter import Builder, Node, Result, T, Value, misread
 
 from opshift_adapters._lib.scales import unsigned
 
-LIMIT = "may saturate, unless all int8 codes are from -64 to 64,"
+LIMIT = "may saturate (unless all int8 codes are from -64 to 64)"
 SAYS = f"{{op}} of uint8 and int8 codes {LIMIT}"
 
 saturating = functools.partial(
@@ -23,12 +23,12 @@ saturating = functools.partial(
 
 
 def differ(left: Value, right: Value) -> bool:
-    """Whether the first codes are uint8, and the second ones int8."""
+    """Returns whether the codes of the left factor are uint8 and those of the right factor int8."""
     return left.elem_type_or_none == T.UINT8 and right.elem_type_or_none == T.INT8
 
 
 def with_unsigned(node: Node, op: Builder, **points: str) -> Result:
-    """The node with these inputs as codes of uint8, and with their zero points."""
+    """Returns the node with these inputs and their zero points converted to uint8."""
     inputs: dict[str, Value | None] = {}
     for name, point in points.items():
         inputs[name], inputs[point] = unsigned(op, node[name], node.input(point))

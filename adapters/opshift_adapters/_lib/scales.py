@@ -12,7 +12,7 @@ FLOAT8 = tuple(kind for kind in T if kind.is_float8)
 
 
 def widened(op: Builder, value: Value | None) -> Value | None:
-    """A constant in a wider type, because the opset lacks its own type."""
+    """Returns a constant in a wider element type if this opset lacks its element type."""
     if value is None or op.version >= T(value.elem_type).element.opset:
         return value
     known = value.const_or_none()
@@ -20,14 +20,14 @@ def widened(op: Builder, value: Value | None) -> Value | None:
         kind = T(value.elem_type).name.lower()
         raise Refusal(
             Why.TYPE_NOT_AVAILABLE,
-            f"{kind} does not exist there, and {value.name!r} is not a constant that another"
-            " type can hold",
+            f"this opset lacks {kind}, and {value.name!r} is not a constant, so that no other"
+            " element type can replace it",
         )
     return op.const(known.astype(np.float32), T(value.elem_type).element.replacement)
 
 
 def along(op: Builder, p: Value, x: Value, axis: int, block: int = 0) -> Value:
-    """A scale or zero point in a shape that broadcasts to x: per tensor, per axis or per block."""
+    """Reshapes a scale or zero point (per tensor, axis or block) so that it broadcasts to x."""
     if block and p.rank_or_none != 0:
         return _each_block_spread(op, p, x, axis % x.rank, block)
     if p.rank == 0 or p.shape_or_none == (1,):
@@ -40,7 +40,7 @@ def along(op: Builder, p: Value, x: Value, axis: int, block: int = 0) -> Value:
 
 
 def _each_block_spread(op: Builder, p: Value, x: Value, axis: int, block: int) -> Value:
-    """Each element repeated along its block; the last block is cut."""
+    """Repeats each scale along its block; the last block may be shorter."""
     behind = x.rank - 1 - axis
     repeats = op.const([1] * (axis + 1) + [block] + [1] * behind)
     repeated = op.Expand(op.Unsqueeze(p, op.const([axis + 1])), repeats)
@@ -59,7 +59,7 @@ Place = Callable[[Value], Value]
 
 
 def single(op: Builder, p: Value, x: Value) -> Value:
-    """The scale or zero point below opset 13 as a scalar; a list would have a rank."""
+    """Returns a scale or zero point below opset 13, reshaped to a scalar if x may be a scalar."""
     return op.Reshape(p, op.const([])) if p.rank_or_none != 0 and not x.rank_or_none else p
 
 
@@ -68,24 +68,24 @@ def per_tensor(scale: Value) -> bool:
 
 
 def raised(op: Builder, codes: Value) -> Value:
-    """Codes of int8 as uint8, 128 higher."""
+    """Returns int8 codes as uint8 codes that are 128 higher."""
     return op.Cast(op.Cast(codes, to=T.INT32) + 128, to=T.UINT8)
 
 
 def unsigned(op: Builder, codes: Value, zero: Value | None) -> tuple[Value, Value]:
-    """Codes of 8 bits as uint8, and their zero point."""
+    """Returns 8-bit codes and their zero point as uint8."""
     zero = op.const(0, codes.elem_type) if zero is None else zero
     if codes.elem_type == T.UINT8:
         return codes, zero
     return raised(op, codes), raised(op, zero)
 
 
-FEW_CODES = 1024  # that are written as numbers
-IN_FLOAT = (T.INT8, T.UINT8, T.INT16, T.UINT16, *FLOAT8)  # float holds their differences
+FEW_CODES = 1024  # constants of up to so many codes are cast during the conversion
+IN_FLOAT = (T.INT8, T.UINT8, T.INT16, T.UINT16, *FLOAT8)  # float represents the differences exactly
 
 
 def multiplied(op: Builder, node: Node, place: Place, x: Value | None = None) -> Value:
-    """(x - zero point) * scale: the difference is exact, the product is in float."""
+    """Writes (x - zero point) * scale: the difference is exact, the product is in float."""
     x, zero = x or node["x"], widened(op, node.input("x_zero_point"))
     shaped = as_type(op, place(node["x_scale"]), T.FLOAT)
     unseen = requantized(op, x, zero)
@@ -102,17 +102,17 @@ def multiplied(op: Builder, node: Node, place: Place, x: Value | None = None) ->
 
 
 def _numbers(op: Builder, codes: Value, kind: int) -> Value:
-    """Codes as numbers, which are computed if constants of a wider type would swell the model."""
+    """Casts codes; constants are cast at run time if the wider constant would enlarge the model."""
     known = codes.const_or_none()
     if known is None or known.size <= FEW_CODES or codes.elem_type_or_none == kind:
         return as_type(op, codes, kind)
-    # With `outputs`, nothing is folded.
+    # A node that is written with `outputs` is not folded.
     (computed,) = op.Cast(codes, to=kind, outputs=1)  # pragma: no cover: examples are small
     return computed  # pragma: no cover: as above
 
 
 def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:
-    """x / scale rounded to the nearest even, plus the zero point, within the limits of the type."""
+    """Writes x / scale, rounded to the nearest even, plus the zero point, clipped to the type."""
     zero = widened(op, node.input("y_zero_point"))
     ratio = _ratio(op, node, place)
     if op.version < 11:
@@ -130,15 +130,15 @@ WHOLE = 3 * 2**22  # floats of this size have no fraction, so adding it rounds t
 
 
 def quantized(op: Builder, ratio: Value, zero: Value | None, kind: int) -> Value:
-    """A float rounded to the nearest even, plus the zero point, as 8 bits (opset 6 to 10)."""
+    """Rounds a float to the nearest even, adds the zero point, casts to 8 bits (opset 6 to 10)."""
     return op.Cast(_codes(op, ratio, _point(op, zero), kind), to=kind)
 
 
 def _codes(op: Builder, ratio: Value, point: int | Value, kind: int, less: int = 0) -> Value:
-    """The codes of 8 bits in float, minus a number.
+    """Returns 8-bit codes as float, minus the number `less`.
 
-    Clip stands between the two sums, because some runtimes merge two sums of floats, which undoes
-    both.
+    Clip separates the two sums, because some runtimes merge two sums of floats, which cancels the
+    rounding.
     """
     low, high = T(kind).element.limits
     whole, start = ratio + op.const(WHOLE, T.FLOAT), WHOLE
@@ -151,7 +151,7 @@ def _codes(op: Builder, ratio: Value, point: int | Value, kind: int, less: int =
 
 
 def _point(op: Builder, zero: Value | None) -> int | Value:
-    """A zero point as a number if it is constant, else as a float value."""
+    """Returns a zero point as a number if it is constant, else as a float value."""
     known = np.array(0) if zero is None else zero.const_or_none()
     return op.Cast(zero, to=T.FLOAT) if known is None else int(known.item())
 
@@ -164,7 +164,7 @@ def _ratio(op: Builder, node: Node, place: Place) -> Value:
     return as_type(op, x / place(scale), T.FLOAT)
 
 
-# Operators whose output holds only numbers of their first input.
+# Operators that copy the elements of their first input without a computation.
 MOVES = frozenset([
     "DepthToSpace", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "SpaceToDepth",
     "Squeeze", "Tile", "Transpose", "Unsqueeze",
@@ -172,10 +172,10 @@ MOVES = frozenset([
 
 
 def repeated(node: Node) -> Value | None:
-    """The result of DequantizeLinear, if an equal pair of operators gave these numbers before.
+    """Returns the input of a redundant second pair of QuantizeLinear and DequantizeLinear, or None.
 
-    Between the two pairs, numbers may move. A code times its scale, divided by the scale, rounds to
-    that code again, so the second pair changes no number.
+    Between the two pairs, elements may move. A code times its scale, divided by the same scale,
+    rounds to the same code, so the second pair changes no number.
     """
     second = maker(node["x"], "QuantizeLinear")
     if second is None:
@@ -190,7 +190,7 @@ def repeated(node: Node) -> Value | None:
 
 
 def maker(x: Value, *ops: str) -> Node | None:
-    """The node that computes a value, if it is one of these operators of ai.onnx."""
+    """Returns the node that computes a value, if it is one of these operators of ai.onnx."""
     found = x.producer
     if found is None or found.proto.domain not in ("", "ai.onnx") or found.schema is None:
         return None
@@ -198,7 +198,7 @@ def maker(x: Value, *ops: str) -> Node | None:
 
 
 def _steps(node: Node, side: str, kind: int | None) -> tuple[float, int | None, int] | None:
-    """The constant scale, the type of the codes and the zero point, if a code has one number."""
+    """Returns constant scale, code type and zero point if quantization is per tensor, else None."""
     scale, zero = node[f"{side}_scale"].const_or_none(), node.input(f"{side}_zero_point")
     if zero is not None:
         kind = zero.elem_type_or_none
@@ -214,8 +214,8 @@ def _steps(node: Node, side: str, kind: int | None) -> tuple[float, int | None, 
 
 
 def requantized(op: Builder, x: Value, zero: Value | None) -> Value | None:
-    """The input of QuantizeLinear as codes in float, minus a zero point (below opset 11)."""
-    source = maker(x, "QuantizeLinear")  # onnxruntime has another one
+    """Returns the codes of a QuantizeLinear as float, minus a zero point (below opset 11)."""
+    source = maker(x, "QuantizeLinear")  # com.microsoft has a QuantizeLinear, too
     if op.version >= 11 or source is None:
         return None
     own = source.input("y_zero_point")

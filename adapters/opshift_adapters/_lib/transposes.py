@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Transpose before an input of a matrix product, as onnxruntime looks for it."""
+"""A Transpose before an input of a matrix product, as onnxruntime matches it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from opshift.adapter import Node, Value
 
 
 class Turned(NamedTuple):
-    """The Transpose whose result a product reads, and the Cast between them."""
+    """A Transpose whose result a matrix product reads, and the Cast between them, if any."""
 
     transpose: Node
     cast: Node | None
@@ -17,25 +17,25 @@ class Turned(NamedTuple):
 
     @property
     def keeps(self) -> bool:
-        """Whether no axis moves."""
+        """Returns whether the Transpose keeps all axes in place."""
         return self.order == sorted(self.order)
 
     @property
     def swaps(self) -> bool:
-        """Whether the last two axes change places, and no others move."""
+        """Returns whether the Transpose only swaps the last two axes."""
         rank = len(self.order)
         return self.order == [*range(rank - 2), rank - 1, rank - 2]
 
     @property
     def moves_the_first(self) -> bool:
-        """Whether the first axis moves to one of the last two places, after the batch axes."""
+        """Returns whether the first axis moves behind the batch axes, to one of the last two."""
         rank = len(self.order)
         batch, last = self.order[:-2], self.order[-2:]
         return rank > 2 and batch == [*range(1, rank - 1)] and sorted(last) == [0, rank - 1]
 
 
 def turned(value: Value) -> Turned | None:
-    """The Transpose that gives a value, perhaps before one Cast; of a constant, it is folded."""
+    """Returns the Transpose, perhaps followed by a Cast, that computes a value at run time."""
     made, cast = value.producer, None
     if made is not None and made.op == "Cast":
         made, cast = made["input"].producer, made
@@ -47,5 +47,5 @@ def turned(value: Value) -> Turned | None:
 
 
 def is_fixed(value: Value) -> bool:
-    """Whether a value is a constant. A large weight is not read."""
+    """Returns whether a value is a constant; weights count without being read."""
     return value.is_weight or value.const_or_none() is not None

@@ -2,7 +2,7 @@
 """Integers below opset 6, where only ReduceSum and ReduceProd add and multiply them.
 
 Some runtimes compute these two operators in double. Therefore a Cast to the same type marks each
-sum and each product, and the adapter of Cast from 5 to 6 writes Add and Mul in their place.
+sum and each product, and the adapter of Cast from 5 to 6 replaces them by Add and Mul.
 """
 
 import functools
@@ -12,11 +12,11 @@ from opshift.adapter import Builder, Node, T, Value, np
 
 from opshift_adapters._lib.kinds import WIDE_INTS, held_by_double, in_double
 
-UNDER_ONE = 1 - 2.0**-50  # this factor keeps a quotient that double rounds up below the exact one
+UNDER_ONE = 1 - 2.0**-50  # makes a rounded quotient not larger than the exact quotient
 
 
 def wide_arithmetic(node: Node, op: Builder) -> Value:
-    """Add, Sub, Mul or Div of int64 or uint64, which wrap around (below opset 6)."""
+    """Writes Add, Sub, Mul or Div of int64 or uint64 with wrap-around (below opset 6)."""
     a, kind = node["A"], node["A"].elem_type
     if held_by_double(a) and held_by_double(node["B"]) and _result_is_held(node):
         (result,) = op.same_but(node, [in_double(op, a), in_double(op, node["B"])])
@@ -32,23 +32,23 @@ def wide_arithmetic(node: Node, op: Builder) -> Value:
 
 
 def _result_is_held(node: Node) -> bool:
-    """Whether a double holds the result; a quotient is as small as the dividend."""
+    """Returns whether double represents the result exactly; a quotient is at most the dividend."""
     (result,) = node.outputs
     return node.op == "Div" or (result is not None and held_by_double(result))
 
 
 def add_stacked(op: Builder, kind: int, *values: Value) -> Value:
-    """The sum of integers of one shape and type (below opset 6)."""
+    """Writes the sum of integer tensors of the same shape and type (below opset 6)."""
     return add_rows(op, kind, _stacked(op, values))
 
 
 def add_rows(op: Builder, kind: int, stack: Value) -> Value:
-    """The sum of integers over the first axis (below opset 6)."""
+    """Writes the sum of integers over the first axis (below opset 6)."""
     return op.Cast(op.ReduceSum(stack, axes=[0], keepdims=0), to=kind)
 
 
 def multiply_stacked(op: Builder, kind: int, *values: Value) -> Value:
-    """The product of integers of one shape and type (below opset 6)."""
+    """Writes the product of integer tensors of the same shape and type (below opset 6)."""
     return op.Cast(op.ReduceProd(_stacked(op, values), axes=[0], keepdims=0), to=kind)
 
 
@@ -57,11 +57,11 @@ def _stacked(op: Builder, values: tuple[Value, ...]) -> Value:
 
 
 MOST_ROWS = 8
-MOST_ZEROS = 1024  # a larger constant would swell the model
+MOST_ZEROS = 1024  # a larger constant would enlarge the model
 
 
 def combine_rows(op: Builder, x: Value) -> Value | None:
-    """`x` by Add or Mul if it is a sum or product of a few rows (opset 6 and later), else None."""
+    """Replaces a sum or product of a few stacked rows by Add or Mul (opset >= 6), else None."""
     reduction = x.producer
     if reduction is None or reduction.op not in ("ReduceSum", "ReduceProd"):
         return None
@@ -76,7 +76,7 @@ def combine_rows(op: Builder, x: Value) -> Value | None:
 
 
 def _rows(op: Builder, stack: Value) -> list[Value]:
-    """The value in each row of a stack; empty if that is unknown."""
+    """Returns the value in each row of a stack, or [] if the rows are unknown."""
     producer = stack.producer
     if producer is not None and producer.op == "Cast":
         found = [op.Cast(row, to=stack.elem_type) for row in _stacked_values(producer["input"])]
@@ -89,7 +89,7 @@ def _rows(op: Builder, stack: Value) -> list[Value]:
 
 
 def _stacked_values(stack: Value) -> list[Value]:
-    """The values that Unsqueeze and Concat stack; empty if other nodes make the stack."""
+    """Returns the values that Unsqueeze and Concat stack, or [] if other nodes compute `stack`."""
     concat = stack.producer
     if concat is None or concat.op != "Concat" or concat.int("axis") != 0:
         return []
@@ -109,7 +109,7 @@ def _difference(op: Builder, a: Value, b: Value, kind: int = T.INT64) -> Value:
 
 
 def _zeros(op: Builder, like: Value) -> Value:
-    """int64 zeros in the shape of a value."""
+    """Returns int64 zeros in the shape of a value."""
     shape = like.shape_or_none
     if shape is not None and np.prod(shape) <= MOST_ZEROS:
         return op.const(np.zeros(shape, np.int64))
@@ -121,7 +121,7 @@ def _scaled(op: Builder, x: Value, factor: float) -> Value:
 
 
 def _stretched(node: Node, op: Builder, kind: int) -> Value:
-    """B in the shape of A. Its halves broadcast as doubles, which hold each half exactly."""
+    """Broadcasts B to the shape of A: two halves as doubles, which represent each half exactly."""
     a, b = node["A"], node["B"]
     if not node.int("broadcast"):
         return b
@@ -141,7 +141,7 @@ def _stretched(node: Node, op: Builder, kind: int) -> Value:
 
 
 def _quotient(op: Builder, a: Value, b: Value) -> Value:
-    """a / b of int64 towards zero."""
+    """Writes the quotient of int64, rounded towards zero."""
     real_a, real_b = in_double(op, a), in_double(op, b)
     first, second, rest = _most_of_quotient(op, (a, real_a), (b, real_b), T.INT64)
     sign_a, sign_b = _sign(op, real_a), _sign(op, real_b)
@@ -153,10 +153,10 @@ def _quotient(op: Builder, a: Value, b: Value) -> Value:
 
 
 def _unsigned_quotient(op: Builder, a: Value, b: Value) -> Value:
-    """a / b of uint64.
+    """Writes the quotient of uint64.
 
-    The remainder after two quotients is less than 2 * b. The difference of both as int64 is exact,
-    but wraps around below -2**63; the difference in double is negative there, and only rounded.
+    The remainder after two quotients is less than 2 * b. The int64 difference of remainder and b is
+    exact but wraps around below -2**63; the double difference is only rounded, but negative there.
     """
     real_a, real_b = in_double(op, a), in_double(op, b)
     first, second, rest = _most_of_quotient(op, (a, real_a), (b, real_b), T.UINT64)
@@ -172,7 +172,7 @@ Number = tuple[Value, Value]  # a 64-bit integer, and the double nearest to it
 def _most_of_quotient(
     op: Builder, dividend: Number, divisor: Number, kind: int
 ) -> tuple[Value, Value, Value]:
-    """Two quotients in double, rounded towards 0, and the remainder; the sum may be 1 too small."""
+    """Returns two quotients in double, rounded towards 0, and the remainder."""
     (a, real_a), (b, real_b) = dividend, divisor
     first = _from_below(op, real_a, real_b, kind)
     rest = _difference(op, a, multiply_stacked(op, kind, first, b), kind)

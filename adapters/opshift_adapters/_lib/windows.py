@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The windows of pooling operators: pads, spans, and sums over each window."""
+"""Windows of pooling operators: pads, spans, and sums over each window."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from opshift_adapters._lib.blocks import part
 
 
 def knows(node: Node, attribute: str) -> bool:
-    """Whether the operator has an attribute at the opset that is left."""
+    """Returns whether the operator has an attribute at the opset from which the step converts."""
     return node.schema is not None and attribute in node.schema.attributes
 
 
 def per_axis(node: Node, name: str, count: int | None = None) -> list[int]:
-    """Strides or dilations; 1 if they are absent or the opset has none."""
+    """Returns strides or dilations of each axis; 1 if they are absent or unknown to the opset."""
     given = node.ints_or_none(name) if knows(node, name) else None
     return given or [1] * (len(node.ints("kernel_shape")) if count is None else count)
 
@@ -25,25 +25,25 @@ def dilated(node: Node) -> bool:
 
 
 def spans(node: Node) -> list[int]:
-    """The number of elements that a window covers along each axis, gaps included."""
+    """Returns the number of elements that a window spans along each axis, gaps included."""
     pairs = zip(node.ints("kernel_shape"), per_axis(node, "dilations"), strict=True)
     return [(kernel - 1) * dilation + 1 for kernel, dilation in pairs]
 
 
 def same_size(node: Node) -> bool:
-    """Whether `auto_pad` computes the pads, so that only strides reduce the size."""
+    """Returns whether `auto_pad` is SAME_UPPER or SAME_LOWER, so that only strides shrink axes."""
     return node.str("auto_pad").startswith("SAME")
 
 
 def size(x: Value, axis: int) -> int | None:
-    """A dimension if it is static, else None."""
+    """Returns a dimension if it is static, else None."""
     dims = x.dims_or_none
     found = dims[axis] if dims is not None else None
     return found if isinstance(found, int) else None
 
 
 def explicit_pads(node: Node, x: Value) -> list[int]:
-    """The pads, all begins then all ends, from `pads` or from `auto_pad`."""
+    """Returns the pads from `pads` or from `auto_pad`: all begins, then all ends."""
     rank = len(node.ints("kernel_shape"))
     pads = node.ints_or_none("pads")  # `auto_pad` replaces `pads`
     if not same_size(node):
@@ -62,7 +62,7 @@ def explicit_pads(node: Node, x: Value) -> list[int]:
 
 
 def floor_pads(node: Node, x: Value) -> list[int]:
-    """Pads with which rounding down makes the same windows as `ceil_mode`."""
+    """Returns pads that give the same windows with rounding down as with `ceil_mode`."""
     pads, rank = explicit_pads(node, x), len(node.ints("kernel_shape"))
     if not rounds_up(node):
         return pads
@@ -75,14 +75,14 @@ def floor_pads(node: Node, x: Value) -> list[int]:
         else:
             raise Refusal(
                 Why.NEEDS_SHAPE,
-                f"ceil_mode may let a window start in the padding of axis {2 + axis}: its size"
+                f"ceil_mode may add a window in the padding of axis {2 + axis}, so the axis size"
                 " must be known",
             )
     return pads
 
 
 def _end(length: int, end: int, span: int, stride: int) -> int:
-    """The end pad nearest to `end` that contains no start of a window."""
+    """Returns the end pad nearest to `end` in which no window starts."""
     count = -(-(length + end - span) // stride) + 1
     if (count - 1) * stride >= length:
         count -= 1
@@ -91,7 +91,7 @@ def _end(length: int, end: int, span: int, stride: int) -> int:
 
 
 def counted_pads(node: Node, x: Value) -> tuple[list[int], list[int]]:
-    """The pads that AveragePool counts as elements, and the uncounted pads around them."""
+    """Returns the pads that AveragePool counts as elements, and the uncounted pads around them."""
     asked, total = explicit_pads(node, x), floor_pads(node, x)
     if not node.int("count_include_pad"):
         return [0] * len(total), total
@@ -100,12 +100,12 @@ def counted_pads(node: Node, x: Value) -> tuple[list[int], list[int]]:
 
 
 def rounds_up(node: Node) -> bool:
-    """Whether `ceil_mode` may add windows."""
+    """Returns whether `ceil_mode` may add windows."""
     return knows(node, "ceil_mode") and bool(node.int("ceil_mode")) and not same_size(node)
 
 
 def adds_windows(node: Node) -> bool:
-    """Whether `ceil_mode` makes, or may make, more windows than rounding down."""
+    """Returns whether `ceil_mode` adds, or may add, windows compared with rounding down."""
     if not rounds_up(node):
         return False
     x = node["X"]
@@ -120,10 +120,10 @@ def adds_windows(node: Node) -> bool:
 
 
 def last_starts_in_pad(node: Node, op: Builder) -> bool:
-    """Whether `ceil_mode`, by its text, counts a window that starts in the end padding.
+    """Returns whether `ceil_mode` as specified adds a window that starts in the end padding.
 
-    For an unknown size no inference finds that window, but inside a function the inference of a
-    call may.
+    For an unknown size, inference finds no such window, but inside a function the inference of a
+    call may find it.
     """
     x = node["X"]
     pads, rank = explicit_pads(node, x), len(node.ints("kernel_shape"))
@@ -139,7 +139,7 @@ def last_starts_in_pad(node: Node, op: Builder) -> bool:
 
 
 def rounded_down(node: Node, op: Builder) -> Result:
-    """The pooling without `ceil_mode` and `dilations`, whose windows must have no gaps."""
+    """Writes a pooling of windows without gaps, without `ceil_mode` and `dilations`."""
     changed: dict[str, Any] = {n: None for n in ("ceil_mode", "dilations") if knows(node, n)}
     if rounds_up(node):
         changed |= {"pads": floor_pads(node, node["X"]), "auto_pad": None}
@@ -148,7 +148,7 @@ def rounded_down(node: Node, op: Builder) -> Result:
 
 
 def padded(op: Builder, x: Value, pads: list[int], value: float) -> Value:
-    """`x` with its spatial pads written as Pad."""
+    """Writes the spatial pads of `x` as Pad."""
     if not any(pads):
         return x
     half = len(pads) // 2
@@ -157,7 +157,7 @@ def padded(op: Builder, x: Value, pads: list[int], value: float) -> Value:
 
 
 def window_sums(op: Builder, x: Value, kernel: list[int], **where: Any) -> Value:
-    """The sum of every window of every channel, by a Conv with ones (opset 5 and later)."""
+    """Writes the sum of every window of every channel, as Conv with ones (opset 5 and later)."""
     channels = size(x, 1)
     if channels is not None:
         return ones_conv(op, x, kernel, channels, **where)
@@ -167,14 +167,14 @@ def window_sums(op: Builder, x: Value, kernel: list[int], **where: Any) -> Value
 
 
 def ones_conv(op: Builder, x: Value, kernel: list[int], channels: int, **where: Any) -> Value:
-    """The sum of every window, for a known number of channels."""
+    """Writes the sum of every window, as Conv with ones for a known number of channels."""
     ones = op.const(np.ones([channels, 1, *kernel]), like=x)
     sums: Value = op.Conv(x, ones, kernel_shape=kernel, group=channels, **where)
     return sums
 
 
 def one_channel(op: Builder, x: Value, batch: int) -> Value:
-    """The shape of `x` with a batch of this size and one channel."""
+    """Returns the shape of `x` with this batch size and one channel."""
     known = x.shape_or_none
     if known is not None:
         return op.const([batch, 1, *known[2:]])
@@ -182,17 +182,17 @@ def one_channel(op: Builder, x: Value, batch: int) -> Value:
 
 
 def as_wide(op: Builder, x: Value) -> Value:
-    """`x`, as float if it is float16, because sums need float."""
+    """Casts float16 to float, because sums need the precision of float."""
     return op.Cast(x, to=T.FLOAT) if x.elem_type == T.FLOAT16 else x
 
 
 def from_wide(op: Builder, y: Value, x: Value) -> Value:
-    """Undoes `as_wide(op, x)`."""
+    """Undoes `as_wide(op, x)`: casts `y` to float16 if `x` is float16."""
     return op.Cast(y, to=T.FLOAT16) if x.elem_type == T.FLOAT16 else y
 
 
 def without_windows_in_pad(node: Node, op: Builder) -> Result:
-    """A pooling whose last window, by the text below opset 22, is not in the end padding.
+    """Writes a pooling without the window that `ceil_mode` below opset 22 adds in the end padding.
 
     Inference below opset 22 counts `pads` also if `auto_pad` replaces them, so they are removed.
     """
@@ -216,7 +216,7 @@ def without_windows_in_pad(node: Node, op: Builder) -> Result:
 
 
 def windows_of(node: Node) -> tuple[list[int], list[int], list[int]]:
-    """The spans, the strides and the pads of both sides, for each axis."""
+    """Returns the window spans, the strides and the sums of both pads, for each axis."""
     kernel = node.ints_or_none("kernel_shape") if knows(node, "kernel_shape") else None
     sizes = kernel or list(_weights(node).shape[2:])
     strides, dilations = (per_axis(node, name, len(sizes)) for name in ("strides", "dilations"))

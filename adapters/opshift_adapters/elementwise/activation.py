@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Activation functions: Relu, Elu, Selu, Celu, Gelu, Mish, HardSwish, Swish, Shrink and others."""
+"""Activation functions: Relu, Elu, Selu, Celu, Gelu, Mish, HardSwish, Swish, Shrink and more."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ ACTIVATION_6 = boundary(
 
 
 def selu_defaults(node: Node, op: Builder) -> Result:
-    """Opset 6 changed the defaults of `alpha` and `gamma`; absent ones are written out."""
+    """Opset 6 changed defaults of `alpha` and `gamma` in Selu; absent attributes are written."""
     absent: dict[str, Any] = {n: node.float(n) for n in ("alpha", "gamma") if not node.has(n)}
     same: Value = op.same(node, consumed_inputs=None, **absent)
     return same
@@ -50,7 +50,7 @@ SELU_6 = boundary(
     "Selu:3c9141",
     up=selu_defaults,
     down=selu_defaults,
-    ignores={"consumed_inputs": "it is a hint about memory"},
+    ignores={"consumed_inputs": "`consumed_inputs` is only a hint about memory"},
 )
 RELU_13 = boundary(13, "Relu:5bc785")
 
@@ -68,7 +68,7 @@ RELU_14 = boundary(14, "Relu:705c14", cast=relu_14_13)
 @misread(
     "Relu",
     "onnxruntime 1.14",
-    "Relu of 16-bit floats ends the process",
+    "Relu of 16-bit floats crashes the process",
     source="2026-11-23 measured in 1.0 to 1.3 and 1.14: nodes of single element types",
     since=14,
     wider="X",
@@ -79,7 +79,7 @@ def of_16_bits(node: Node) -> bool:
 
 @alternative("Relu", runtime="onnxruntime==1.14")
 def greater_of_zero(node: Node, op: Builder) -> Result:
-    """Relu is written as Max(x, 0)."""
+    """For onnxruntime 1.14, Relu is written as Max(x, 0)."""
     if op.version < 8:  # Max of older opsets does not broadcast
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
     larger: Value = op.Max(node["X"], op.const(0, like=node["X"]))
@@ -105,7 +105,7 @@ ACTIVATION_22 = boundary(
 
 
 def celu_28_27(node: Node, op: Builder) -> Result:
-    """Below opset 28 Celu accepts only float: small types are cast, double becomes a formula."""
+    """Below opset 28, Celu accepts only float; 16-bit types are cast, double becomes a formula."""
     x = node["X"]
     return _celu(op, x, node.float("alpha")) if x.elem_type == T.DOUBLE else AS_FLOAT(node, op)
 
@@ -120,27 +120,27 @@ CELU_28 = boundary(28, "Celu:3c82cb", cast=celu_28_27)
 
 
 def _number(op: Builder, value: Any, x: Value) -> Value:
-    """A constant of x's element type, by CastLike if that type is unknown (opset 15 and later)."""
+    """Returns a constant of x's element type, by CastLike if that type is unknown (opset >= 15)."""
     if x.elem_type_or_none is None:
         return op.CastLike(op.const(value, T.FLOAT), x)
     return op.const(value, like=x)
 
 
 def equal_shapes(found: Found) -> dict[str, Any] | None:
-    """The attributes, if both shapes are equal, because SwiGLU does not broadcast; else None."""
+    """Returns the attributes if A and B have equal shapes, because SwiGLU does not broadcast."""
     a, b = found["A"].dims_or_none, found["B"].dims_or_none
     return found.numbers if a is not None and a == b and None not in a else None
 
 
 @adapter("SwiGLU", 28, 27, in_other_words=True, mirrored=equal_shapes)
 def swiglu_28_27(node: Node, op: Builder) -> Result:
-    """Opset 28 added SwiGLU; below it, Swish(A) * B is written."""
+    """Opset 28 added SwiGLU; below opset 28, Swish(A) * B is written."""
     return op.expand(node)
 
 
 @adapter("Swish", 24, 23, in_other_words=True, mirrored=True)
 def swish_24_23(node: Node, op: Builder) -> Result:
-    """Opset 24 added Swish; below it, x * Sigmoid(alpha * x) is written."""
+    """Opset 24 added Swish; below opset 24, x * Sigmoid(alpha * x) is written."""
     x, alpha = node["X"], node.float("alpha")
     steep = x if alpha == 1 else x * _number(op, alpha, x)
     return x * op.Sigmoid(steep)
@@ -149,11 +149,11 @@ def swish_24_23(node: Node, op: Builder) -> Result:
 @adapter("Gelu", 20, 19, in_other_words=True, mirrored=True)
 @example("exact", "(float[2,3] x) => (float[2,3] y) { y = Gelu(x) }", gives="Div Erf Mul Add Mul")
 def gelu_20_19(node: Node, op: Builder) -> Result:
-    """Opset 20 added Gelu; below it, its formula is written with Erf or with Tanh."""
+    """Opset 20 added Gelu; below opset 20, its formula is written with Erf or Tanh."""
     x = node["X"]
 
     def root(value: float) -> Value:
-        rounded = np.float32(value)  # the definition of Gelu rounds it to float
+        rounded = np.float32(value)  # the definition of Gelu rounds the root to float
         if x.elem_type_or_none is None:
             return op.Sqrt(_number(op, rounded, x))
         kind = dtype_of(x.elem_type)
@@ -170,19 +170,19 @@ def gelu_20_19(node: Node, op: Builder) -> Result:
 @adapter("Mish", 18, 17, in_other_words=True, mirrored=True)
 @example("double", "(double[2,N] x) => (double[2,N] y) { y = Mish(x) }", gives="Softplus Tanh Mul")
 def mish_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added Mish; below it, x * Tanh(Softplus(x)) is written."""
+    """Opset 18 added Mish; below opset 18, x * Tanh(Softplus(x)) is written."""
     return op.expand(node)
 
 
 @adapter("HardSwish", 14, 13, in_other_words=True, mirrored=True)
 def hard_swish_14_13(node: Node, op: Builder) -> Result:
-    """Opset 14 added HardSwish; below it, x * HardSigmoid(x, alpha=1/6, beta=0.5) is written."""
+    """Opset 14 added HardSwish, written below as x * HardSigmoid(x, alpha=1/6, beta=0.5)."""
     return op.expand(node)
 
 
 @adapter("Celu", 12, 11, in_other_words=True, mirrored=True)
 def celu_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added Celu; below it, Elu is written, or Exp if `alpha` is negative."""
+    """Opset 12 added Celu; below opset 12, Elu is written, or Exp if `alpha` is negative."""
     x, alpha = node["X"], node.float("alpha")
     if alpha == 1:
         return op.Elu(x)
@@ -195,20 +195,20 @@ def celu_12_11(node: Node, op: Builder) -> Result:
 
 @adapter("ThresholdedRelu", 10, 9, in_other_words=True)
 def thresholded_relu_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added ThresholdedRelu; below it, Where(x > alpha, x, 0) is written."""
+    """Opset 10 added ThresholdedRelu; below opset 10, Where(x > alpha, x, 0) is written."""
     x = node["X"]
     real = _wide(op, x)
     return op.Where(real > op.const(node.float("alpha"), like=real), x, op.const(0, like=x))
 
 
 def _wide(op: Builder, x: Value) -> Value:
-    """x as float or double, the types in which kernels compare x with float attributes."""
+    """Casts x to float or double, the types in which kernels compare x with float attributes."""
     return as_type(op, x, T.FLOAT if x.elem_type in (T.FLOAT, T.FLOAT16) else T.DOUBLE)
 
 
 @adapter("Shrink", 9, 8, in_other_words=True)
 def shrink_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Shrink; below it, comparisons with `lambd` select x + bias, x - bias or 0."""
+    """Opset 9 added Shrink; below, comparisons with `lambd` select x + bias, x - bias or 0."""
     x, bias, lambd = node["input"], node.float("bias"), node.float("lambd")
     real = _wide(op, x)
     kind = real.elem_type
@@ -226,9 +226,9 @@ def shrink_9_8(node: Node, op: Builder) -> Result:
 
 @retired("ThresholdedRelu")
 def thresholded_relu(node: Node, op: Builder) -> Result:
-    """ThresholdedRelu has no schema below 10, but runtimes run it; x > alpha selects x or 0."""
+    """ThresholdedRelu below opset 10 has no schema, but runtimes run it; Where is written."""
     if op.version < 7:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "no operator chooses between two values before opset 7")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "ThresholdedRelu has no older form before opset 7")
     x = node.inputs[0]
     if x is None:
         raise Refusal(Why.AMBIGUOUS, f"{node.op} lacks its input")
@@ -237,20 +237,20 @@ def thresholded_relu(node: Node, op: Builder) -> Result:
 
 
 def _bent(op: Builder, x: Value, alpha: float) -> Value:
-    """alpha * (Exp(x) - 1), where x is not above 0."""
+    """Writes alpha * (Exp(x) - 1), the value for negative x."""
     return (op.Exp(x) - op.const(1, like=x)) * op.const(alpha, like=x)
 
 
 @in_other_words("Elu")
 def elu_by_exponent(node: Node, op: Builder) -> Result:
-    """Elu is written as x, or alpha * (Exp(x) - 1) below 0."""
+    """Elu is written as x for positive x, else as alpha * (Exp(x) - 1)."""
     x = node["X"]
     return op.Where(x < op.const(0, like=x), _bent(op, x, node.float("alpha")), x)
 
 
 @in_other_words("Selu")
 def selu_by_exponent(node: Node, op: Builder) -> Result:
-    """Selu is written as gamma * x above 0, else as gamma * alpha * (Exp(x) - 1)."""
+    """Selu is written as gamma * x for positive x, else as gamma * alpha * (Exp(x) - 1)."""
     x, gamma = node["X"], node.float("gamma")
     above = x > op.const(0, like=x)
     return op.Where(above, x * op.const(gamma, like=x), _bent(op, x, node.float("alpha") * gamma))
@@ -258,7 +258,7 @@ def selu_by_exponent(node: Node, op: Builder) -> Result:
 
 @in_other_words("LeakyRelu")
 def larger_of_both_slopes(node: Node, op: Builder) -> Result:
-    """LeakyRelu is written as the larger of x and alpha * x, or the smaller above 1."""
+    """LeakyRelu is written as Max(x, alpha * x), as Min if alpha > 1, or as Where."""
     x, alpha = node["X"], node.float("alpha")
     below: Value = x * op.const(alpha, like=x)
     if alpha > 0:
@@ -269,7 +269,7 @@ def larger_of_both_slopes(node: Node, op: Builder) -> Result:
 
 @in_other_words("HardSigmoid")
 def clipped_line(node: Node, op: Builder) -> Result:
-    """HardSigmoid is written as alpha * x + beta, between 0 and 1."""
+    """HardSigmoid is written as alpha * x + beta, clipped to the range from 0 to 1."""
     x = node["X"]
     line = x * op.const(node.float("alpha"), like=x) + op.const(node.float("beta"), like=x)
     return op.Clip(line, op.const(0, like=x), op.const(1, like=x))
@@ -302,7 +302,7 @@ def _is_of_hard_swish(node: Node) -> bool:
 
 @alternative("HardSigmoid", runtime="opencv==4.11")
 def with_default_beta(node: Node, op: Builder) -> Result:
-    """OpenCV reads HardSigmoid as a part of HardSwish if beta is written, which is the default."""
+    """HardSigmoid omits a default `beta`, or OpenCV merges it into a HardSwish with any Mul."""
     if not node.has("beta") or not _is_of_hard_swish(node):
         return KEEP
     return op.same(node, beta=None)
@@ -317,6 +317,6 @@ def softsign_by_division(node: Node, op: Builder) -> Result:
 
 @in_other_words("Softplus")
 def softplus_by_logarithm(node: Node, op: Builder) -> Result:
-    """Softplus is written as Log(1 + Exp(-Abs(x))) + Relu(x), which no large x overflows."""
+    """Softplus is written as Log(1 + Exp(-Abs(x))) + Relu(x), which does not overflow."""
     x = node["X"]
     return op.Log(op.Exp(-op.Abs(x)) + op.const(1, like=x)) + op.Relu(x)

@@ -33,7 +33,7 @@ from opshift_adapters._lib.wide_integers import wide_arithmetic
 
 
 def _through_double(node: Node, op: Builder) -> Result:
-    """Integers need opset 6: 32 bits go through double, 64 bits through Reduce operators."""
+    """Opset 6 added integers; below, 32-bit types use double, 64-bit types Reduce operators."""
     a, b = node["A"], node["B"]
     node.has("axis")  # `axis` has no meaning without `broadcast`
     kind = a.elem_type
@@ -57,7 +57,7 @@ def _through_double(node: Node, op: Builder) -> Result:
 
 
 def _split(op: Builder, x: Value, unit: float) -> tuple[Value, Value]:
-    """The floor of x / unit and the remainder; both are exact for whole numbers in a double."""
+    """Returns floor(x / unit) and the remainder; both are exact for integers in double."""
     size = op.const(unit, T.DOUBLE)
     high = op.Floor(op.Div(x, size, broadcast=1))
     return high, x - op.Mul(high, size, broadcast=1)
@@ -74,7 +74,7 @@ ARITHMETIC_13 = boundary(13, "Add:16145e Sub:79a520 Mul:179f58 Div:6a3efd Pow:e1
 
 
 def in_64_bits(node: Node, op: Builder) -> Result:
-    """Opset 14 added 8-bit and 16-bit integers; below it, they are computed in int64 and wrap."""
+    """Opset 14 added 8- and 16-bit integers; below, int64 computes them with wrap-around."""
     kind = node["A"].elem_type
     (wide,) = op.same_but(node, [op.Cast(node[name], to=T.INT64) for name in ("A", "B")])
     return op.Cast(wrapped(op, wide, kind), to=kind)
@@ -90,22 +90,22 @@ OPENVINO = partial(
 )
 
 
-@OPENVINO("Sub", "openvino 2022.1, 2023.0", "Sub of unsigned integers gives 0 where it is to wrap")
+@OPENVINO("Sub", "openvino 2022.1, 2023.0", "Sub of unsigned integers returns 0 if it should wrap")
 def subtracts_unsigned(node: Node) -> bool:
     return node["A"].elem_type_or_none in (T.UINT8, T.UINT32, T.UINT64)
 
 
-@OPENVINO("Sub", "openvino 2026.4", "Sub of uint8 gives 0 where it is to wrap")
+@OPENVINO("Sub", "openvino 2026.4", "Sub of uint8 returns 0 if it should wrap")
 def subtracts_uint8(node: Node) -> bool:
     return node["A"].elem_type_or_none == T.UINT8
 
 
-@OPENVINO("Div", "openvino 2022.1", "Div of 8-bit integers rounds")
+@OPENVINO("Div", "openvino 2022.1", "Div of 8-bit integers rounds, not truncates")
 def divides_8_bits(node: Node) -> bool:
     return node["A"].elem_type_or_none in (T.INT8, T.UINT8)
 
 
-@OPENVINO("Div", "openvino 2022.1", "Div of integers behind arithmetic rounds")
+@OPENVINO("Div", "openvino 2022.1", "Div of a computed integer rounds, not truncates")
 def divides_a_result(node: Node) -> bool:
     made, kinds = node["A"].producer, (T.INT32, T.INT64, T.UINT32, T.UINT64)
     arithmetic = ("Add", "Sub", "Mul", "Mod", "Neg", "Abs")
@@ -114,7 +114,7 @@ def divides_a_result(node: Node) -> bool:
 
 @alternative("Sub Div", runtime="onnxruntime==1.10")
 def in_signed_integers(node: Node, op: Builder) -> Result:
-    """Unsigned integers of 32 or 64 bits are computed in int64, which more runtimes have."""
+    """Unsigned integers of 32 or 64 bits are computed in int64, which has more kernels."""
     kind = node["A"].elem_type_or_none
     if kind == T.UINT32 and op.version >= 10:
         return in_64_bits(node, op)
@@ -126,13 +126,13 @@ def in_signed_integers(node: Node, op: Builder) -> Result:
     return op.Cast(wide, to=kind)
 
 
-HALF_BITS = 62  # of the powers of two, the largest that int64 has
+HALF_BITS = 62  # the exponent of 2**62, the largest power of two in int64
 
 
 def _by_powers_of_two(node: Node, op: Builder) -> Result:
-    """A uint64 by constant powers of two, with its bits in int64.
+    """Writes Div of uint64 by constant powers of two, with the bits of the dividend in int64.
 
-    The quotient is rounded down, and then gets the highest bit, which int64 reads as a sign.
+    The int64 quotient is rounded down. Then the highest bit, the sign of int64, is added.
     """
     known = node["B"].const_or_none()
     if known is None or op.version < 10 or any(n.bit_count() != 1 for n in map(int, known.flat)):
@@ -140,7 +140,7 @@ def _by_powers_of_two(node: Node, op: Builder) -> Result:
     lengths = [int(n).bit_length() for n in known.flat]
     shifts = np.array(lengths, dtype=np.int64).reshape(known.shape) - 1
     x, most = op.Cast(node["A"], to=T.INT64), np.minimum(shifts, HALF_BITS)
-    top = _floor_div(op, x, op.const(2**HALF_BITS))  # -2 or -1 for numbers with the highest bit
+    top = _floor_div(op, x, op.const(2**HALF_BITS))  # -2 or -1 if the highest bit is set
     bit = (op.Mod(top, op.const(2)) - top) / op.const(2)
     weights = np.where(most > 0, np.int64(1) << ((64 - most) % 64), 0)
     shifted = _floor_div(op, x, op.const(np.int64(1) << most)) + bit * op.const(weights)
@@ -159,8 +159,8 @@ POW_12 = boundary(12, "Pow:8c38fc", directions="up")
 @misread(
     "Mul",
     "onnxruntime 1.1..1.3",
-    "a LayerNormalization in single nodes without a bias ends the process if its result is an"
-    " output of the graph",
+    "a LayerNormalization that is written as single nodes without a bias crashes the process"
+    " if its result is an output of the graph",
     source="2026-11-23 measured in 1.1 to 1.3: a LayerNormalization in single nodes",
 )
 def ends_a_normalization(node: Node, around: Surroundings) -> bool:
@@ -170,13 +170,13 @@ def ends_a_normalization(node: Node, around: Surroundings) -> bool:
 
 
 def _made_by(node: Node, op: str) -> Node | None:
-    """The first node of an operator that makes an input of a node."""
+    """Returns the first node of this operator that computes an input of `node`, or None."""
     made = (x.producer for x in node.inputs if x is not None)
     return next((one for one in made if one is not None and one.op == op), None)
 
 
 def leads_to(value: Value | None, around: Surroundings, *ops: str) -> bool:
-    """Whether a value goes through some operators, as their first input."""
+    """Returns whether a value passes through these operators in order, always as first input."""
     if not ops:
         return True
     return value is not None and any(
@@ -189,7 +189,7 @@ def leads_to(value: Value | None, around: Surroundings, *ops: str) -> bool:
 
 @alternative("Mul", runtime="onnxruntime==1.2")
 def with_a_node_behind(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.1 to 1.3 need a node after LayerNormalization's last Mul; Identity is added.
+    """Identity is added after the last Mul of a LayerNormalization for onnxruntime 1.1 to 1.3.
 
     Unsigned integers are computed in int64.
     """
@@ -212,7 +212,7 @@ def _adds_floats(node: Node, rank: int) -> bool:
 @FUSED(
     "Add",
     "onnxruntime 1.1..1.3",
-    "an Add before Gelu in single nodes has its second input read as the bias",
+    "the second input of an Add before a Gelu in single nodes is read as the bias",
 )
 def before_single_nodes_of_gelu(node: Node, around: Surroundings) -> bool:
     return _adds_floats(node, 1) and leads_to(node.outputs[0], around, "Div", "Erf")
@@ -221,7 +221,7 @@ def before_single_nodes_of_gelu(node: Node, around: Surroundings) -> bool:
 @FUSED(
     "Add",
     "onnxruntime 1.1..1.3",
-    "an Add before Gelu has its second input read as the bias",
+    "the second input of an Add before a Gelu is read as the bias",
 )
 def before_gelu(node: Node, around: Surroundings) -> bool:
     return _adds_floats(node, 1) and leads_to(node.outputs[0], around, "Gelu")
@@ -230,8 +230,8 @@ def before_gelu(node: Node, around: Surroundings) -> bool:
 @FUSED(
     "Add",
     "onnxruntime 1.1..1.2",
-    "an Add before LayerNormalization in single nodes is fused with it, with another epsilon and"
-    " perhaps the wrong inputs",
+    "an Add before a LayerNormalization in single nodes is fused with a wrong epsilon and"
+    " perhaps with wrong inputs",
 )
 def before_single_nodes_of_a_normalization(node: Node, around: Surroundings) -> bool:
     return _adds_floats(node, 3) and leads_to(node.outputs[0], around, "Sub", "Div", "Mul")
@@ -239,7 +239,7 @@ def before_single_nodes_of_a_normalization(node: Node, around: Surroundings) -> 
 
 @alternative("Add", runtime="onnxruntime==1.2")
 def with_the_bias_behind(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.1 to 1.3 fuse Add with the next node, and then confuse or lose an input.
+    """Add becomes Sum, or its inputs are swapped, because onnxruntime 1.1 to 1.3 fuse Add wrongly.
 
     Unsigned integers are computed in int64.
     """
@@ -248,16 +248,16 @@ def with_the_bias_behind(node: Node, op: Builder) -> Result:
         return in_signed_integers(node, op)
     if a.rank_or_none == 1 and (b.rank_or_none or 0) > 1:
         return op.same_but(node, [b, a])
-    return op.Sum(a, b) if op.version >= 8 else KEEP  # which they do not fuse
+    return op.Sum(a, b) if op.version >= 8 else KEEP  # these releases do not fuse Sum
 
 
-# In float16, 16384 stands for 2.0 and 11878 for 0.1.
+# In the examples, the float16 bits 16384 are 2.0 and the bits 11878 are 0.1.
 
 
 @misread(
     "Pow",
     "onnxruntime 1.23..1.27",
-    "two normalizations of float16 in single nodes that share an exponent are not loaded in a model"
+    "two float16 normalizations in single nodes that share an exponent do not load in a model"
     " with MatMul or Gemm",
     source="2026-11-28 measured in 1.17.3, 1.20.1 to 1.25.1, 1.27.0, 1.28.0, 1.30.0 and 1.32.0:"
     " three language and vision models, and their nodes",
@@ -269,7 +269,7 @@ def is_averaged_in_float16(node: Node, around: Surroundings) -> bool:
 
 @alternative("Pow", runtime="onnxruntime==1.24")
 def by_an_exponent_of_float(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.23 to 1.27 lose the Cast of an exponent of float16 that two nodes share."""
+    """The exponent becomes float; onnxruntime 1.23 to 1.27 lose Casts of float16 exponents."""
     x, y = node["X"], node["Y"]
     if {x.elem_type_or_none, y.elem_type_or_none} != {T.FLOAT16} or op.version < 12:
         return KEEP  # below opset 12, an exponent has the type of its base
@@ -280,7 +280,7 @@ def by_an_exponent_of_float(node: Node, op: Builder) -> Result:
 
 @adapter("Pow", 12, 11, handles_types=True)
 def pow_12_11(node: Node, op: Builder) -> Result:
-    """Below opset 12 Pow has one floating-point type; other inputs are cast or multiplied out."""
+    """Below opset 12, Pow has one float type; other inputs are cast, or written as products."""
     x, y = node["X"], node["Y"]
     base, power = x.elem_type, y.elem_type
     if base not in FLOATS:
@@ -296,7 +296,7 @@ def pow_12_11(node: Node, op: Builder) -> Result:
 
 
 def _power_type(base: int, y: Value) -> int:
-    """The floating-point type for Pow; it holds the exponents, whose parity decides the sign."""
+    """Returns a float type that holds the exponents exactly; their parity decides the sign."""
     known, power = y.const_or_none(), y.elem_type
     if known is not None and _holds(base, known):
         return base
@@ -315,13 +315,13 @@ def _integer_power(op: Builder, x: Value, y: Value) -> Value:
     if exponent is not None and exponent >= 0 and exponent == int(exponent):
         return _repeated_product(op, x, int(exponent))
     if x.elem_type != T.INT32:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "64-bit integer powers have no exact older form")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "Pow of 64-bit integers has no exact form below 12")
     result = op.Pow(in_double(op, x), in_double(op, y))
     return op.Cast(result, to=x.elem_type)
 
 
 def _repeated_product(op: Builder, x: Value, exponent: int) -> Value:
-    """`x` to a constant power by squaring and multiplying, which wraps around like integer Pow."""
+    """Writes `x` to a constant power as repeated products, which wrap around like integer Pow."""
     if exponent == 0:
         return x - x + op.const(1, like=x)
     result = x
@@ -340,11 +340,11 @@ POW_15 = boundary(15, "Pow:edfedc", cast=cast_around("float"))
     10,
     9,
     approximate=True,
-    ignores={"fmod": "the older opset allows only 1 for floats"},
+    ignores={"fmod": "the older opset allows only fmod=1 for floats"},
     in_other_words=True,
 )
 def mod_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added Mod; below it, Div, Mul and Sub compute the remainder and its sign."""
+    """Opset 10 added Mod; below, the remainder and its sign are written with Div, Mul and Sub."""
     a, b = node["A"], node["B"]
     kind = a.elem_type
     if kind in (T.FLOAT, T.FLOAT16):
@@ -352,7 +352,7 @@ def mod_10_9(node: Node, op: Builder) -> Result:
     if kind in FLOATS:
         op.approximate(
             "the exact remainder of doubles has no older form; large quotients and infinite"
-            " divisors fail"
+            " divisors give other results"
         )
         ratio = a / b
         whole = op.Sign(ratio) * op.Floor(op.Abs(ratio))
@@ -374,7 +374,7 @@ LARGEST_TABLE = 64
 
 
 def _remainders(divisor: Array | None) -> Array | None:
-    """The remainder with the divisor's sign for each one with the dividend's, from the lowest."""
+    """Returns a table of remainders with the sign of the divisor, by truncated remainder."""
     if divisor is None or divisor.size != 1 or not 2 <= abs(int(divisor.item())) <= LARGEST_TABLE:
         return None
     most = abs(int(divisor.item())) - 1
@@ -382,7 +382,7 @@ def _remainders(divisor: Array | None) -> Array | None:
 
 
 def _other_side(op: Builder, rest: Value, b: Value, divisor: Value) -> Value:
-    """Whether the remainder and the divisor, whose sign may be known, have opposite signs."""
+    """Returns whether remainder and divisor have opposite signs; constants may give the sign."""
     known, zero = divisor.bounds_or_none, op.const(0, like=rest)
     if known is not None and known.lowest > 0:
         return rest < zero
@@ -402,7 +402,7 @@ MOD_28 = boundary(28, "Mod:9345c5", directions="up")
 
 @adapter("Mod", 28, 27)
 def mod_28_27(node: Node, op: Builder) -> Result:
-    """Opset 28 allows fmod=0 for floats; below it, the divisor is added where signs differ."""
+    """Opset 28 allows fmod=0 for floats; below, the divisor is added if the signs differ."""
     a, b = node["A"], node["B"]
     if node.int("fmod") == 1 or a.elem_type in INTS:
         return KEEP
@@ -430,7 +430,7 @@ def with_the_negative(node: Node, op: Builder) -> Result:
 @misread(
     "Mul",
     "opencv 4.5.5",
-    "Mul of a constant that lies along another axis than the second ends the run",
+    "Mul fails at a constant that varies along an axis other than the second",
     source="2026-11-29 measured in 4.5.5: Add, Sub, Mul and Div with constants of six shapes at 12",
 )
 def scales_another_axis(node: Node) -> bool:
@@ -438,9 +438,9 @@ def scales_another_axis(node: Node) -> bool:
 
 
 def _scaled_axis(node: Node) -> tuple[Value, Value, int] | None:
-    """The scaled value, the factor and its axis, if this is not the second of three or more.
+    """Returns the scaled value, the factor and its axis, unless it is the second axis.
 
-    Only shapes are read: the factor is a constant, or else an input of the model.
+    The value has rank 3 or more. Only shapes are read: the factor is a constant or a model input.
     """
     for x, y in ((node["A"], node["B"]), (node["B"], node["A"])):
         shape, rank = y.shape_or_none, x.rank_or_none
@@ -455,7 +455,7 @@ def _scaled_axis(node: Node) -> tuple[Value, Value, int] | None:
 
 @in_other_words("Mul")
 def scale_of_a_normalization(node: Node, op: Builder) -> Result:
-    """A constant along one axis is the scale of a BatchNormalization that does nothing else."""
+    """Mul by a constant along one axis is written as BatchNormalization with this scale."""
     found = _scaled_axis(node)
     if found is None or node["A"].elem_type not in FLOATS:
         return KEEP
@@ -474,7 +474,7 @@ def scale_of_a_normalization(node: Node, op: Builder) -> Result:
 @misread(
     "Pow",
     "opencv 4.5.5",
-    "Pow before arithmetic is joined with it and gives other numbers",
+    "Pow before Add, Sub, Mul or Div is merged with that node and gives wrong numbers",
     source="2026-11-29 measured in 4.5.5: Pow by 2 and 3, alone and before Mul and Add, at 12",
 )
 def is_joined_with_arithmetic(node: Node, around: Surroundings) -> bool:
@@ -487,7 +487,7 @@ def is_joined_with_arithmetic(node: Node, around: Surroundings) -> bool:
 
 @in_other_words("Div", approximate=True)
 def product_with_reciprocal(node: Node, op: Builder) -> Result:
-    """a / b is written as a product with 1 / b, which is exact for a power of two."""
+    """a / b is written as a product with 1 / b, which is exact if b is a power of two."""
     a, b = node["A"], node["B"]
     if b.elem_type not in FLOATS:
         return KEEP
@@ -497,13 +497,13 @@ def product_with_reciprocal(node: Node, op: Builder) -> Result:
         least = T(b.elem_type).fraction.smallest_normal
         if np.isfinite(inverse).all() and (np.abs(inverse) >= least).all():
             return a * op.const(inverse, like=b)
-    op.approximate("a product with 1 / b is rounded twice, and a quotient once")
+    op.approximate("Div is written as a product with 1 / b, which is rounded twice")
     return a * op.Reciprocal(b)
 
 
 @in_other_words("Pow", approximate=True)
 def power_in_products(node: Node, op: Builder) -> Result:
-    """Small whole exponents are products, 1 / x or 1; others need positive numbers."""
+    """Pow with exponent 1, 2, 3, -1 or 0.5 is written without Pow, else with Exp and Log."""
     x, y = node["X"], node["Y"]
     exponent = one_number(y, x)
     if exponent in (1, 2, 3):
@@ -513,7 +513,7 @@ def power_in_products(node: Node, op: Builder) -> Result:
     if exponent == -1:
         return op.Reciprocal(x)
     if exponent == 0.5:
-        op.approximate("Sqrt of -0 is -0, and of minus infinity NaN")
+        op.approximate("Pow(x, 0.5) as Sqrt gives -0 for -0, and NaN for minus infinity")
         return op.Sqrt(x)
-    op.approximate("Exp(y * Log(x)) is rounded three times, and NaN if x is negative")
+    op.approximate("Pow as Exp(y * Log(x)) is rounded three times, and NaN for negative x")
     return op.Exp(op.Log(x) * y)

@@ -27,7 +27,7 @@ UNSIGNED_OF = {8: T.UINT8, 16: T.UINT16, 32: T.UINT32, 64: T.UINT64}
 
 @adapter("BitShift", 11, 10, in_other_words=True)
 def bit_shift_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added BitShift; below it, Mul or Div by a power of two is written."""
+    """Opset 11 added BitShift; below opset 11, Mul or Div by a power of two is written."""
     x, left = node["X"], node.str("direction") == "LEFT"
     kind, bits = x.elem_type, T(x.elem_type).element.bits
     wide = x if bits == 64 else op.Cast(x, to=T.INT64)
@@ -48,7 +48,7 @@ SHIFT_28 = boundary(28, "BitShift:f10e36", directions="up")
 
 @adapter("BitShift", 28, 27, handles_types=True)
 def bit_shift_28_27(node: Node, op: Builder) -> Result:
-    """Opset 28 added signed types and shifts beyond the width; below it, Where handles them."""
+    """Opset 28 added signed types and long shifts to BitShift; below, Where handles both."""
     x, amount = node["X"], node["Y"]
     kind, bits = x.elem_type, T(x.elem_type).element.bits
     known = amount.const_or_none()
@@ -74,7 +74,7 @@ def _where(op: Builder, condition: Value | None, x: Value, y: Value) -> Value:
 
 
 def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
-    """BitShift of the older opset, which reads the bits of signed integers as unsigned."""
+    """Writes BitShift below opset 28, where signed integers are cast to unsigned integers."""
     kind, direction = node["X"].elem_type, node.str("direction")
     if kind in UNSIGNED:
         return op.BitShift(x, amount, direction=direction)
@@ -85,7 +85,7 @@ def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
 
 @adapter("BitwiseAnd BitwiseOr BitwiseXor", 18, 17, in_other_words=True)
 def bitwise_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added this operator; below it, sums of bits on a new last axis are written."""
+    """Opset 18 added bitwise operators; below, sums of bits on a new last axis are written."""
     kind, bits = node["A"].elem_type, T(node["A"].elem_type).element.bits
     weights = [2**i for i in range(bits)]
     if kind not in UNSIGNED or bits == 64:
@@ -104,31 +104,31 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
 
 
 def _with_number(op: Builder, name: str, x: Value, number: int, weights: Sequence[int]) -> Value:
-    """x and a number: the result for zero, plus the change that each bit of x makes.
+    """Combines x with a constant: the result for x = 0, plus the change by each bit of x.
 
-    For an exclusive or of 64 bits, the sum would exceed the largest int64.
+    The caller excludes BitwiseXor of 64 bits, because its sum exceeds the largest int64.
     """
     held = [number >> i & 1 for i in range(len(weights))]
     kept = {"BitwiseAnd": held, "BitwiseOr": [1 - bit for bit in held]}
     signs = kept.get(name) or [1 - 2 * bit for bit in held]
-    # All bits are taken, so that runtimes merge the bits of x that several operators read.
+    # The bits of x do not depend on the number, so that runtimes merge equal nodes.
     parts = op.const([w * sign for w, sign in zip(weights, signs, strict=True)])
     changed = _joined(op, _bits(op, x), parts)
     start = 0 if name == "BitwiseAnd" else sum(w * b for w, b in zip(weights, held, strict=True))
     return changed + op.const(start) if start else changed
 
 
-MOST_KNOWN = 256  # elements of a constant whose bits are written as a constant
+MOST_KNOWN = 256  # constants of up to so many elements have their bits written as a constant
 
 
 def _bits(op: Builder, x: Value) -> Value:
-    """The bits of integers as zeros and ones on a new last axis, the lowest bit first."""
+    """Returns the bits of integers as zeros and ones on a new last axis, the lowest bit first."""
     kind, bits, last = x.elem_type, T(x.elem_type).element.bits, op.const([-1])
     known = x.const_or_none()
     if known is not None and known.size <= MOST_KNOWN:
         places = np.arange(bits).astype(known.dtype)
         return op.const(known[..., None] >> places & known.dtype.type(1), T.INT64)
-    if bits == 64:  # onnxruntime 1.10 has Mod of uint64, and no Add, Sub and Mul
+    if bits == 64:  # onnxruntime 1.10 has Mod of uint64, but no Add, Sub and Mul of uint64
         wide, amounts = op.Unsqueeze(as_type(op, x, T.UINT64), last), op.const(range(64), T.UINT64)
         shifted = op.BitShift(wide, amounts, direction="RIGHT")
         return op.Cast(op.Mod(shifted, op.const(2, T.UINT64)), to=T.INT64)
@@ -138,24 +138,24 @@ def _bits(op: Builder, x: Value) -> Value:
 
 
 def _joined(op: Builder, bits: Value, weights: Value) -> Value:
-    """The sum of the weights of the bits; a ReduceSum is exact up to 32 bits."""
+    """Returns the weighted sum of the bits; ReduceSum of integers is exact only up to 32 bits."""
     if weights.shape[0] == 64:
         return times_vector(op, bits, weights)
     parts = bits * weights
-    # onnxruntime keeps an axis without elements if the number of the axis is negative.
+    # onnxruntime keeps an axis of size 0 if ReduceSum names it by a negative number.
     rank = parts.rank_or_none
     return op.ReduceSum(parts, op.const([-1 if rank is None else rank - 1]), keepdims=0)
 
 
 @adapter("BitwiseNot", 18, 17, in_other_words=True)
 def bitwise_not_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added BitwiseNot; below it, x is subtracted from -1, which has all bits set."""
+    """Opset 18 added BitwiseNot; below opset 18, -1 - x is written, because -1 has all bits set."""
     x = node["X"]
     return op.const(-1, like=x) - x
 
 
-UINT2, INT2 = 25, 26  # older releases of onnx do not name them
-# A Cast between the two types of a pair changes no bit.
+UINT2, INT2 = 25, 26  # older releases of onnx do not define these two types
+# A Cast between the two types of a pair keeps all bits.
 SAME_BITS = (
     {T.INT8, T.UINT8}, {T.INT16, T.UINT16}, {T.INT32, T.UINT32}, {T.INT64, T.UINT64},
     {T.INT4, T.UINT4}, {INT2, UINT2},
@@ -164,7 +164,7 @@ SAME_BITS = (
 
 @adapter("BitCast", 26, 25, in_other_words=True)
 def bit_cast_26_25(node: Node, op: Builder) -> Result:
-    """Opset 26 added BitCast; below it, only constants and integers of one width are converted."""
+    """Opset 26 added BitCast; below, constants and integers of equal width are converted."""
     x, to = node["input"], node.int("to")
     if x.elem_type == to:
         return x
@@ -175,6 +175,6 @@ def bit_cast_26_25(node: Node, op: Builder) -> Result:
         return op.const(known.view(dtype_of(to)))
     raise Refusal(
         Why.NOT_EXPRESSIBLE,
-        "no operator before opset 26 reinterprets the bits of"
+        "before opset 26, no operator reinterprets the bits of"
         f" {T(x.elem_type).name.lower()} as {T(to).name.lower()}",
     )

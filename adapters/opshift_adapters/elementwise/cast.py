@@ -29,13 +29,13 @@ from opshift_adapters._lib.scales import FLOAT8
 from opshift_adapters._lib.wide_integers import combine_rows
 from opshift_adapters.facts.folding import numpy_type
 
-CHOSEN = by_width("Cast CastLike", floats=True)  # the type is the result
+CHOSEN = by_width("Cast CastLike", floats=True)  # the type is an attribute of the operator
 READ_BY_VALUE = by_value("Cast", 0, floats=True)
 
 
 @adapter("Cast", 5, 6)
 def cast_5_6(node: Node, op: Builder) -> Result:
-    """Opset 6 made `to` of Cast a number; it was the name of the type."""
+    """Opset 6 made `to` of Cast a number; before, `to` was the name of the element type."""
     number = T.__members__.get(node.str("to").upper())
     if not number:
         raise Refusal(Why.AMBIGUOUS, f"{node.str('to')!r} is not the name of an element type")
@@ -47,26 +47,26 @@ def cast_5_6(node: Node, op: Builder) -> Result:
 
 @adapter("Cast", 6, 5)
 def cast_6_5(node: Node, op: Builder) -> Result:
-    """Opset 6 made `to` of Cast a number; below it, the name of the type is written."""
+    """Below opset 6, `to` of Cast is the name of the element type instead of its number."""
     return op.same(node, to=T(node.int("to")).name)
 
 
 def cast_while_converting(node: Node, op: Builder) -> Result:
-    """The older Cast lacks this type; a constant is cast during the conversion."""
+    """Casts a constant during the conversion, because the older Cast lacks its element type."""
     x, to = node["input"], node.int("to")
     if "saturate" in node.attributes:
-        node.has("saturate")  # it affects only 8-bit floats
+        node.has("saturate")  # `saturate` affects only 8-bit floats
     known, text = x.const_or_none(), x.elem_type == T.STRING
     if known is None or not numpy_type(to) or (text and to == T.BOOL):
         kinds = f"{T(x.elem_type).name} to {T(to).name}".lower()
-        raise Refusal(Why.TYPE_NOT_AVAILABLE, f"Cast from {kinds} does not exist at that opset")
+        raise Refusal(Why.TYPE_NOT_AVAILABLE, f"opset {op.version} has no Cast from {kinds}")
     if not text:
         known = known.astype(np.float32)
     try:
         return op.const(known.astype(numpy_type(to)), to)
     except (ValueError, OverflowError) as error:
         raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"{x.name!r} holds a text that is not such a number: {error}"
+            Why.NOT_EXPRESSIBLE, f"{x.name!r} has a string that is not a number: {error}"
         ) from None
 
 
@@ -90,7 +90,7 @@ def _is_lossy_pair(node: Node, around: Surroundings, *, of: int, to: int) -> boo
 @BACK(
     "Cast",
     "onnxruntime 0.4..1.5",
-    "a Cast to float16 and back is removed, so that nothing is rounded",
+    "a Cast to float16 and back is removed, although it rounds numbers",
 )
 def returns_from_float16(node: Node, around: Surroundings) -> bool:
     return _is_lossy_pair(node, around, of=T.FLOAT16, to=T.FLOAT)
@@ -99,7 +99,7 @@ def returns_from_float16(node: Node, around: Surroundings) -> bool:
 @BACK(
     "Cast",
     "onnxruntime 0.5..1.5",
-    "a Cast to float and back to double is removed, so that nothing is rounded",
+    "a Cast to float and back to double is removed, although it rounds numbers",
 )
 def returns_from_float(node: Node, around: Surroundings) -> bool:
     return _is_lossy_pair(node, around, of=T.FLOAT, to=T.DOUBLE)
@@ -108,7 +108,7 @@ def returns_from_float(node: Node, around: Surroundings) -> bool:
 @PAIRS(
     "Cast",
     "onnxruntime 1.6..1.16",
-    "a Cast that wraps, cuts off or rounds numbers is merged with the Cast behind it",
+    "a Cast that wraps, truncates or rounds numbers is merged with the next Cast",
 )
 def is_merged(node: Node, around: Surroundings) -> bool:
     return around.has_lossy_pair(node)
@@ -117,7 +117,7 @@ def is_merged(node: Node, around: Surroundings) -> bool:
 @PAIRS(
     "Cast",
     "onnxruntime 1.17..1.25",
-    "a Cast that wraps, cuts off or rounds numbers is merged with the Cast to bool behind it",
+    "a Cast that wraps, truncates or rounds numbers is merged with the next Cast to bool",
 )
 def is_merged_to_bool(node: Node, around: Surroundings) -> bool:
     return node.int("to") == T.BOOL and around.has_lossy_pair(node)
@@ -126,7 +126,7 @@ def is_merged_to_bool(node: Node, around: Surroundings) -> bool:
 @misread(
     "Cast",
     "openvino 2022.1",
-    "Cast of fractions to bool cuts them off, and numbers below 1 become false",
+    "Cast of floats to bool truncates first, so that numbers below 1 become false",
     source="2026-11-23 measured in 2022.1: nodes of single element types",
 )
 def cuts_off_to_bool(node: Node) -> bool:
@@ -136,8 +136,8 @@ def cuts_off_to_bool(node: Node) -> bool:
 
 @alternative("Cast", runtime="openvino==2022.1")
 def without_a_lossy_cast(node: Node, op: Builder) -> Result:
-    """Cast of floats to bool is a comparison with 0 from opset 11 on; Reshape parts two Casts."""
-    if op.version < 6:  # the type is a text
+    """Cast of floats to bool becomes a comparison with 0, or a Reshape separates two Casts."""
+    if op.version < 6:  # below opset 6, `to` is a string
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
     x = node["input"]
     if (before := x.producer) is not None and before.op == "Cast":
@@ -153,24 +153,24 @@ CAST_13 = boundary(13, "Cast:f9f68c", cast=cast_while_converting)
 
 @adapter("CastLike", 15, 14, in_other_words=True)
 def cast_like_15_14(node: Node, op: Builder) -> Result:
-    """Opset 15 added CastLike; below it, Cast to the element type of `target_type` is written."""
+    """Opset 15 added CastLike; below, Cast to the element type of `target_type` is written."""
     return op.Cast(node["input"], to=node["target_type"].elem_type)
 
 
 def drop_saturate(node: Node, op: Builder) -> Result:
-    """Opset 19 added `saturate`, which affects only the new 8-bit floats; it is removed."""
+    """Opset 19 added `saturate`, which affects only 8-bit floats; below, it is removed."""
     return op.same(node, saturate=None)
 
 
 CAST_UP_19 = boundary(19, "Cast:24656c", directions="up")
 
 
-SATURATE = {"saturate": "it affects only casts to 8-bit floats"}
+SATURATE = {"saturate": "`saturate` affects only Casts to 8-bit floats"}
 
 
 @adapter("Cast", 19, 18, handles_types=True, ignores=SATURATE)
 def cast_19_18(node: Node, op: Builder) -> Result:
-    """Opset 19 added 8-bit floats and `saturate`; constants are cast and `saturate` is removed."""
+    """Opset 19 added 8-bit floats and `saturate`; constants are cast, `saturate` is removed."""
     x, to = node["input"], node.int("to")
     known = x.elem_type_or_none
     if known is None and any(map(x.may_be, FLOAT8)):
@@ -179,7 +179,7 @@ def cast_19_18(node: Node, op: Builder) -> Result:
         return cast_while_converting(node, op)
     if to in FLOAT8:
         raise Refusal(
-            Why.TYPE_NOT_AVAILABLE, f"Cast to {T(to).name.lower()} does not exist at that opset"
+            Why.TYPE_NOT_AVAILABLE, f"opset {op.version} has no Cast to {T(to).name.lower()}"
         )
     return op.same(node, saturate=None)
 
@@ -192,7 +192,7 @@ CAST_LIKE_23 = boundary(23, "CastLike:e6a4ed")
 
 
 def drop_round_mode(node: Node, op: Builder) -> Result:
-    """Opset 24 added `round_mode`, which affects only the new float8e8m0; it is removed."""
+    """Opset 24 added `round_mode`, which affects only float8e8m0; below, it is removed."""
     return op.same(node, round_mode=None)
 
 
@@ -200,7 +200,7 @@ CAST_24 = boundary(
     24,
     "Cast:f1ca9f CastLike:cbca8f",
     down=drop_round_mode,
-    ignores={"round_mode": "it affects only casts to float8e8m0"},
+    ignores={"round_mode": "`round_mode` affects only Casts to float8e8m0"},
 )
 CAST_25 = boundary(25, "Cast:65e127", cast=cast_while_converting)
 CAST_LIKE_25 = boundary(25, "CastLike:5bef5d")
@@ -209,7 +209,7 @@ CAST_28 = boundary(28, "Cast:a43dff", cast=cast_while_converting)
 
 @illegal("Cast")
 def no_such_type(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
-    """A Cast gives an element type that exists."""
+    """`to` of Cast must be the number of an element type."""
     to = given.get("to")
     unknown = isinstance(to, int) and not T.has(to)
     return f"to is {to}, which is not an element type" if unknown else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clip: bounds as attributes (below opset 11) and as inputs (from 11), and integers (from 12)."""
+"""Clip: bounds are attributes below opset 11 and inputs from 11 on; opset 12 added integers."""
 
 from typing import Any
 
@@ -28,21 +28,21 @@ from opshift_adapters.elementwise.variadic import extreme_of_doubles
 
 
 def _limits(elem_type: int) -> list[Array]:
-    """The smallest and the largest finite number of a type, the default bounds of Clip."""
+    """Returns the smallest and the largest finite number of a type, the default bounds of Clip."""
     return [np.array(end, dtype_of(elem_type)) for end in T(elem_type).element.finite]
 
 
 def _elem_type(node: Node) -> int:
-    """The element type that all inputs share, from any input whose type is known."""
+    """Returns the element type that all inputs share, from an input whose type is known."""
     kinds = [value.elem_type_or_none for value in node.inputs if value is not None]
     return next(filter(None, kinds), None) or node["input"].elem_type
 
 
 @adapter(
-    "Clip", 5, 6, ignores={"consumed_inputs": "it is a hint about memory, which opset 6 removed"}
+    "Clip", 5, 6, ignores={"consumed_inputs": "it is only a hint about memory, removed in opset 6"}
 )
 def clip_5_6(node: Node, op: Builder) -> Result:
-    """Below opset 6 an absent bound of Clip means no bound; opset 6 gets an infinite bound."""
+    """An absent bound of Clip below opset 6 means no limit; opset 6 gets infinity as the bound."""
     if not node.has("min") and not node.has("max"):
         return op.Identity(node["input"])
     absent = {"min": -np.inf, "max": np.inf}
@@ -53,7 +53,7 @@ def clip_5_6(node: Node, op: Builder) -> Result:
 
 @adapter("Clip", 10, 11)
 def clip_10_11(node: Node, op: Builder) -> Result:
-    """Opset 11 made `min` and `max` inputs with the type of the data; they were attributes."""
+    """Opset 11 turned `min` and `max` of Clip into inputs with the element type of the data."""
     x = node["input"]
     kind = dtype_of(x.elem_type)
     bounds: dict[str, Value | None] = {}
@@ -66,7 +66,7 @@ def clip_10_11(node: Node, op: Builder) -> Result:
 
 @form("Clip")
 def by_max_and_min(node: Node, op: Builder) -> Result:
-    """No onnxruntime runs Clip of doubles below opset 12; Max and Min or reductions are written."""
+    """Clip of double has no onnxruntime kernel below opset 12; Max and Min are written."""
     x = node["input"]
     if not 7 <= op.version < 12 or x.elem_type_or_none != T.DOUBLE:
         return KEEP
@@ -85,7 +85,7 @@ def by_max_and_min(node: Node, op: Builder) -> Result:
 @misread(
     "Clip",
     "onnxruntime 1.0..1.7",
-    "a bound of Clip is a vector of one element",
+    "a bound of Clip that is a vector of one element, not a scalar, is rejected",
     source="2026-11-29 measured in 1.0, 1.2, 1.5, 1.7 to 1.11 and four later releases: 18 forms",
     since=11,
 )
@@ -95,7 +95,7 @@ def has_a_vector_as_bound(node: Node) -> bool:
 
 @alternative("Clip", runtime="onnxruntime==1.7")
 def with_scalar_bounds(node: Node, op: Builder) -> Result:
-    """onnxruntime up to 1.7 runs Clip only with scalars as bounds."""
+    """Vector bounds of Clip become scalars, because onnxruntime up to 1.7 requires scalars."""
     if op.version < 11:
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
     bounds = {name: node.input(name) for name in ("min", "max")}
@@ -110,7 +110,7 @@ def with_scalar_bounds(node: Node, op: Builder) -> Result:
 
 @adapter("Clip", 13, 12)
 def clip_13_12(node: Node, op: Builder) -> Result:
-    """Opset 13 defines that `max` wins if `min` > `max`; such bounds become Max and Min."""
+    """Opset 13 lets `max` win if `min` > `max`; below, such bounds are written as Max and Min."""
     low, high = node.input("min"), node.input("max")
     if low is None or high is None:
         return KEEP
@@ -127,7 +127,7 @@ CLIP_12 = boundary(12, "Clip:0bea62", directions="up")
 @adapter("Clip", 12, 11, handles_types=True)
 @example("no bound", "(int32[2,3] x) => (int32[2,3] y) { y = Clip(x) }", gives="Identity")
 def clip_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added integers to Clip; below it, float clips, or Less and Where cut each bound."""
+    """Opset 12 added integers to Clip; below, Clip of floats, or Less and Where, is written."""
     if _elem_type(node) in FLOATS:
         return KEEP
     x, low, high = node["input"], node.input("min"), node.input("max")
@@ -142,7 +142,7 @@ def clip_12_11(node: Node, op: Builder) -> Result:
 
 
 def _float_holds_between(low: Value, high: Value) -> bool:
-    """Whether float holds each integer from one bound to the other; rounding keeps the order."""
+    """Returns whether float represents every integer from one bound to the other exactly."""
     least, most = low.const_or_none(), high.const_or_none()
     if least is None or most is None:
         return False
@@ -151,7 +151,7 @@ def _float_holds_between(low: Value, high: Value) -> bool:
 
 @adapter("Clip", 11, 10)
 def clip_11_10(node: Node, op: Builder) -> Result:
-    """Below opset 11 the bounds of Clip are float attributes; others are written as Max and Min."""
+    """Below opset 11, the bounds of Clip are float attributes; Max and Min are used otherwise."""
     kind = _elem_type(node)
     bounds: dict[str, Value] = {}
     for name, limit in zip(("min", "max"), _limits(kind), strict=True):
@@ -160,21 +160,21 @@ def clip_11_10(node: Node, op: Builder) -> Result:
     if low is None or high is None or not _are_floats(low, high) or low > high:
         return op.Min(op.Max(node["input"], bounds["min"]), bounds["max"])
     attributes: dict[str, Any] = {"min": low.item(), "max": high.item()}
-    if kind == T.FLOAT:  # the limits of float are the defaults
+    if kind == T.FLOAT:  # float attributes have the limits of float as defaults
         attributes = {name: v for name, v in attributes.items() if node.input(name) is not None}
     same: Value = op.same(node, inputs={"min": None, "max": None}, **attributes)
     return same
 
 
 def _are_floats(*bounds: Array) -> bool:
-    """Whether each bound is one number that a float attribute holds exactly."""
+    """Returns whether each bound is one number that a float attribute represents exactly."""
     with np.errstate(over="ignore"):
         return all(b.size == 1 and b.astype(np.float32) == b for b in bounds)
 
 
 @adapter("Clip", 6, 5)
 def clip_6_5(node: Node, op: Builder) -> Result:
-    """Opset 6 made the largest float the default bound of Clip; absent bounds are written out."""
+    """Opset 6 changed the default bounds of Clip to the limits of float; they are written out."""
     absent: dict[str, Any] = {n: node.float(n) for n in ("min", "max") if not node.has(n)}
     same: Value = op.same(node, **absent)
     return same
@@ -182,7 +182,7 @@ def clip_6_5(node: Node, op: Builder) -> Result:
 
 @in_other_words("Clip")
 def max_and_min(node: Node, op: Builder) -> Result:
-    """Clip is written with Max and Min."""
+    """Clip is written as Min(Max(x, min), max)."""
     x = bounded = node["input"]
     for name, cut in (("min", op.Max), ("max", op.Min)):
         bound = node.input(name) if op.version >= 11 else op.const(node.float(name), like=x)

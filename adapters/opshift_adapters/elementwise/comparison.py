@@ -42,7 +42,7 @@ from opshift_adapters._lib.repeats import covers, equal
 
 
 def _compare(node: Node, op: Builder) -> Result:
-    """Opset 9 added integers to Less and Greater; below it, they are cast to floats."""
+    """Opset 9 added integers to Less and Greater; below opset 9, they are cast to floats."""
     a, b = node["A"], node["B"]
     return _less(op, a, b) if node.op == "Less" else _less(op, b, a)
 
@@ -51,13 +51,13 @@ ORDER_9 = boundary(9, "Greater:537f4f Less:ae8854", cast=_compare)
 
 
 def _compare_equal(node: Node, op: Builder) -> Result:
-    """Below opset 11 Equal lacks this type; Cast, or Less and Greater, compare the numbers."""
+    """Below opset 11, Equal lacks this type; Cast, or Less and Greater, compare the numbers."""
     return _equal_before_11(op, node["A"], node["B"])
 
 
 @alternative("Greater Less", runtime="onnxruntime==0.4")
 def by_the_sign_of_the_difference(node: Node, op: Builder) -> Result:
-    """Integers are compared as float: small numbers directly, others by the sign of a - b."""
+    """Less and Greater of integers compare floats: small numbers, or the sign of a - b."""
     a, b = node["A"], node["B"]
     kind = a.elem_type_or_none
     if kind not in (T.INT8, T.INT16, T.INT64, T.UINT8, T.UINT16, T.UINT32):
@@ -67,7 +67,7 @@ def by_the_sign_of_the_difference(node: Node, op: Builder) -> Result:
     if any(_is_small(one) for one in (a, b)) or kind not in (T.INT64, T.UINT32):
         return op.Cast(a, to=T.FLOAT) < op.Cast(b, to=T.FLOAT)
     a, b = as_type(op, a, T.INT64), as_type(op, b, T.INT64)
-    # The difference of the halves cannot overflow; from 2**24 on it decides the sign.
+    # Halves subtract without overflow; a float difference of halves is right about the sign.
     (half_a, rest_a), (half_b, rest_b) = _halved(op, a), _halved(op, b)
     half = op.Cast(half_a - half_b, to=T.FLOAT)
     rest = op.Cast(rest_a - rest_b, to=T.FLOAT)
@@ -80,7 +80,7 @@ def _is_small(x: Value) -> bool:
 
 
 def _halved(op: Builder, x: Value) -> tuple[Value, Value]:
-    """The quotient and the remainder of an int64 divided by 2."""
+    """Returns the quotient and the remainder of an int64 divided by 2."""
     two = op.const(2)
     half = x / two
     return half, x - half * two
@@ -93,7 +93,7 @@ COMPARISON_13 = boundary(13, "Equal:b27392 Greater:dce3c3 Less:724d71")
 
 @adapter("GreaterOrEqual LessOrEqual", 12, 11, in_other_words=True)
 def order_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added this operator; below it, Less, Greater, Equal, Or and Not express it."""
+    """Opset 12 added this operator; below, Less, Greater, Equal, Or and Not are written."""
     a, b = node["A"], node["B"]
     above = node.op == "GreaterOrEqual"
     if a.elem_type in INTS:
@@ -113,7 +113,7 @@ ORDER_16 = boundary(
 
 
 def _compare_strings(node: Node, op: Builder) -> Result:
-    """Opset 19 added strings to Equal; below it, their numbers from Unique are compared."""
+    """Opset 19 added strings to Equal; below, the indices that Unique assigns are compared."""
     a, b = node["A"], node["B"]
     flat = op.const([-1])
     left, right = op.Reshape(a, flat), op.Reshape(b, flat)
@@ -134,7 +134,7 @@ EQUAL_19 = boundary(19, "Equal:3e5525", cast=_compare_strings)
 
 @adapter("Where", 9, 8)
 def where_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Where; below it, a Gather from both tensors or exact arithmetic is written."""
+    """Opset 9 added Where; below, Gather from both tensors, or exact arithmetic, is written."""
     return _select(op, node["condition"], node["X"], node["Y"])
 
 
@@ -145,9 +145,9 @@ BROADCAST_7 = boundary(
 
 @alternative("Where", runtime="onnxruntime==0.4")
 def by_other_means(node: Node, op: Builder) -> Result:
-    """Where is written as a Gather from both tensors, or as exact arithmetic."""
+    """Where is written as Gather from both tensors, or as exact arithmetic."""
     if op.version > 12 and node["X"].elem_type not in (T.BOOL, *SMALL_INTS, *WIDE_INTS):
-        # The nodes around the Gather have axes as attributes.
+        # These decompositions use Squeeze and Unsqueeze with the attribute `axes`.
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
     return _select(op, node["condition"], node["X"], node["Y"])
 
@@ -157,14 +157,14 @@ NO_KERNEL = (T.BOOL, T.INT16, T.UINT16, T.UINT64)
 
 
 def choose(op: Builder, condition: Value, x: Value, y: Value) -> Value:
-    """Where(condition, x, y), in other operators for types without a kernel of Where."""
+    """Writes Where(condition, x, y), or other operators if no kernel of Where has the type."""
     if x.elem_type_or_none in NO_KERNEL:
         return _select(op, condition, x, y)
     return op.Where(condition, x, y)
 
 
 def _select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
-    """Where(condition, x, y) below opset 9 (to 7), by operators that accept the element type."""
+    """Writes Where(condition, x, y) at opsets 7 and 8, by operators that accept the type."""
     kind = x.elem_type
     if kind == T.BOOL:
         return condition & x | ~condition & y
@@ -188,7 +188,7 @@ def _select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
 
 
 def _as_large(op: Builder, x: Value, y: Value) -> tuple[Value, Value] | None:
-    """`y` and `x`, the smaller with the shape of the larger; None if that is computed."""
+    """Returns `y` and `x` in the shape of the larger one, or None if no shape covers the other."""
     if x.dims_or_none is None or y.dims_or_none is None:
         return None
     if equal(x.dims, y.dims):
@@ -199,7 +199,7 @@ def _as_large(op: Builder, x: Value, y: Value) -> tuple[Value, Value] | None:
 
 
 def _gathered_flat(op: Builder, condition: Value, x: Value, y: Value) -> Value:
-    """`_gathered` for unknown ranks, at opset 8: a sum of zeros has the common shape."""
+    """Writes `_gathered` for unknown ranks at opset 8: a sum of zeros has the common shape."""
     zeros = [op.Expand(op.const(0), op.Shape(v)) for v in (condition, x, y)]
     shape = op.Shape(zeros[0] + zeros[1] + zeros[2])
     wide = [op.Expand(v, shape) for v in (condition, y, x)]
@@ -207,7 +207,7 @@ def _gathered_flat(op: Builder, condition: Value, x: Value, y: Value) -> Value:
     size = op.Size(flat[0])
     place = op.Cast(flat[0], to=T.INT64) * size + arange(op, size)
     chosen = op.Gather(op.Concat(*flat[1:], axis=0), place, axis=0)
-    return op.If(  # Reshape copies the size of the input for a 0
+    return op.If(  # at size 0, Reshape would copy sizes of its input
         op.Cast(size, to=T.BOOL),
         then_branch=op.graph(lambda b: b.Reshape(chosen, shape)),
         else_branch=op.graph(lambda b: b.Identity(wide[2])),
@@ -215,14 +215,14 @@ def _gathered_flat(op: Builder, condition: Value, x: Value, y: Value) -> Value:
 
 
 def _gathered(op: Builder, condition: Value, x: Value, y: Value) -> Value:
-    """A Gather from both tensors laid side by side, for any element type and any value."""
+    """Writes Gather from x and y laid side by side, for any element type and any value."""
     shape = _common_of_three(op, condition, x, y)
     flat = op.const([-1, 1])
     pair = [op.Reshape(op.Expand(v, shape), flat) for v in (y, x)]
     both = op.Reshape(op.Concat(*pair, axis=1), op.const([-1]))
     place, chosen = _positions(op, shape), op.Expand(condition, shape)
     known = place.const_or_none()
-    if known is not None:  # added in double, because Add accepts no integers below opset 6
+    if known is not None:  # in double, because Add accepts no integers below opset 6
         doubled = op.const(2 * known, T.DOUBLE)
         return op.Gather(both, op.Cast(op.Cast(chosen, to=T.DOUBLE) + doubled, to=T.INT64))
     index = place + place + op.Cast(chosen, to=T.INT64)
@@ -242,9 +242,9 @@ def _common_of_three(op: Builder, a: Value, b: Value, c: Value) -> Value:
 
 
 def _positions(op: Builder, shape: Value) -> Value:
-    """Each element's position in the flattened tensor, in the given shape (opset 7 to 12)."""
+    """Returns the index of each element in the flattened tensor, in this shape (opset 7 to 12)."""
     known = shape.const_or_none()
-    if known is not None and np.prod(known) <= 1024:  # a larger constant would swell the model
+    if known is not None and np.prod(known) <= 1024:  # a larger constant would enlarge the model
         return op.const(np.arange(np.prod(known, dtype=np.int64)).reshape(known))
     index = op.const(0)
     for axis in range(shape.shape[0]):
@@ -256,9 +256,9 @@ def _positions(op: Builder, shape: Value) -> Value:
 
 
 def _less(op: Builder, a: Value, b: Value) -> Value:
-    """a < b for integers below opset 9 (to 7), by Casts to a float that holds them.
+    """Writes a < b for integers at opsets 7 and 8, by Casts to a float type that holds them.
 
-    A Cast to double keeps the order of two integers if double holds one of them and its neighbours.
+    A Cast to double keeps the order if double represents one integer and its neighbours exactly.
     """
     kind = a.elem_type
     if kind in (T.INT64, T.UINT64) and not any(map(held_by_double, (a, b))):
@@ -271,14 +271,14 @@ def _less(op: Builder, a: Value, b: Value) -> Value:
 
 
 def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
-    """x / 2**32 truncated, and the remainder: two numbers that a double holds exactly."""
+    """Returns x / 2**32 (truncated) and the remainder, which double represents exactly."""
     base = op.const(2**32, like=x)
     high = x / base
     return high, x - high * base
 
 
 def _equal_before_11(op: Builder, a: Value, b: Value) -> Value:
-    """a == b at opsets 7 to 10 for types that Equal lacks, by operators that have them."""
+    """Writes a == b at opsets 7 to 10 for element types that Equal lacks."""
     kind = a.elem_type
     if kind in FLOATS:
         return _equal_floats(op, a, b)
@@ -291,19 +291,19 @@ def _equal_before_11(op: Builder, a: Value, b: Value) -> Value:
 
 
 def _equal_floats(op: Builder, a: Value, b: Value) -> Value:
-    """a == b: between the neighbours of a constant, or neither less nor greater nor NaN."""
+    """Writes a == b for floats: between a constant's neighbours, or neither less nor greater."""
     for x, other in ((a, b), (b, a)):
         if one_number(other, x) == 0:
-            return ~op.Cast(x, to=T.BOOL)  # Cast gives true for all but zeros, also for NaN
+            return ~op.Cast(x, to=T.BOOL)  # Cast gives true for all numbers but 0, also for NaN
         around = neighbours(op, other)
         if around is not None:
             return (x > around[0]) & (x < around[1])
     doubtful = [x for x in (a, b) if not _is_number(x)]
     less, more = a < b, a > b
-    if len(doubtful) == 1 and a.elem_type != T.DOUBLE:  # older runtimes lack IsNaN of double
+    if len(doubtful) == 1 and a.elem_type != T.DOUBLE:  # older runtimes have no IsNaN of double
         return op.Equal(less, more | op.IsNaN(doubtful[0]))
-    # The product of equal numbers is not negative, and a NaN makes it one. Infinities of both
-    # signs, whose sum is a NaN, are less or greater.
+    # For equal numbers, the product is not negative; for a NaN, the product is a NaN. Infinities
+    # of opposite signs are less or greater.
     return op.Equal(less, more) & (op.const(-1, like=a) < a * b)
 
 
@@ -314,14 +314,14 @@ def _is_number(x: Value) -> bool:
 
 @in_other_words("Greater Less")
 def exchanged(node: Node, op: Builder) -> Result:
-    """a > b is written as b < a, and the reverse."""
+    """a > b is written as b < a, and a < b as b > a."""
     return op.emit("Less" if node.op == "Greater" else "Greater", node["B"], node["A"])
 
 
 @in_other_words("Equal")
 @example("bool", "(bool[4] a, bool[4] b) => (bool[4] y) { y = Equal(a, b) }", gives="Xor Not")
 def neither_less_nor_greater(node: Node, op: Builder) -> Result:
-    """Equal integers are neither less nor greater; equal floats are both at most the other."""
+    """Equal integers are neither less nor greater; equal floats are both <= and >=."""
     a, b = node["A"], node["B"]
     if a.elem_type == T.BOOL:
         return ~op.Xor(a, b)
@@ -334,9 +334,9 @@ def neither_less_nor_greater(node: Node, op: Builder) -> Result:
 
 @in_other_words("Where", approximate=True)
 def sum_of_two_products(node: Node, op: Builder) -> Result:
-    """Where of finite floats is written as a sum of two products, one of which is 0."""
+    """Where of finite floats is written as x * condition + y * ~condition."""
     condition, x, y = node["condition"], node["X"], node["Y"]
     if x.elem_type not in FLOATS:
         return KEEP
-    op.approximate("a product of 0 with an infinite number is NaN, and a sum with 0 loses -0")
+    op.approximate("Where is written with products: infinite elements may give NaN, -0 gives 0")
     return x * op.Cast(condition, to=x.elem_type) + y * op.Cast(~condition, to=x.elem_type)

@@ -14,7 +14,7 @@ from opshift.adapter import (
 
 from opshift_adapters._lib.kinds import FLOATS, as_type, not_nan
 
-# Coefficients of polynomials in x*x. ABOVE / BELOW is erf(x) / x with a relative error below 9e-12
+# Coefficients of polynomials in x*x. ABOVE / BELOW is erf(x) / x, relative error below 9e-12
 # for |x| <= 4.
 ABOVE = (
     1.128379167086793, 0.20018190748002146, 0.05809199025867835, 0.0049543268091999165,
@@ -24,16 +24,16 @@ BELOW = (
     1.0, 0.5107399293215366, 0.12172933257961303, 0.017702620758625266, 0.0017129871414253233,
     0.00011132374103577891, 4.509167297810264e-06, 7.329077336592791e-08,
 )  # fmt: skip
-ONE_FROM = 4.0  # from here on erf(x) rounds to 1 in single precision
+ONE_FROM = 4.0  # from 4 on, erf(x) rounds to 1 in float32
 
 
 @adapter("Erf", 9, 8, approximate=True, in_other_words=True)
 def erf_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Erf; below it, a quotient of polynomials in double is rounded to the type."""
+    """Opset 9 added Erf; below, a quotient of polynomials in double is rounded to the type."""
     x = node["input"]
     if x.elem_type == T.DOUBLE:
         op.approximate(
-            "the error function is written as a quotient that is right to 1e-11, and 1 from 4 on"
+            "Erf of double is written as a quotient with an error of up to 1e-11, and 1 for x > 4"
         )
     real = x if x.elem_type == T.DOUBLE else as_type(op, x, T.FLOAT)
     near = op.Cast(op.Clip(real, min=-ONE_FROM, max=ONE_FROM), to=T.DOUBLE)

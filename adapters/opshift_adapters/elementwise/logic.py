@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""And, Or and Xor."""
+"""And, Or, Xor and Not."""
 
 from opshift.adapter import Builder, Node, Result, T, boundary, example, in_other_words
 
@@ -12,7 +12,7 @@ BROADCAST_7 = boundary(
 
 @in_other_words("And Or Xor")
 def logic_in_numbers(node: Node, op: Builder) -> Result:
-    """And is a product of 0 and 1, Or the larger number, and Xor a difference other than 0."""
+    """And is written as the product of 0 and 1, Or as Max, and Xor as Sub cast to bool."""
     a, b = (op.Cast(node[name], to=T.FLOAT) for name in "AB")
     found = {"And": op.Mul, "Or": op.Max, "Xor": op.Sub}[node.op](a, b)
     return op.Cast(found, to=T.BOOL)
@@ -21,5 +21,5 @@ def logic_in_numbers(node: Node, op: Builder) -> Result:
 @in_other_words("Not")
 @example("numbers", "(bool[2] x) => (bool[2] y) { y = Not(x) }", gives="Cast Sub Cast")
 def one_minus(node: Node, op: Builder) -> Result:
-    """Not is written as 1 - x in numbers."""
+    """Not is written as 1 - x, with bool cast to float and back."""
     return op.Cast(op.const(1, T.FLOAT) - op.Cast(node["X"], to=T.FLOAT), to=T.BOOL)

@@ -24,7 +24,7 @@ PRELU_6 = boundary(6, "PRelu:dbd261", up=drop_attribute("consumed_inputs"))
 
 @adapter("PRelu", 6, 7)
 def prelu_6_7(node: Node, op: Builder) -> Result:
-    """Below opset 7 a vector of slopes lies along axis 1; it gets trailing axes of size 1."""
+    """Below opset 7, a vector of slopes lies along axis 1; it gets trailing axes of size 1."""
     x, slope = node["X"], node["slope"]
     rank = x.rank_or_none
     if set(slope.dims) <= {1}:
@@ -44,7 +44,7 @@ def prelu_6_7(node: Node, op: Builder) -> Result:
 
 @adapter("PRelu", 7, 6)
 def prelu_7_6(node: Node, op: Builder) -> Result:
-    """Opset 7 broadcasts the slopes of PRelu; below it, Relu(x) - slope * Relu(-x) is written."""
+    """Opset 7 broadcasts the slopes of PRelu; below, Relu(x) - slope * Relu(-x) is written."""
     x, slope = node["X"], node["slope"]
     dims = slope.dims
     if set(dims) <= {1}:
@@ -56,14 +56,14 @@ def prelu_7_6(node: Node, op: Builder) -> Result:
         return op.same(node, inputs={"slope": op.Reshape(slope, op.const([-1]))})
     known = slope.const_or_none()
     if known is not None and not np.isfinite(known).all():
-        raise Refusal(Why.NOT_EXPRESSIBLE, "an infinite slope would also change positive elements")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "PRelu with an infinite slope has no form below opset 7")
     below = op.Relu(-x)
     whole = slope if dims == x.dims and None not in dims else op.Expand(slope, shape_of(op, x))
     return op.Relu(x) - below * whole
 
 
 def prelu_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added integers to PRelu; below it, slope * x - x is added where x is negative."""
+    """Opset 9 added integers to PRelu; below, slope * x - x is added to negative x."""
     x, slope = node["X"], node["slope"]
     if x.elem_type in UNSIGNED:
         return op.Identity(x)
@@ -78,7 +78,7 @@ PRELU_16 = boundary(16, "PRelu:a6b814", cast=cast_around("float"))
 
 @in_other_words("PRelu")
 def larger_of_both_slopes(node: Node, op: Builder) -> Result:
-    """PRelu is written as the larger of x and slope * x, or with Where for any slope."""
+    """PRelu is written as Max(x, slope * x) if 0 < slope <= 1, else with Where."""
     x, slope = node["X"], node["slope"]
     below, known = x * slope, slope.const_or_none()
     if known is not None and x.elem_type in FLOATS and ((known > 0) & (known <= 1)).all():

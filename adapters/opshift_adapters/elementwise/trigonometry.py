@@ -31,7 +31,7 @@ def _number(op: Builder, value: float) -> Value:
 
 
 def _cosh(op: Builder, x: Value) -> Value:
-    """e^x / 2 + e^-x / 2, where each half is a product that overflows only if the half does."""
+    """Writes e^x / 2 + e^-x / 2, in which each half overflows only if its exact value does."""
     half = _number(op, 0.5)
     root = op.Exp(x * half)
     growing = root * half * root
@@ -40,21 +40,21 @@ def _cosh(op: Builder, x: Value) -> Value:
 
 @adapter("Cosh", 9, 8, in_other_words=True)
 def cosh_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Cosh; below it, (e^x + e^-x) / 2 is written."""
+    """Opset 9 added Cosh; below opset 9, (e^x + e^-x) / 2 is written."""
     x = node["input"]
     return as_type(op, _cosh(op, in_double(op, x)), x.elem_type)
 
 
 @adapter("Sinh", 9, 8, in_other_words=True)
 def sinh_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Sinh; below it, Tanh(x) * Cosh(x) is written, which is accurate for small x."""
+    """Opset 9 added Sinh; below, Tanh(x) * Cosh(x) is written, which is accurate for small x."""
     x = node["input"]
     wide = in_double(op, x)
     return as_type(op, op.Tanh(wide) * _cosh(op, wide), x.elem_type)
 
 
 def _log1p(op: Builder, y: Value) -> Value:
-    """log(1 + y) in full precision for y > -1: a factor corrects the rounding of 1 + y."""
+    """Writes log(1 + y) in full precision for y > -1; a factor corrects the rounding of 1 + y."""
     one = _number(op, 1)
     finite = op.Min(y, _number(op, 1e30))
     added = finite + one - one
@@ -64,7 +64,7 @@ def _log1p(op: Builder, y: Value) -> Value:
 
 
 def _odd(op: Builder, x: Value, result: Value) -> Value:
-    """The result for |x| with the sign of x, also for -0."""
+    """Returns the result for |x| with the sign of x, also for -0."""
     signed = x + op.Reciprocal(x)
     negative = op.Cast(signed < _number(op, 0), to=T.DOUBLE)
     return result * (negative * _number(op, -2) + _number(op, 1))
@@ -72,7 +72,7 @@ def _odd(op: Builder, x: Value, result: Value) -> Value:
 
 @adapter("Asinh", 9, 8, in_other_words=True)
 def asinh_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Asinh; below it, log(|x| + sqrt(x^2 + 1)) is written in a stable form."""
+    """Opset 9 added Asinh; below, log(|x| + sqrt(x^2 + 1)) is written in a stable form."""
     x = node["input"]
     wide = in_double(op, x)
     one, size = _number(op, 1), op.Abs(wide)
@@ -84,7 +84,7 @@ def asinh_9_8(node: Node, op: Builder) -> Result:
 
 @adapter("Acosh", 9, 8, in_other_words=True)
 def acosh_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Acosh; below it, log(x + sqrt(x^2 - 1)) is written in a stable form."""
+    """Opset 9 added Acosh; below, log(x + sqrt(x^2 - 1)) is written in a stable form."""
     x = node["input"]
     above = in_double(op, x) - _number(op, 1)
     finite = op.Min(above, _number(op, 1e30))
@@ -95,7 +95,7 @@ def acosh_9_8(node: Node, op: Builder) -> Result:
 
 @adapter("Atanh", 9, 8, in_other_words=True)
 def atanh_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Atanh; below it, log(1 + 2x / (1 - x)) / 2 is written."""
+    """Opset 9 added Atanh; below opset 9, log(1 + 2x / (1 - x)) / 2 is written."""
     x = node["input"]
     wide = in_double(op, x)
     size = op.Abs(wide)
@@ -116,7 +116,7 @@ TRIGONOMETRY_22 = boundary(
 @in_other_words("Tan")
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Tan(x) }", gives="Sin Cos Div", atol=1e-5)
 def quotient_of_waves(node: Node, op: Builder) -> Result:
-    """Tan is written as Sin / Cos."""
+    """Tan is written as Sin(x) / Cos(x)."""
     return op.Sin(node["input"]) / op.Cos(node["input"])
 
 
@@ -136,8 +136,8 @@ def angle_of_cosine(node: Node, op: Builder) -> Result:
 
 @in_other_words("Atan", approximate=True)
 def angle_by_series(node: Node, op: Builder) -> Result:
-    """Atan is a series of half the angle of x or of 1 / x."""
-    op.approximate("the last digit of Atan may differ")
+    """Atan is written as a power series of half the angle of min(|x|, 1 / |x|)."""
+    op.approximate("Atan is written as a series, so the last digit may differ")
     x = node["input"]
     one, size = op.const(1, like=x), op.Abs(x)
     small = op.Min(size, one / size)
@@ -148,8 +148,8 @@ def angle_by_series(node: Node, op: Builder) -> Result:
 
 @in_other_words("Sin Cos", approximate=True)
 def wave_by_series(node: Node, op: Builder) -> Result:
-    """Sin and Cos are a series of the distance to the next multiple of pi."""
-    op.approximate("the last digits of a wave may differ, and more of them far from 0")
+    """Sin and Cos are written as power series of the distance to the next multiple of pi."""
+    op.approximate("Sin or Cos is written as a series: last digits may differ, more so far from 0")
     x = node["input"]
     turns = x * (1 / np.pi)
     whole = op.Floor(turns + 0.5 if node.op == "Sin" else turns)
@@ -161,12 +161,12 @@ def wave_by_series(node: Node, op: Builder) -> Result:
     return series * (odd * -2 + 1 if node.op == "Sin" else odd * 2 - 1)
 
 
-# Products of the first two with whole numbers and halves are exact in float up to some thousands.
+# The first two parts times integers or halves up to some thousands are exact in float.
 PARTS_OF_PI = (3.140625, 9.67502593994140625e-4, 1.509957990978376e-7)
 
 
 def _odd_series(op: Builder, x: Value, factors: list[float]) -> Value:
-    """x (f0 + f1 x^2 + f2 x^4 ...)."""
+    """Writes x (f0 + f1 x^2 + f2 x^4 ...)."""
     square, *rest = x * x, *reversed(factors)
     total = square * rest[0] + rest[1]
     for factor in rest[2:]:

@@ -32,18 +32,18 @@ MATH_6 = boundary(
 
 
 def abs_6_5(node: Node, op: Builder) -> Result:
-    """Opset 6 added integers to Abs; below it, ReduceProd multiplies x by 1 or -1."""
+    """Opset 6 added integers to Abs; below opset 6, ReduceProd multiplies x by 1 or -1."""
     x = node["X"]
     return op.Identity(x) if x.elem_type in UNSIGNED else _flipped(op, x, below=0)
 
 
 def neg_6_5(node: Node, op: Builder) -> Result:
-    """Opset 6 added integers to Neg; below it, ReduceProd multiplies x by -1."""
+    """Opset 6 added integers to Neg; below opset 6, ReduceProd multiplies x by -1."""
     return _flipped(op, node["X"], below=np.inf)
 
 
 def _flipped(op: Builder, x: Value, below: float) -> Value:
-    """`x * -1` where `x < below`, else `x`."""
+    """Writes `x * -1` for elements with `x < below`, and `x` for the other elements."""
     wide = x.elem_type if x.elem_type in (T.INT32, T.INT64) else T.INT32
     flip = op.Less(op.Cast(x, to="FLOAT"), op.const(below, T.FLOAT), broadcast=1)
     sign = op.Cast(~flip, to="FLOAT") - op.Cast(flip, to="FLOAT")
@@ -52,7 +52,7 @@ def _flipped(op: Builder, x: Value, below: float) -> Value:
 
 
 def _as(op: Builder, x: Value, elem_type: int) -> Value:
-    """Cast below opset 6, whose `to` is the name of the type."""
+    """Writes Cast below opset 6, whose `to` is the name of the element type."""
     return op.Cast(x, to=T(elem_type).name)
 
 
@@ -62,10 +62,10 @@ NEG_6 = boundary(6, "Neg:08394b", up=WITHOUT_CONSUMED, cast=neg_6_5)
 
 @adapter("Sign", 9, 8, in_other_words=True)
 def sign_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Sign; below it, (x > 0) - (x < 0) is written, and NaN stays NaN."""
+    """Opset 9 added Sign; below, (x > 0) - (x < 0) is written, and NaN stays NaN."""
     x = node["input"]
     kind = x.elem_type if x.elem_type in FLOATS else T.FLOAT
-    real = as_type(op, x, kind)  # keeps every sign
+    real = as_type(op, x, kind)  # the Cast keeps every sign
     zero = op.const(0, kind)
     positive = real > zero
     sign = op.Cast(positive, to=kind) - op.Cast(real < zero, to=kind)
@@ -77,13 +77,13 @@ def sign_9_8(node: Node, op: Builder) -> Result:
 
 @adapter("IsNaN", 9, 8, in_other_words=True)
 def is_nan_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added IsNaN; below it, Not(x > 0 or x < 1) is written."""
+    """Opset 9 added IsNaN; below opset 9, Not(x > 0 or x < 1) is written."""
     return ~not_nan(op, node["X"])
 
 
 @adapter("IsInf", 10, 9, in_other_words=True)
 def is_inf_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added IsInf; below it, x is compared with the largest finite number."""
+    """Opset 10 added IsInf; below, x is compared with the largest finite number."""
     x = node["X"]
     positive, negative = node.int("detect_positive"), node.int("detect_negative")
     if not positive and not negative:
@@ -97,7 +97,7 @@ def is_inf_10_9(node: Node, op: Builder) -> Result:
 
 @adapter("Round", 11, 10, in_other_words=True, mirrored=True)
 def round_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added Round; below it, Ceil(x) is written, minus 1 where that is nearer."""
+    """Opset 11 added Round; below, Ceil(x) is written, minus 1 if that is nearer to x."""
     x = node["X"]
     return (
         _round_in_float(op, x) if x.elem_type in (T.FLOAT16, T.BFLOAT16) else _round_halves(op, x)
@@ -105,10 +105,10 @@ def round_11_10(node: Node, op: Builder) -> Result:
 
 
 def _round_in_float(op: Builder, x: Value) -> Value:
-    """Ceil, which keeps the sign of zero, minus 1 if float rounds to a smaller number.
+    """Writes Ceil, which keeps the sign of zero, minus 1 if float rounds to a smaller number.
 
-    A large sum has no fraction: it rounds halves to the even number. For float, that would need
-    double, for which onnxruntime 0.4 has neither Add nor Less.
+    Adding a large number rounds halves to the even number. For float, this would need double, for
+    which onnxruntime 0.4 has neither Add nor Less.
     """
     whole = op.const(3 * 2.0**22, T.FLOAT)
     above = op.Ceil(x)
@@ -117,22 +117,22 @@ def _round_in_float(op: Builder, x: Value) -> Value:
 
 
 def _round_halves(op: Builder, x: Value) -> Value:
-    """Ceil, minus 1 where that is nearer; a half is rounded to the even integer.
+    """Writes Ceil(x), minus 1 if that is nearer; a half is rounded to the even integer.
 
-    Above an odd number, the largest number below one half counts as one half.
+    If Ceil(x) is odd, the largest number below one half counts as one half.
     """
     half = op.const(0.5, like=x)
     step = op.const(T(x.elem_type).fraction.below_one, like=x)
     above = op.Ceil(x)
     halves = above * half
-    odd = halves - op.Floor(halves)  # one half or zero
+    odd = halves - op.Floor(halves)  # 0.5 if Ceil(x) is odd, else 0
     return above - op.Cast(above - x > half - odd * step, to=x.elem_type)
 
 
 @alternative("Neg", runtime="onnxruntime==0.4")
 def times_minus_one(node: Node, op: Builder) -> Result:
-    """Neg is written as a product with -1, which is exact."""
-    if op.version < 7:  # Mul broadcasts from here on
+    """Neg is written as x * -1, which is exact."""
+    if op.version < 7:  # Mul broadcasts only from opset 7 on
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
     return node["X"] * -1
 
@@ -152,7 +152,7 @@ ROUND_22 = boundary(22, "Round:753fed", cast=AS_FLOAT)
 @in_other_words("Abs")
 @example("uint8", "(uint8[2,3] x) => (uint8[2,3] y) { y = Abs(x) }", gives="Identity")
 def larger_of_both_signs(node: Node, op: Builder) -> Result:
-    """Abs is written as Max(x, -x); the sum with 0 makes -0 positive."""
+    """Abs is written as Max(x, -x) + 0; adding 0 makes -0 positive."""
     x = node["X"]
     if x.elem_type in UNSIGNED:
         return op.Identity(x)

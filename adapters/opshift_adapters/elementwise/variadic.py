@@ -30,7 +30,7 @@ VARIADIC_8 = boundary(8, "Max:189642 Min:f3f263 Sum:2f2c7b Mean:9f9851", directi
 
 @adapter("Sum Mean", 8, 7)
 def sums_8_7(node: Node, op: Builder) -> Result:
-    """Opset 8 broadcasts the inputs of Sum and Mean; below it, Add (and Div) is written."""
+    """Opset 8 broadcasts the inputs of Sum and Mean; below, Add (and Div) is written."""
     inputs = _given(node)
     if not inputs:
         raise InvalidModel(f"{node.op} {node.name!r} has no input")
@@ -44,7 +44,7 @@ def sums_8_7(node: Node, op: Builder) -> Result:
 
 @adapter("Max Min", 8, 7)
 def extremes_8_7(node: Node, op: Builder) -> Result:
-    """Opset 8 broadcasts the inputs of Max and Min; below it, adding -0.0 gives them one shape."""
+    """Opset 8 broadcasts inputs of Max and Min; below, adding -0.0 gives them one shape."""
     inputs = _given(node)
     if any(x.elem_type_or_none == T.DOUBLE for x in inputs):
         return extreme_of_doubles(op, node.op, inputs)
@@ -52,7 +52,7 @@ def extremes_8_7(node: Node, op: Builder) -> Result:
 
 
 def extreme_of_doubles(op: Builder, name: str, inputs: list[Value]) -> Value:
-    """Max or Min of doubles at opset 7, by Relu or a reduction: no onnxruntime has its kernel."""
+    """Writes Max or Min of doubles by Relu or a reduction; onnxruntime has no kernel at opset 7."""
     if len(inputs) == 1:
         return op.Identity(inputs[0])
     for x, other in (inputs, inputs[::-1]) if name == "Max" and len(inputs) == 2 else ():
@@ -64,7 +64,7 @@ def extreme_of_doubles(op: Builder, name: str, inputs: list[Value]) -> Value:
 
 
 def _in_one_shape(op: Builder, inputs: list[Value]) -> list[Value]:
-    """The inputs in the shape to which all of them broadcast."""
+    """Returns the inputs broadcast to their common shape."""
     largest = _largest(inputs)
     zeros = reduce(lambda a, b: a + b, [-op.Cast(x < x, to=x.elem_type) for x in largest])
     return [x if largest == [x] else x + zeros for x in inputs]
@@ -75,19 +75,19 @@ def _given(node: Node) -> list[Value]:
 
 
 def _one_shape(inputs: list[Value]) -> bool:
-    """Whether there is one input, or all shapes are static and equal."""
+    """Returns whether there is one input, or all shapes are static and equal."""
     shapes = {x.dims_or_none for x in inputs}
     (first,) = shapes if len(shapes) == 1 else (None,)
     return len(inputs) == 1 or (first is not None and None not in first)
 
 
 def _largest(inputs: list[Value]) -> list[Value]:
-    """The inputs that are not scalars, or all inputs if each is a scalar."""
+    """Returns the inputs that are not scalars, or all inputs if each is a scalar."""
     return [x for x in inputs if x.rank_or_none != 0] or inputs
 
 
 def _pairwise(node: Node, op: Builder) -> Result:
-    """Opset 12 added integers to Max and Min; below it, Less and Where choose from each pair."""
+    """Opset 12 added integers to Max and Min; below, Less and Where select from each pair."""
     inputs = _given(node)
     if node.op == "Max":
         return reduce(lambda a, b: choose(op, a < b, b, a), inputs)
@@ -100,7 +100,7 @@ VARIADIC_13 = boundary(13, "Max:7910d3 Min:7adbe0 Sum:9060da Mean:733b07")
 
 @in_other_words("Sum Mean")
 def sums_of_two(node: Node, op: Builder) -> Result:
-    """Sum is written with Add, and Mean is the sum divided by the number of inputs."""
+    """Sum is written with Add; Mean is the sum divided by the number of inputs."""
     inputs = _given(node)
     total = reduce(lambda a, b: a + b, inputs)
     if len(inputs) == 1:
@@ -111,7 +111,7 @@ def sums_of_two(node: Node, op: Builder) -> Result:
 @in_other_words("Max Min")
 @example("one", "(double[2] a) => (double[2] y) { y = {op}(a) }", gives="Identity")
 def extremes_of_two(node: Node, op: Builder) -> Result:
-    """Max of floats is written as -Min(-x), and the reverse; of integers, Where chooses."""
+    """Max of floats is written as -Min(-x), Min as -Max(-x); Where selects integers."""
     inputs = _given(node)
     if len(inputs) == 1:
         return op.Identity(inputs[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights that are inputs, too, so that callers may replace them: forms that runtimes misread."""
+"""Forms that runtimes misread if a weight is also an input, so that callers may replace it."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ WITHOUT_A_KERNEL_OF_FLOAT16 = (
     "Abs Add Conv ConvTranspose Div Einsum Equal Erf Exp Greater Less Mean Mul Neg PRelu Pow"
     " ReduceMean ReduceSum Relu Sigmoid Sqrt Sub Sum Tanh Where"
 )
-ENDS = "{op} of float16 with a weight that is an input, too, ends the process"
+ENDS = "{op} of float16 with a weight that is also a model input crashes the process"
 
 
 @MEASURED(WITHOUT_A_KERNEL_OF_FLOAT16, "onnxruntime 1.23..1.29", ENDS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where onnxruntime differs from the specification, which conversions follow.
+"""Differences between onnxruntime and the specification; conversions follow the specification.
 
 `tests/adapters/test_differs.py` runs each of these on onnxruntime.
 """
@@ -14,51 +14,51 @@ ML = "ai.onnx.ml"
 
 @differs("LabelEncoder", domain=ML)
 def keys_that_match_nothing(node: Node) -> str | None:
-    """Keys of LabelEncoder that are NaN or equal."""
+    """Reports keys of LabelEncoder that are NaN or equal."""
     named = next((name for name in node.attributes if name.startswith("keys_")), None)
     if named is None or node.schema is None:
         return None
     keys = node.tensor(named).ravel().tolist() if named == "keys_tensor" else node.attr(named)
     if node.schema.since < 4 and any(key != key for key in keys):
-        return "a key that is NaN matches no value"
+        return "a NaN key of LabelEncoder matches no value"
     if node.schema.since >= 4 and len(set(keys)) < len(keys):
-        return "the first of equal keys is used, not the last"
+        return "of equal keys in LabelEncoder, the first counts, not the last"
     return None
 
 
 @differs("OneHot")
 def indices_from_the_end(node: Node) -> str | None:
-    """Negative indices of OneHot below opset 11."""
+    """Reports negative indices of OneHot below opset 11."""
     indices = node["indices"]
     known = indices.const_or_none()
     if node.schema is None or node.schema.since >= 11 or indices.elem_type_or_none in UNSIGNED:
         return None
     if known is not None and not (known < 0).any():
         return None
-    return "a negative index counts from the end, although the specification sets no element"
+    return "a negative index of OneHot counts from the end, but should set no element"
 
 
 @differs("Dropout")
 def mask_of_nothing(node: Node) -> str | None:
-    """The mask of Dropout from opset 7 to 11."""
+    """Reports that the mask output of Dropout from opset 7 to 11 is used."""
     mask = node.output("mask")
     since = node.schema.since if node.schema is not None else 0
     if mask is None or not mask.used or not 7 <= since < 12:
         return None
-    return "the mask is false everywhere, although nothing is dropped"
+    return "the mask of Dropout is false everywhere, although Dropout drops nothing"
 
 
 @differs("TreeEnsembleRegressor", domain=ML)
 def transform_of_one_target(node: Node) -> str | None:
-    """The transform of TreeEnsembleRegressor with a single target."""
+    """Reports LOGISTIC in a TreeEnsembleRegressor with a single target."""
     if node.attr("n_targets") == 1 and node.str("post_transform") == "LOGISTIC":
-        return "the transform of a single target is not applied"
+        return "post_transform is ignored if there is a single target"
     return None
 
 
 @differs("TreeEnsembleClassifier", domain=ML)
 def votes_for_both_classes(node: Node) -> str | None:
-    """TreeEnsembleClassifier with two classes that both get votes or base values."""
+    """Reports a TreeEnsembleClassifier with two classes that both have votes or base values."""
     labels = node.attr("classlabels_strings") or node.attr("classlabels_int64s")
     if labels is None or len(labels) != 2:
         return None
@@ -67,31 +67,31 @@ def votes_for_both_classes(node: Node) -> str | None:
         np.size(node.attr(name) if name == "base_values" else node.tensor(name)) == 2
         for name in bases
     ):
-        return "one of the two base values is not used"
+        return "only one of the two base values is used"
     if len(set(node.ints("class_ids"))) < 2:
         return None
-    return "the second of two classes with votes wins if its score is above zero"
+    return "if both classes have votes, the second class wins if its score is above zero"
 
 
 @differs("TreeEnsemble", domain=ML)
 def exchanged_transforms(node: Node) -> str | None:
-    """The codes of SOFTMAX and LOGISTIC in TreeEnsemble."""
+    """Reports TreeEnsembles with the transform SOFTMAX or LOGISTIC, whose codes are swapped."""
     told = {1: "SOFTMAX is computed as LOGISTIC", 2: "LOGISTIC is computed as SOFTMAX"}
     return told.get(node.int("post_transform"))
 
 
 @differs("AveragePool MaxPool LpPool")
 def padding_without_dilations(node: Node) -> str | None:
-    """`auto_pad` together with dilations."""
+    """Reports pooling with `auto_pad` and dilations."""
     dilations = node.ints_or_none("dilations") if knows(node, "dilations") else None
     if not node.str("auto_pad").startswith("SAME") or not dilations or set(dilations) == {1}:
         return None
-    return "the padding is computed as if there were no dilations"
+    return "the padding of auto_pad is computed as if there were no dilations"
 
 
 @differs("Clip")
 def bounds_that_are_nan(node: Node) -> str | None:
-    """Bounds of Clip that are NaN."""
+    """Reports bounds of Clip that are NaN."""
     for name in ("min", "max"):
         if knows(node, name):
             bound = np.array(node.attr(name) if node.has(name) else 0.0)
@@ -100,32 +100,32 @@ def bounds_that_are_nan(node: Node) -> str | None:
             found = value and value.const_or_none()
             bound = np.array(0.0) if found is None else found
         if bound.dtype.kind == "f" and np.isnan(bound).any():
-            return f"{name} is NaN and bounds no value"
+            return f"{name} of Clip is NaN and has no effect"
     return None
 
 
 @differs("Squeeze")
 def axes_of_none(node: Node) -> str | None:
-    """An empty list of axes of Squeeze."""
+    """Reports an empty `axes` of Squeeze."""
     known = node.schema.input_positions if node.schema is not None else {}
     axes = node.input("axes") if "axes" in known else None
     found = axes and axes.const_or_none()
     if found is None or found.size:
         return None
-    return "an empty list of axes removes every axis of size 1"
+    return "an empty list of axes in Squeeze removes every axis of size 1"
 
 
 @differs("MaxUnpool")
 def places_in_a_larger_shape(node: Node) -> str | None:
-    """Indices of MaxUnpool together with `output_shape`."""
+    """Reports MaxUnpool with `output_shape`."""
     if node.input("output_shape") is None:
         return None
-    return "the indices count in output_shape, not in the shape that the kernel gives"
+    return "the indices of MaxUnpool refer to output_shape, not to the shape from kernel_shape"
 
 
 @differs("Resize")
 def a_size_that_stays_under_a_filter(node: Node) -> str | None:
-    """`antialias` with a scale that is rounded to the old size."""
+    """Reports a Resize with `antialias` in which an axis may keep its size at a scale above 1."""
     if not knows(node, "antialias") or not node.int("antialias"):
         return None
     scales = node.input("scales")
@@ -133,5 +133,5 @@ def a_size_that_stays_under_a_filter(node: Node) -> str | None:
         return None
     known_scales = scales and scales.const_or_none()
     if known_scales is not None and not ((known_scales > 1) & (known_scales < 2)).any():
-        return None  # no size times such a scale is rounded down to the size
-    return "an axis that keeps its size is copied, although its scale is not 1"
+        return None  # no other scale rounds a new size down to the old size
+    return "Resize copies an axis that keeps its size, although its scale is not 1"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that the text of an operator forbids and that onnx's checker and inference accept."""
+"""Nodes that the specification forbids although onnx's checker and inference accept them."""
 
 from math import prod
 
@@ -29,7 +29,7 @@ RANKS = (
     ranks("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", weight="1", weights="1"),
     ranks("Gemm", A="2", B="2", C="0 1 2"),
     ranks("GRU LSTM RNN", X="3", W="3", R="3", B="2", P="2", initial_h="3", initial_c="3"),
-    ranks("GRU LSTM RNN Scan", sequence_lens="1"),  # of Scan at opset 8
+    ranks("GRU LSTM RNN Scan", sequence_lens="1"),  # sequence_lens of Scan exists only at opset 8
     ranks("Squeeze Unsqueeze", axes="0 1"),
     ranks("DepthToSpace SpaceToDepth", input="4"),
     ranks("MaxRoiPool RoiAlign", X="4", rois="2", batch_indices="1"),
@@ -104,28 +104,28 @@ AXES = (
 
 @flaw("Concat Einsum Loop Max Mean Min Sum")
 def gaps(node: Node) -> str | None:
-    """No value in the list of inputs is absent."""
+    """Concat, Einsum, Loop, Max, Mean, Min and Sum must not omit an input in their list."""
     first = 2 if node.op == "Loop" else 0
     lost = [at for at, value in enumerate(node.inputs) if at >= first and value is None]
-    return f"its input {lost[0]} is left out" if lost else None
+    return f"its input {lost[0]} is omitted" if lost else None
 
 
 @flaw("Concat")
 def parts_of_other_ranks(node: Node) -> str | None:
-    """The inputs have one rank; below opset 6, inference of onnx finds no type of a Cast."""
+    """The inputs of Concat must have equal ranks; onnx's inference may not find that below 6."""
     ranks = {value.rank_or_none for value in node.inputs if value is not None} - {None}
-    return f"its inputs have {' and '.join(map(str, ranks))} dimensions" if len(ranks) > 1 else None
+    return f"its inputs have the ranks {' and '.join(map(str, ranks))}" if len(ranks) > 1 else None
 
 
 @flaw("GatherND ScatterND")
 def places_beyond_the_data(node: Node) -> str | None:
-    """Each row of the indices names some of the first dimensions of the data."""
+    """A row of indices must have at least one and at most as many numbers as the data has axes."""
     rank, dims = node["data"].rank_or_none, node["indices"].dims_or_none
     if dims == ():
-        return "its indices must have at least one dimension"
+        return "its indices are a scalar, but must have at least one axis"
     named = dims[-1] if dims else None
     wrong = rank is not None and isinstance(named, int) and not 0 < named <= rank
-    return f"its indices name {named} of {rank} dimensions" if wrong else None
+    return f"each of its indices has {named} numbers for {rank} axes" if wrong else None
 
 
 updates_of_other_ranks = flaw("ScatterND")(unfit_updates)
@@ -133,22 +133,22 @@ updates_of_other_ranks = flaw("ScatterND")(unfit_updates)
 
 @flaw("OneHotEncoder", domain="ai.onnx.ml")
 def categories(node: Node) -> str | None:
-    """The categories of OneHotEncoder are integers or strings."""
+    """The categories of OneHotEncoder must be either integers or strings."""
     given = [name for name in ("cats_int64s", "cats_strings") if name in node.attributes]
-    told = f"it has {len(given)} of cats_int64s and cats_strings, and takes one"
+    told = "it must have exactly one of cats_int64s and cats_strings"
     return told if len(given) != 1 else None
 
 
 @flaw("ConstantOfShape")
 def fillings(node: Node) -> str | None:
-    """`value` of ConstantOfShape has one number."""
+    """`value` of ConstantOfShape must have exactly one element."""
     count = node.tensor("value").size if "value" in node.attributes else 1
-    return f"value holds {count} numbers, and takes one" if count != 1 else None
+    return f"value has {count} elements, but must have 1" if count != 1 else None
 
 
 @flaw("DequantizeLinear QuantizeLinear")
 def zero_points_of_other_shapes(node: Node) -> str | None:
-    """The zero points have the shape of the scales; a single one may be a scalar or a list."""
+    """Zero points must have the shape of the scales; a single one may be a scalar or a vector."""
     shapes = [value and value.shape_or_none for value in node.inputs[1:]]
     known = [() if shape == (1,) else shape for shape in shapes if shape is not None]
     words = " and its zero points ".join(f"have the shape {list(shape)}" for shape in known)
@@ -157,61 +157,61 @@ def zero_points_of_other_shapes(node: Node) -> str | None:
     ranks = [value and value.rank_or_none for value in node.inputs[1:]]
     told = [rank for rank in ranks if rank is not None]
     other = len(set(told)) > 1 and max(told) > 1
-    return f"its scales have {told[0]} axes, and its zero points {told[1]}" if other else None
+    return f"its scales have {told[0]} axes, but its zero points {told[1]}" if other else None
 
 
 @flaw("DequantizeLinear QuantizeLinear")
 def scales_along_no_axis(node: Node) -> str | None:
-    """A list of scales belongs to an axis of the input, and has a scale for each place there."""
+    """A vector of scales needs an axis of the input and one scale for each index on that axis."""
     dims, scales = (one and one.dims_or_none for one in node.inputs[:2])
     if dims is None or scales is None or scales in ((), (1,)):
         return None
     if node.schema is None or "axis" not in node.schema.attributes:
-        return f"it has {scales[0]} scales, but must have one before opset 13"
+        return f"it has {scales[0]} scales, but must have 1 before opset 13"
     axis = node.int("axis")
     if not -len(dims) <= axis < len(dims):
-        return f"axis is {axis}, and the input has {len(dims)} dimensions"
+        return f"axis is {axis}, but the input has {len(dims)} axes"
     pair = dims[axis], scales[0]
     other = len(scales) == 1 and all(isinstance(one, int) for one in pair) and len(set(pair)) > 1
-    return f"it has {scales[0]} scales for {dims[axis]} places along axis {axis}" if other else None
+    return f"it has {scales[0]} scales for axis {axis} of size {dims[axis]}" if other else None
 
 
 @flaw("DequantizeLinear QuantizeLinear")
 def blocks_of_other_ranks(node: Node) -> str | None:
-    """Scales of blocks have as many axes as the data; a single scale has no blocks."""
+    """Scales of blocks must have the rank of the data; a single scale must not have blocks."""
     inputs = (node.input_at(at) for at in range(3))
     data, scales, zeros = (value and value.rank_or_none for value in inputs)
     blocked = "block_size" in node.attributes and node.int("block_size")
     for given, name in ((scales, "scales"), (zeros, "zero points")):
         if blocked and given and data not in (None, given):
-            return f"it has blocks of a tensor with {data} axes, and its {name} have {given}"
+            return f"block_size is set: its {name} have {given} axes, but the data {data}"
     return None
 
 
 @flaw("Slice")
 def bounds_of_other_counts(node: Node) -> str | None:
-    """There is a start, an end and a step for each axis that is named."""
+    """Slice needs one start, one end and one step for each axis in `axes`."""
     lists = zip(("starts", "ends", "axes", "steps"), node.inputs[1:], strict=False)
     dims = {name: value.dims_or_none for name, value in lists if value is not None}
     counts = {name: one[0] for name, one in dims.items() if one and isinstance(one[0], int)}
     told = " and ".join(f"{count} {name}" for name, count in counts.items())
     if len(set(counts.values())) > 1:
-        return f"it has {told}"
+        return f"it has lists of different lengths: {told}"
     rank = node["data"].rank_or_none
     wrong = rank is not None and max(counts.values(), default=0) > rank
-    return f"it has {told}, but the input has {rank} dimensions" if wrong else None
+    return f"it has {told}, but the input has {rank} axes" if wrong else None
 
 
 @flaw("Resize")
 def no_size(node: Node) -> str | None:
-    """Scales or sizes are given."""
+    """Resize needs the input `scales` or the input `sizes`."""
     given = [value for value in node.inputs[2:4] if value and value.shape_or_none != (0,)]
     return "it has neither scales nor sizes" if len(node.inputs) > 2 and not given else None
 
 
 @flaw("Reshape")
 def elements_lost(node: Node) -> str | None:
-    """A shape has as many elements as the input."""
+    """The shape of a Reshape must have as many elements as the input."""
     data, listed = node.input_at(0), node.input_at(1)
     dims = data and data.dims_or_none
     sizes = listed and listed.const_or_none()
@@ -225,22 +225,22 @@ def elements_lost(node: Node) -> str | None:
     if not all(isinstance(one, int) for one in (*dims, *found)):
         return None
     counts = prod(dims), prod(found)  # type: ignore[arg-type]
-    return f"it makes {counts[1]} elements of {counts[0]}" if len(set(counts)) > 1 else None
+    return f"it reshapes {counts[0]} elements to {counts[1]}" if len(set(counts)) > 1 else None
 
 
 @flaw("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss")
 def labels_of_other_ranks(node: Node) -> str | None:
-    """The scores have an axis of classes, and the labels have all axes but this one."""
+    """The scores of a loss must have an axis of classes, and the labels all other axes."""
     scores, labels = (one and one.rank_or_none for one in node.inputs[:2])
     if scores is not None and scores < 2:
-        return f"its scores have {scores} dimensions, but must have 2 or more"
+        return f"its scores have {scores} axes, but must have 2 or more"
     wrong = None not in (scores, labels) and scores != (labels or 0) + 1
-    return f"its scores have {scores} dimensions, and its labels {labels}" if wrong else None
+    return f"its scores have {scores} axes, so its labels cannot have {labels}" if wrong else None
 
 
 @flaw("Resize Upsample")
 def scales_of_other_counts(node: Node) -> str | None:
-    """There is a scale or a size for each axis that is named, or for every axis."""
+    """Resize needs a scale or a size for each axis in `axes`, or for every axis."""
     rank = node["X"].rank_or_none
     axes = node.ints("axes") if "axes" in node.attributes else None
     wanted = rank if axes is None else len(axes)
@@ -256,7 +256,7 @@ def scales_of_other_counts(node: Node) -> str | None:
 
 @flaw("Resize")
 def regions_of_other_counts(node: Node) -> str | None:
-    """A region that is cut out has a start and an end for each axis that is named, or for all."""
+    """The region of a crop needs a start and an end for each axis in `axes`, or for every axis."""
     roi, rank = node.input_at(1) if len(node.inputs) > 2 else None, node["X"].rank_or_none
     dims = roi and roi.dims_or_none
     known = [len(node.ints("axes"))] if "axes" in node.attributes else []
@@ -264,69 +264,67 @@ def regions_of_other_counts(node: Node) -> str | None:
     if not crops or node.str("coordinate_transformation_mode") != "tf_crop_and_resize" or not rank:
         return None
     wrong = dims and isinstance(dims[0], int) and dims[0] not in [2 * one for one in (*known, rank)]
-    return (
-        f"its region has {dims[0]} numbers for {[*known, rank][0]} axes" if dims and wrong else None
-    )
+    return f"its roi has {dims[0]} numbers for {[*known, rank][0]} axes" if dims and wrong else None
 
 
 @flaw("Scan")
 def scalars_to_scan(node: Node) -> str | None:
-    """A value that is scanned has an axis to go along."""
+    """A value that Scan iterates over must have at least one axis."""
     count = node.int("num_scan_inputs")
     scanned = node.inputs[-count:] if 0 < count <= len(node.inputs) else ()
     scalars = [value.name for value in scanned if value is not None and value.rank_or_none == 0]
-    return f"{scalars[0]!r} is scanned, and is a scalar" if scalars else None
+    return f"its scan input {scalars[0]!r} is a scalar" if scalars else None
 
 
 @flaw("Squeeze")
 def more_axes_than_there_are(node: Node) -> str | None:
-    """Squeeze names each axis of its input at most once."""
+    """Squeeze may list each axis of its input at most once."""
     axes, rank = node.input_at(1), node["data"].rank_or_none
     named = (axes.dims_or_none or (1,))[0] if axes is not None else 0
     wrong = isinstance(named, int) and rank is not None and named > rank
-    return f"it removes {named} axes of an input with {rank}" if wrong else None
+    return f"it removes {named} axes from an input of rank {rank}" if wrong else None
 
 
 @flaw("MelWeightMatrix")
 def bands_of_nothing(node: Node) -> str | None:
-    """The lower edge of the bands is neither negative nor above the upper edge."""
+    """`lower_edge_hertz` must be neither negative nor above `upper_edge_hertz`."""
     low, high = node["lower_edge_hertz"].const_or_none(), node["upper_edge_hertz"].const_or_none()
     wrong = low is not None and high is not None and not np.all((low >= 0) & (low <= high))
-    return f"its bands lie between {low} and {high}" if wrong else None
+    return f"lower_edge_hertz is {low} and upper_edge_hertz is {high}" if wrong else None
 
 
 @flaw(POOLS)
 def windows_of_other_ranks(node: Node) -> str | None:
-    """A window has a size, a stride, a dilation and two pads for each spatial dimension."""
+    """A pooling needs one size, stride and dilation and two pads for each spatial axis."""
     rank = node["X"].rank_or_none
     spatial = len(node.ints("kernel_shape")) if rank is None else rank - 2
     sizes = {"kernel_shape": spatial, "strides": spatial, "dilations": spatial, "pads": 2 * spatial}
     for name, size in sizes.items():
         if name in node.attributes and len(node.ints(name)) != size:
-            return f"{name} has {len(node.ints(name))} numbers for {spatial} dimensions"
+            return f"{name} has {len(node.ints(name))} numbers for {spatial} spatial axes"
     return None
 
 
 @flaw("BatchNormalization")
 def parameters_of_other_ranks(node: Node) -> str | None:
-    """From opset 9 on, there is one number for each channel."""
+    """From opset 9 on, each parameter of BatchNormalization must be a vector."""
     new = node.schema is not None and node.schema.since >= 9
     ranks = [value and value.rank_or_none for value in node.inputs[1:5]]
     other = [rank for rank in ranks if rank not in (None, 1)] if new else []
-    return f"a parameter has {other[0]} dimensions, but must have 1" if other else None
+    return f"a parameter has rank {other[0]}, but must have rank 1" if other else None
 
 
 @flaw("GridSample")
 def more_axes_than_known(node: Node) -> str | None:
-    """Before opset 20 only pictures are sampled."""
+    """Before opset 20, X of GridSample must have 4 axes."""
     rank, old = node["X"].rank_or_none, node.schema is not None and node.schema.since < 20
-    wrong = f"X has {rank} dimensions, but must have 4 before opset 20"
+    wrong = f"X has {rank} axes, but must have 4 before opset 20"
     return wrong if old and rank not in (None, 4) else None
 
 
 @flaw("Attention")
 def half_a_past(node: Node) -> str | None:
-    """past_key and past_value are given together."""
+    """Attention must have both past_key and past_value, or neither."""
     if (node.input("past_key") is None) == (node.input("past_value") is None):
         return None
     return "past_key and past_value must be provided together"
@@ -334,7 +332,7 @@ def half_a_past(node: Node) -> str | None:
 
 @flaw("Add And Div Equal Greater Less Mul Or Pow Sub Xor")
 def larger_second_input(node: Node) -> str | None:
-    """Before opset 7 the second input repeats along the first one, whose shape the output has."""
+    """Before opset 7, only the second input may broadcast, to the shape of the first."""
     a, b = (value and value.dims_or_none for value in node.inputs)
     old = node.schema is not None and "broadcast" in node.schema.attributes
     if a is None or b is None or not old:
@@ -342,13 +340,13 @@ def larger_second_input(node: Node) -> str | None:
     pairs = zip(a[::-1], b[::-1], strict=False)
     at_end = not node.int("broadcast") or node.attr("axis") in (None, -1)
     longer = at_end and any(of_a == 1 != of_b and isinstance(of_b, int) for of_a, of_b in pairs)
-    told = "before opset 7 the second input repeats along the first, and it is larger here"
+    told = "its second input is larger than the first, which opset 7 allows"
     return told if longer or len(b) > len(a) else None
 
 
 @flaw("AffineGrid")
 def matrix_of_another_size(node: Node) -> str | None:
-    """The matrix has a row for each axis of the picture, and one column more."""
+    """`theta` of AffineGrid needs a row for each spatial axis, and one column more than rows."""
     matrix, sizes = node["theta"].dims_or_none, node["size"].dims_or_none
     if matrix is None or len(matrix) != 3 or not sizes or not isinstance(sizes[0], int):
         return None
@@ -356,22 +354,22 @@ def matrix_of_another_size(node: Node) -> str | None:
     found, wanted = matrix[1:], (axes, axes + 1)
     wrong = any(map(differ, found, wanted))
     told = " by ".join("?" if one is None else str(one) for one in found)
-    return f"theta is {told}, and {axes} by {axes + 1} numbers are needed" if wrong else None
+    return f"theta is {told}, but must be {axes} by {axes + 1}" if wrong else None
 
 
 @flaw("If Loop Scan SequenceMap")
 def results_of_nobody(node: Node) -> str | None:
-    """A body computes every output of its node."""
+    """A subgraph must compute every output of its node."""
     silent = 1 if node.op == "Loop" else 0  # the condition is not an output of the node
     for name in ("body", "then_branch", "else_branch"):
         if name in node.attributes and (count := len(node.results(name)) - silent) < node.n_outputs:
-            return f"{name} computes {max(count, 0)} of {node.n_outputs} outputs"
+            return f"{name} computes only {max(count, 0)} of {node.n_outputs} outputs"
     return None
 
 
 @flaw("Loop")
 def conditions_that_are_no_tensors(node: Node) -> str | None:
-    """The body reads and returns a condition, which is a tensor."""
+    """The condition that the body of a Loop reads and returns must be a tensor."""
     body = node.attr("body") if "body" in node.attributes else None
     given = (*body.input[1:2], *body.output[:1]) if body is not None else ()
     wrong = [one.name for one in given if one.type.WhichOneof("value") not in (None, "tensor_type")]
@@ -380,70 +378,68 @@ def conditions_that_are_no_tensors(node: Node) -> str | None:
 
 @flaw("DepthToSpace")
 def channels_left_over(node: Node) -> str | None:
-    """The number of channels is a multiple of the number of elements in a block."""
+    """The number of channels of DepthToSpace must be a multiple of blocksize * blocksize."""
     dims, size = node["input"].dims_or_none, node.int("blocksize") ** 2
     channels = dims[1] if dims is not None and len(dims) == 4 else None
     left_over = isinstance(channels, int) and size > 0 and channels % size > 0
-    return f"{channels} channels are not a multiple of {size}" if left_over else None
+    return f"its {channels} channels are not a multiple of {size}" if left_over else None
 
 
 @flaw("SpaceToDepth")
 def places_left_over(node: Node) -> str | None:
-    """The height and the width are multiples of the size of a block."""
+    """Height and width of the input of SpaceToDepth must be multiples of `blocksize`."""
     dims, size = node["input"].dims_or_none, node.int("blocksize")
     if dims is None or len(dims) != 4 or size < 1:
         return None
     left = [axis for axis in (2, 3) if isinstance(one := dims[axis], int) and one % size]
-    return f"axis {left[0]} of {dims[left[0]]} places is no multiple of {size}" if left else None
+    return f"the size {dims[left[0]]} of axis {left[0]} is no multiple of {size}" if left else None
 
 
 @flaw("Conv ConvInteger DeformConv QLinearConv")
 def channels_of_other_groups(node: Node) -> str | None:
-    """Each group has as many channels of the input as the kernel."""
+    """The number of input channels must be `group` times the number of channels of the kernel."""
     at = 3 if node.op == "QLinearConv" else 1
     data, kernel = (one and one.dims_or_none for one in (node.input_at(0), node.input_at(at)))
     if data is None or kernel is None or min(len(data), len(kernel)) < 2:
         return None
     pair, groups = (data[1], kernel[1]), node.int("group")
     wrong = isinstance(pair[0], int) and isinstance(pair[1], int) and pair[0] != pair[1] * groups
-    return f"it has {pair[0]} channels, and {groups} groups of {pair[1]}" if wrong else None
+    return f"it has {pair[0]} input channels, but {groups} groups of {pair[1]}" if wrong else None
 
 
 @flaw("CumProd CumSum")
 def sums_along_no_axis(node: Node) -> str | None:
-    """A scalar has no axis to go along."""
+    """The input of CumSum and CumProd must not be a scalar."""
     return "its input is a scalar, which has no axis" if node["x"].rank_or_none == 0 else None
 
 
 @flaw("If")
 def branches_of_other_ranks(node: Node) -> str | None:
-    """Before opset 11 both branches give one shape."""
+    """Before opset 11, both branches of If must have outputs of equal shapes."""
     old = node.schema is not None and node.schema.since < 11
     pairs = zip(node.results("then_branch"), node.results("else_branch"), strict=False)
     for one, other in pairs if old else ():
         found = one.rank_or_none, other.rank_or_none
         if None not in found and len(set(found)) > 1:
-            return (
-                f"its branches return {found[0]} and {found[1]} dimensions, which opset 11 allows"
-            )
+            return f"its branches return the ranks {found[0]} and {found[1]}, which opset 11 allows"
     return None
 
 
 @flaw("DeformConv")
 def offsets_of_other_groups(node: Node) -> str | None:
-    """The offset has two channels for each place of the kernel in each of its groups."""
+    """`offset` needs two channels for each element of the kernel in each offset group."""
     offset, kernel = node["offset"].dims_or_none, node["W"].dims_or_none
     places = [] if kernel is None else [size for size in kernel[2:] if isinstance(size, int)]
     if offset is None or len(offset) < 2 or kernel is None or len(places) < len(kernel) - 2:
         return None
     found, wanted = offset[1], 2 * node.int("offset_group") * prod(places)
     wrong = isinstance(found, int) and found != wanted
-    return f"its offset has {found} channels, and {wanted} are needed" if wrong else None
+    return f"its offset has {found} channels, but must have {wanted}" if wrong else None
 
 
 @flaw("Col2Im")
 def blocks_beyond_the_image(node: Node) -> str | None:
-    """A block fits into the padded image."""
+    """A block of Col2Im must fit into the padded image."""
     image, block = node["image_shape"].const_or_none(), node["block_shape"].const_or_none()
     if image is None or block is None:
         return None
@@ -451,9 +447,9 @@ def blocks_beyond_the_image(node: Node) -> str | None:
     pads = node.ints_or_none("pads") or [0] * (2 * count)
     dilations = node.ints_or_none("dilations") or [1] * count
     if (len(block), len(pads), len(dilations)) != (count, 2 * count, count):
-        return f"it has {count} dimensions, {len(block)} sizes of blocks and {len(pads)} pads"
+        return f"it has {count} spatial axes, but {len(block)} block sizes and {len(pads)} pads"
     for axis, (size, span, gap) in enumerate(zip(image, block, dilations, strict=False)):
         room, reach = int(size) + pads[axis] + pads[axis + count], (int(span) - 1) * gap + 1
         if reach > room:
-            return f"a block reaches over {reach} pixels, and the padded image has {room}"
+            return f"a block spans {reach} pixels, but the padded image has {room}"
     return None

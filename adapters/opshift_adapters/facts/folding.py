@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Constant folding of shapes, axes and bounds: operators that move elements and fill tensors.
 
-A function returns None if it is not sure. A Refusal, as for a value that is not constant, and an
-error for an illegal operand mean the same. Both forms of an operand, attribute and input, are read.
+A function returns None, or raises a Refusal or an error, if it cannot compute the value. An operand
+may be an attribute or an input.
 """
 
 import contextlib
@@ -12,12 +12,12 @@ from typing import Any
 
 from opshift.adapter import Array, Node, Refusal, T, Value, fold, np
 
-MAX_ELEMENTS = 1 << 16  # the most elements of a constant that is read
+MAX_ELEMENTS = 1 << 16  # the largest constant that folding reads
 MAX_FILLED = 1 << 20
 
 
 def small(value: Value) -> Array:
-    """A constant that is not large: weights are not read, because that is slow."""
+    """Returns the value of a constant that is not large; large weights are slow to read."""
     shape = None if value.computed else value.shape_or_none
     if shape is not None and math.prod(shape) > MAX_ELEMENTS:
         raise ValueError(shape)
@@ -25,13 +25,13 @@ def small(value: Value) -> Array:
 
 
 def numpy_type(kind: int) -> str:
-    """The type in which numpy computes an element type like onnx; empty if there is none."""
+    """Returns the numpy type that computes like this element type, or "" if none does."""
     has_numbers = T.has(kind) and kind not in (T.UNDEFINED, T.STRING)
     return T(kind).element.numpy if has_numbers else ""
 
 
 def known(node: Node, position: int) -> Array:
-    """The constant at an input; an absent input or a computed one is an error."""
+    """Returns the constant at an input; raises an error if the input is omitted or computed."""
     value = node.inputs[position]
     if value is None:
         raise IndexError(position)
@@ -39,7 +39,7 @@ def known(node: Node, position: int) -> Array:
 
 
 def numbers(node: Node, position: int) -> Array:
-    """The constant at an input, if numpy computes with its element type as onnx does."""
+    """Returns the constant at an input if numpy computes with its element type as onnx does."""
     found = known(node, position)
     if found.dtype.kind not in "iufb":
         raise ValueError(found.dtype)
@@ -47,12 +47,12 @@ def numbers(node: Node, position: int) -> Array:
 
 
 def setting(node: Node, name: str, default: Any = None) -> Any:
-    """An attribute, or the default if it is not written or the version has none."""
+    """Returns an attribute, or the default if the attribute is absent or not in this version."""
     return node.attr(name) if name in node.attributes else default
 
 
 def listed(node: Node, name: str, position: int) -> list[int] | None:
-    """Integers that are an attribute in some versions and an input in others."""
+    """Returns integers that are an attribute in some versions and an input in others."""
     if name in node.attributes:
         return [int(v) for v in node.attr(name)]
     if position < len(node.inputs) and node.inputs[position] is not None:
@@ -61,7 +61,7 @@ def listed(node: Node, name: str, position: int) -> list[int] | None:
 
 
 def row(node: Node, position: int) -> list[int]:
-    """The integers in a constant vector; another constant is an error."""
+    """Returns the integers of a constant vector; raises an error for any other constant."""
     found = known(node, position)
     if found.ndim != 1 or found.dtype.kind not in "iu":
         raise ValueError(found.shape)
@@ -69,26 +69,26 @@ def row(node: Node, position: int) -> list[int]:
 
 
 def sized(shape: Sequence[int]) -> tuple[int, ...]:
-    """A shape that is small enough to be filled during the conversion."""
+    """Returns the shape if it is small enough to be filled during the conversion."""
     if math.prod(shape) > MAX_FILLED:
         raise ValueError(shape)
     return tuple(int(size) for size in shape)
 
 
 def sizes(node: Node) -> list[int | str | None]:
-    """The output of a Shape node: numbers, symbols, or None for unknown sizes."""
+    """Returns the output of a Shape node: numbers, symbolic dimensions, or None if unknown."""
     return list(node["data"].dims)[setting(node, "start", 0) : setting(node, "end")]
 
 
 def static(entries: Array) -> Array | None:
-    """The chosen dimensions, if each of them is a number, else None."""
+    """Returns the selected dimensions if each of them is a number, else None."""
     if not all(isinstance(size, int) and size >= 0 for size in entries.ravel()):
         return None
     return entries.astype(np.int64)
 
 
 def entries(value: Value) -> Array:
-    """A constant, or all dimensions of a Shape node, of which perhaps only some are used."""
+    """Returns a constant, or the dimensions of a Shape node, some of which may be unknown."""
     with contextlib.suppress(Refusal):
         return small(value)
     node = value.producer
@@ -144,7 +144,7 @@ def concat(node: Node) -> Array | None:
 def squeeze(node: Node) -> Array | None:
     axes = listed(node, "axes", 1)
     if axes == []:
-        return None  # runtimes differ
+        return None  # runtimes differ in the result
     return known(node, 0).squeeze(None if axes is None else tuple(axes))
 
 

@@ -25,12 +25,12 @@ def cast(node: Node) -> Array | None:
         lowest, highest = map(float, T(number).element.limits)
         wide = data.astype(np.float64)
         if not np.all((wide > lowest - 1) & (wide < highest + 1)):
-            return None  # out of range, and runtimes differ
+            return None  # out of range: runtimes differ in the result
     return data.astype(dtype)
 
 
 def elementwise(compute: Compute, kinds: str = "iuf") -> Run:
-    """The folding of an operator that numpy has, with broadcasting."""
+    """Returns the folding of an operator by a numpy function, with broadcasting."""
 
     def run(node: Node) -> Array | None:
         operands = [numbers(node, i) for i in range(len(node.inputs))]
@@ -46,12 +46,12 @@ def elementwise(compute: Compute, kinds: str = "iuf") -> Run:
 
 
 def of_numpy(name: str) -> Compute:
-    """A function of numpy, which is imported when something is folded."""
+    """Returns a numpy function; numpy is imported only when an operator is folded."""
     return lambda *operands, **options: getattr(np, name)(*operands, **options)
 
 
 def divide(a: Array, b: Array) -> Array | None:
-    """The quotient; of integers truncated towards zero, and None for a division by zero."""
+    """Returns the quotient; integers are truncated towards zero, and a division by zero is None."""
     if a.dtype.kind == "f":
         return np.asarray(a / b)
     if not np.all(b):
@@ -61,12 +61,12 @@ def divide(a: Array, b: Array) -> Array | None:
 
 
 def over_all(step: Compute) -> Run:
-    """The folding of an operator with any number of operands, from a function of two."""
+    """Returns the folding of an operator with any number of operands, by a function of two."""
     return elementwise(lambda *operands: functools.reduce(step, operands))
 
 
 def table(rule: Callable[[Compute], Run], functions: str, *examples: Any) -> tuple[Fold, ...]:
-    """The foldings of operators by functions of numpy: `Add=add Sub=subtract`."""
+    """Returns the foldings of operators by numpy functions: `Add=add Sub=subtract`."""
     pairs = (word.split("=") for word in functions.split())
     return tuple(fold(op)(shown(rule(of_numpy(name)), *examples)) for op, name in pairs)
 
@@ -155,7 +155,7 @@ def mod(node: Node) -> Array | None:
 
 
 def reduction(compute: Compute) -> Run:
-    """The folding of a reduction of integers; the order in which floats are added is unknown."""
+    """Returns the folding of a reduction of integers; floats depend on the order of additions."""
 
     def run(node: Node) -> Array | None:
         data, axes = numbers(node, 0), listed(node, "axes", 1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of attributes that the text of an operator forbids and that onnx's checker accepts.
+"""Attribute values that the specification forbids although onnx's checker accepts them.
 
-A conversion checks these at each node, and the other flaws only after a failure.
+A conversion checks these values at each node, and other flaws only after a failure.
 """
 
 from opshift.objections import LARGEST_RANK, choices, switches, within

@@ -12,7 +12,7 @@ Pads: TypeAlias = dict[int, tuple[int, int]]
 
 
 def _beyond(node: Node, name: str, size: Size) -> int | None:  # pragma: no cover: for illegal nodes
-    """The first constant index that is outside of an axis of this size."""
+    """Returns the first constant index that is outside of an axis of this size, or None."""
     known = node[name].const_or_none() if isinstance(size, int) else None
     if known is None or known.dtype.kind not in "iu" or not isinstance(size, int):
         return None
@@ -21,12 +21,12 @@ def _beyond(node: Node, name: str, size: Size) -> int | None:  # pragma: no cove
 
 
 def _index_flaw(index: int, axis: int, size: Size) -> str:  # pragma: no cover: as above
-    return f"its index {index} lies outside of axis {axis}, which has {size} places"
+    return f"its index {index} is outside of axis {axis}, which has size {size}"
 
 
 @flaw("Gather GatherElements Scatter ScatterElements")
 def indices_outside(node: Node) -> str | None:
-    """Constant indices lie on the axis."""
+    """Constant indices must be inside of the axis."""
     dims, axis = dims_of(node, "data"), node.int("axis")
     if not dims or not -len(dims) <= axis < len(dims):
         return None
@@ -36,19 +36,19 @@ def indices_outside(node: Node) -> str | None:
 
 @flaw("GatherElements Scatter ScatterElements")
 def indices_of_more_places(node: Node) -> str | None:
-    """Along the other axes there are at most as many indices as elements."""
+    """On the other axes, the indices must not be larger than the data."""
     data, indices = dims_of(node, "data"), dims_of(node, "indices")
     pairs = list(zip(data or (), indices or (), strict=False))
     for axis, (size, count) in enumerate(pairs):
         other = axis != node.int("axis") % len(pairs)
         if other and isinstance(size, int) and isinstance(count, int) and count > size:
-            return f"it has {count} indices along axis {axis}, which has {size} places"
+            return f"it has {count} indices along axis {axis}, which has size {size}"
     return None
 
 
 @flaw("GatherND ScatterND")
 def places_outside(node: Node) -> str | None:
-    """Each number of a constant row of indices lies on its axis."""
+    """Each number in a constant row of indices must be inside of its axis."""
     known, dims = node["indices"].const_or_none(), dims_of(node, "data")
     first = node.int("batch_dims") if knows(node, "batch_dims") else 0
     if known is None or not known.ndim or dims is None:
@@ -63,7 +63,7 @@ def places_outside(node: Node) -> str | None:
 
 @flaw("GRU LSTM RNN ReverseSequence")
 def lengths_beyond_the_time(node: Node) -> str | None:
-    """A constant length of a sequence is at most the size of the time axis."""
+    """A constant sequence length must not exceed the size of the time axis."""
     name = "sequence_lens"
     value = node.input(name)
     known = value and value.const_or_none()
@@ -74,12 +74,12 @@ def lengths_beyond_the_time(node: Node) -> str | None:
     size = dims[axis] if dims and axis < len(dims) else None
     if known is None or not isinstance(size, int) or not np.any(known > size):
         return None
-    return f"a sequence has the length {int(known.max())}, and axis {axis} has {size} places"
+    return f"a sequence length is {int(known.max())}, but axis {axis} has size {size}"
 
 
 @flaw("RoiAlign")
 def pictures_outside(node: Node) -> str | None:
-    """A constant number of a picture lies in the batch."""
+    """A constant in batch_indices must be inside of the batch axis."""
     dims = dims_of(node, "X")
     index = _beyond(node, "batch_indices", dims[0]) if dims else None
     return _index_flaw(index, 0, dims[0]) if dims and index is not None else None
@@ -87,21 +87,21 @@ def pictures_outside(node: Node) -> str | None:
 
 @flaw("Pad")
 def pads_beyond_the_axis(node: Node) -> str | None:
-    """A pad repeats or mirrors places of its axis after cropping, a mirror without the border."""
+    """Pads of mode edge or reflect must not need elements that the cropped axis does not have."""
     dims, mode = dims_of(node, "data") or (), node.str("mode")
     pads = _pads_by_axis(node, len(dims)) if dims and mode in ("edge", "reflect") else {}
     sizes = {axis: size for axis, size in enumerate(dims) if isinstance(size, int)}
     if any(size + sum(pads.get(axis, ())) == 0 for axis, size in sizes.items()):
-        return None  # an empty result repeats nothing
+        return None  # an empty result needs no elements
     for axis in sorted(pads.keys() & sizes.keys()):
         most, left = max(pads[axis]), sizes[axis] + sum(min(pad, 0) for pad in pads[axis])
         if most > 0 and left < (1 if mode == "edge" else most + 1):
-            return f"its {mode} pads axis {axis}, which has {left} places, by {most} more"
+            return f"its mode {mode} adds {most} elements to axis {axis}, which has only {left}"
     return None
 
 
 def _pads_by_axis(node: Node, rank: int) -> Pads:  # pragma: no cover: as above
-    """The pads before and after each axis with constant pads."""
+    """Returns the pads before and after each axis with constant pads."""
     names = ("paddings", "pads")
     written = next((node.ints(name) for name in names if knows(node, name)), None)
     if written is None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators for which onnx's inference finds negative sizes, and operators that cannot have one.
+"""Operators for which onnx's inference may find negative sizes, and nodes that exclude that.
 
-`tests/author/test_shrinking.py` tests that no other operator needs this (OPSHIFT_INFERENCE).
+`tests/author/test_shrinking.py` checks that no other operator does so (OPSHIFT_INFERENCE).
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ FATAL = fatal_sizes("GatherND Slice")
 
 
 def unless_negative(names: str) -> Callable[[Node], bool]:
-    """A size is negative only if one of these attributes or constants holds a negative number."""
+    """Declares that a size is negative only if one of these attributes or constants is negative."""
 
     def excluded(node: Node) -> bool:
         for name in names.split():
@@ -27,7 +27,7 @@ def unless_negative(names: str) -> Callable[[Node], bool]:
 
 
 def _given(node: Node, name: str) -> object:
-    """An attribute, or the value of a constant input; None if it is absent or computed."""
+    """Returns an attribute or the value of a constant input; None if it is absent or computed."""
     assert node.schema is not None
     if name in node.schema.attributes:
         return node.attr(name)
@@ -50,13 +50,13 @@ NEGATIVE = [
 
 @shrinks("DFT MaxUnpool STFT")
 def anyhow(node: Node) -> bool:
-    """Their sizes depend on several inputs."""
+    """Returns False, because the sizes of these operators depend on several inputs."""
     return False
 
 
 @shrinks("AveragePool Conv ConvInteger DeformConv LpPool MaxPool QLinearConv")
 def windows(node: Node) -> bool:
-    """A window no larger than its pads and one stride fits into an input of any size."""
+    """Returns whether each window fits into an input of any size with its pads and one stride."""
     if knows(node, "auto_pad") and node.str("auto_pad").startswith("SAME"):
         return True  # pragma: no cover: no example has this window and a Slice
     spans, strides, pads = windows_of(node)
@@ -66,7 +66,7 @@ def windows(node: Node) -> bool:
 
 @shrinks("ConvTranspose")
 def transposed(node: Node) -> bool:  # pragma: no cover: no example has it and a Slice
-    """The size without input is not negative."""
+    """Returns whether the output size for an empty input is not negative."""
     if node.ints_or_none("output_shape"):
         return min(node.ints("output_shape")) >= 0
     if node.str("auto_pad").startswith("SAME"):

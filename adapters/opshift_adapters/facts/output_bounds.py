@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds of integers: sizes and positions are never negative, and arithmetic keeps bounds."""
+"""Bounds of integers: sizes and indices are never negative, and arithmetic preserves bounds."""
 
 import functools
 import math
@@ -17,12 +17,12 @@ from opshift.adapter import (
     output_bounds,
 )
 
-LONGEST = 2**40  # no dimension is longer, because the tensor would not fit into any memory
+LONGEST = 2**40  # no axis is longer, because the tensor would not fit into memory
 Told = Sequence[Bounds | None]
 
 
 def needed(value: Value | None) -> Value:
-    assert value is not None  # none of these inputs may be absent
+    assert value is not None  # these inputs are required
     return value
 
 
@@ -59,7 +59,7 @@ def places_of_the_largest(node: Node) -> Told:
 
 
 def longest(value: Value | None) -> list[int]:
-    """The lengths of the axes of a value, as far as they are known; one for a scalar."""
+    """Returns the largest possible size of each axis of a value; [1] for a scalar."""
     dims = needed(value).dims_or_none
     if dims is None:
         return [LONGEST]
@@ -67,7 +67,7 @@ def longest(value: Value | None) -> list[int]:
 
 
 def below(value: Value | None, axis: int) -> Bounds:
-    """The places along an axis."""
+    """Returns the bounds of the indices along an axis."""
     lengths = longest(value)
     return for_all(0, lengths[axis] if -len(lengths) <= axis < len(lengths) else LONGEST)
 
@@ -109,7 +109,7 @@ def one_of_two(node: Node) -> Told:
 
 
 def _picks(node: Node) -> tuple[Pick, Pick]:
-    """How Where chooses between the low and between the high bounds of its branches."""
+    """Returns how Where combines the lower and the upper bounds of its branches."""
     compared = needed(node.inputs[0]).producer
     if compared is None or compared.op not in ("Less", "Greater"):
         return min, max
@@ -131,13 +131,13 @@ def cast(node: Node) -> Told:
 
 
 def _held(bounds: Bounds, kind: Any) -> Bounds | None:
-    """The bounds, if no number between them overflows the integer type, else None."""
+    """Returns the bounds if the integer type holds all numbers between them, else None."""
     low, high = T(kind).element.limits if kind in (T.INT32, T.INT64) else (1, 0)
     return bounds if low <= bounds.lowest and bounds.highest <= high else None
 
 
 def computed(node: Node, compute: Callable[..., tuple[Any, Any]]) -> Told:
-    """The bounds of a result; `compute` gets the low and the high bound of each operand."""
+    """Returns the bounds of a result; `compute` gets the lower and upper bound of each operand."""
     operands = [needed(value) for value in node.inputs]
     bounds = [value.bounds for value in operands]
     each = all(one.each for one in bounds) and "broadcast" not in node.attributes
@@ -173,7 +173,7 @@ def extreme(node: Node) -> Told:
 
 
 def _over(values: Sequence[Any], pick: Any) -> Any:
-    """The largest or smallest ones, as integers of Python: numpy's own wrap around."""
+    """Returns the element-wise extreme as Python integers, because numpy integers wrap around."""
     return functools.reduce(lambda a, b: _exact(pick(_exact(a), _exact(b))), values)
 
 

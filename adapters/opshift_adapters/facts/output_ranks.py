@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that follow from the lengths of inputs, where onnx's inference needs their values."""
+"""Ranks of outputs that follow from the lengths of inputs; onnx's inference needs their values."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,12 @@ from opshift_adapters.facts.illegal_attributes import REDUCING
 
 
 def length(node: Node, name: str) -> int:
-    """The length of a list that is an attribute in some versions and an input in others."""
+    """Returns the length of a list that is an attribute in some versions, else an input."""
     if name in node.attributes:
         return len(node.ints(name))
     value = node.inputs[1] if len(node.inputs) > 1 else None
     if value is None:
-        raise ValueError(f"{node.op} is given no {name}")
+        raise ValueError(f"{node.op} has no input {name}")
     (size,) = value.shape
     return size
 
@@ -40,7 +40,7 @@ def reduction(node: Node) -> Sequence[int]:
     if node.int("keepdims"):
         return [rank]
     count = length(node, "axes")
-    return [rank - count] if count else []  # no axes mean all axes or none
+    return [rank - count] if count else []  # an empty list of axes means all axes or none
 
 
 @output_ranks("Split")
@@ -58,8 +58,8 @@ def like_the_first_input(node: Node) -> Sequence[int]:
 
 @output_ranks("BatchNormalization")
 def batch_normalization(node: Node) -> Sequence[int]:
-    """Below opset 14, inference gives no type of the statistics; they are shaped as the inputs."""
+    """Below opset 14, onnx infers no type of the statistics; they have the shape of the inputs."""
     data, _, _, mean, _ = node.inputs
-    assert data is not None  # a required input, and so is the next
+    assert data is not None  # `data` is a required input, and so is `mean`
     assert mean is not None
     return [data.rank, *[mean.rank] * (len(node.outputs) - 1)]

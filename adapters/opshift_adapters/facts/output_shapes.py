@@ -10,7 +10,7 @@ from opshift_adapters._lib.contrib import MICROSOFT
 
 @output_shapes("Attention")
 def attention(node: Node) -> Sequence[ToldDims | None]:
-    """onnx reads an unknown length as 0, and does not count the past in the scores."""
+    """Computes shapes that onnx gets wrong: it reads unknown lengths as 0 and omits past keys."""
     rank = node["Q"].rank_or_none or (3 if node.attr("q_num_heads") is not None else 4)
     unknown = (None,) * rank
     queries, keys, values = (node[name].dims_or_none or unknown for name in ("Q", "K", "V"))
@@ -25,7 +25,7 @@ def attention(node: Node) -> Sequence[ToldDims | None]:
 
 
 def _length(node: Node, keys: int | str | None) -> int | str | None:
-    """The number of keys, together with the past keys."""
+    """Returns the number of keys, including the past keys."""
     past = node.input("past_key")
     if past is None:
         return keys
@@ -35,14 +35,14 @@ def _length(node: Node, keys: int | str | None) -> int | str | None:
 
 @output_shapes("ReorderOutput", domain="com.microsoft.nchwc")
 def reorder_output(node: Node) -> Sequence[ToldDims | None]:
-    """onnx does not know the operator; its attribute is the number of channels."""
+    """Computes the shape of an operator that onnx does not know; an attribute has the channels."""
     channels, last = node.int("channels") or None, node.int("channels_last")
     return [(None, None, None, channels) if last else (None, channels, None, None)]
 
 
 @output_shapes("STFT")
 def stft(node: Node) -> Sequence[ToldDims | None]:
-    """onnx reads an absent `onesided` as 0."""
+    """Computes a shape that onnx gets wrong, because it reads an absent `onesided` as 0."""
     if "onesided" in node.attributes:
         return [None]
     window, frame = node.input("window"), node.input("frame_length")
@@ -55,7 +55,7 @@ def stft(node: Node) -> Sequence[ToldDims | None]:
 
 @output_shapes("Compress")
 def compress(node: Node) -> Sequence[ToldDims | None]:
-    """onnx infers nothing below opset 11."""
+    """Computes the shape of Compress, which onnx does not infer below opset 11."""
     axis = node.attr("axis")
     if axis is None:
         return [(None,)]
@@ -66,7 +66,7 @@ def compress(node: Node) -> Sequence[ToldDims | None]:
 
 @output_shapes("Scaler", "Imputer", "Normalizer", domain="ai.onnx.ml")
 def like_the_only_input(node: Node) -> Sequence[ToldDims | None]:
-    """onnx infers nothing."""
+    """Returns the shape of the input, because onnx infers no shape for these operators."""
     return [tuple(... if size is None else size for size in node["X"].dims)]
 
 
@@ -77,6 +77,6 @@ def like_the_only_input(node: Node) -> Sequence[ToldDims | None]:
     domain=MICROSOFT,
 )  # fmt: skip
 def like_the_first_input(node: Node) -> Sequence[ToldDims | None]:
-    """onnx infers nothing."""
+    """Returns the shape of the first input, because onnx infers no shape for these operators."""
     first = node.inputs[0]
     return [] if first is None else [tuple(... if size is None else size for size in first.dims)]

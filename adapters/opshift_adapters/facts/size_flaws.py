@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes that must agree, although onnx's inference does not compare them."""
+"""Sizes that must agree although onnx's inference does not compare them."""
 
 from opshift.adapter import Node, flaw
 
@@ -8,7 +8,7 @@ from opshift_adapters._lib.known_sizes import Dims, Size, broadcasts, differ, di
 
 @flaw("LayerNormalization RMSNormalization")
 def factors_that_do_not_broadcast(node: Node) -> str | None:
-    """The scale and the bias broadcast to the input."""
+    """Scale and bias of a normalization must broadcast to the input."""
     dims = dims_of(node, "X")
     for name in ("Scale", "scale", "B"):
         own = dims_of(node, name)
@@ -21,7 +21,7 @@ def factors_that_do_not_broadcast(node: Node) -> str | None:
 
 @flaw("Einsum")
 def letters_of_two_sizes(node: Node) -> str | None:
-    """All axes of a letter have one size, or size 1."""
+    """All axes with the same letter in an Einsum must have the same size, or size 1."""
     terms = node.str("equation").replace(" ", "").partition("->")[0].split(",")
     sizes: dict[str, int] = {}
     for term, value in zip(terms, node.inputs, strict=False):
@@ -29,12 +29,12 @@ def letters_of_two_sizes(node: Node) -> str | None:
             if not isinstance(size, int) or size == 1:
                 continue
             if sizes.setdefault(letter, size) != size:
-                return f"the axes {letter!r} have the sizes {sizes[letter]} and {size}"
+                return f"axes with the letter {letter!r} have the sizes {sizes[letter]} and {size}"
     return None
 
 
 def _lettered(term: str, dims: Dims | None) -> list[tuple[str, Size]]:  # pragma: no cover: as above
-    """The letter and size of each axis; an axis of an ellipsis has its place from the end."""
+    """Returns letter and size of each axis; the axes of an ellipsis are numbered from the end."""
     before, dots, behind = term.partition("...")
     count = len(dims) - len(before) - len(behind) if dims is not None else -1
     if dims is None or count < 0 or (count and not dots):
@@ -44,7 +44,7 @@ def _lettered(term: str, dims: Dims | None) -> list[tuple[str, Size]]:  # pragma
 
 
 def _heads(node: Node, name: str, count: str) -> tuple[Size, Size]:  # pragma: no cover: as above
-    """The number of heads of an input, and the size of each, as far as they are known."""
+    """Returns the number of heads of an input and the size of each head, as far as known."""
     dims, heads = dims_of(node, name), node.attr(count)
     if dims is not None and len(dims) == 4:
         return dims[1], dims[3]
@@ -54,13 +54,13 @@ def _heads(node: Node, name: str, count: str) -> tuple[Size, Size]:  # pragma: n
 
 @flaw("Attention")
 def heads_of_other_sizes(node: Node) -> str | None:
-    """Keys have the heads of the queries; values and past values have those of the keys."""
+    """Heads must agree in size: Q with K, past keys with K, past values with V; V has K's count."""
     given = {"Q": "q_num_heads", "K": "kv_num_heads", "V": "kv_num_heads"}
     for name, count in given.items():
         dims, heads = dims_of(node, name), node.attr(count)
         width = dims[2] if dims is not None and len(dims) == 3 else None
         if isinstance(width, int) and heads and width % heads:
-            return f"the last size of {name} is {width}, not a multiple of its {heads} heads"
+            return f"the last axis of {name} has size {width}, not a multiple of its {heads} heads"
     heads_of = {name: _heads(node, name, count) for name, count in given.items()}
     heads_of |= {name: _heads(node, name, "kv_num_heads") for name in ("past_key", "past_value")}
     alike = (("Q", "K", 1), ("K", "V", 0), ("K", "past_key", 0), ("K", "past_key", 1),
@@ -72,12 +72,12 @@ def heads_of_other_sizes(node: Node) -> str | None:
             return f"{one} has {words.format(pair[0])}, but {other} has {words.format(pair[1])}"
     queries, keys = heads_of["Q"][0], heads_of["K"][0]
     odd = isinstance(queries, int) and isinstance(keys, int) and (not keys or queries % keys)
-    return f"Q has {queries} heads, which is not a multiple of the {keys} of K" if odd else None
+    return f"Q has {queries} heads, not a multiple of the {keys} heads of K" if odd else None
 
 
 @flaw("Attention")
 def masks_of_other_sizes(node: Node) -> str | None:
-    """A mask broadcasts to the queries and keys; from opset 24 on it may hold fewer keys."""
+    """A mask must broadcast to queries and keys; from opset 24 on, it may have fewer keys."""
     mask, queries = dims_of(node, "attn_mask"), dims_of(node, "Q")
     keys = [dims_of(node, name) for name in ("K", "V")]
     past = dims_of(node, "past_key") if node.input("past_key") is not None else (0, 0)
@@ -90,57 +90,57 @@ def masks_of_other_sizes(node: Node) -> str | None:
     last = mask[-1]
     fits = last <= total if short and isinstance(last, int) else not differ(last, total)
     if last != 1 and not fits:
-        return f"its mask has {last} keys, and there are {total}"
+        return f"its mask has {last} keys instead of {total}"
     rows = mask[-2] if len(mask) > 1 else 1
     count = queries[-2] if queries and len(queries) > 2 else None
     wrong = rows != 1 and differ(rows, count)
-    return f"its mask has {rows} queries, and there are {count}" if wrong else None
+    return f"its mask has {rows} queries instead of {count}" if wrong else None
 
 
 @flaw("Attention")
 def masks_for_another_batch(node: Node) -> str | None:
-    """A mask is for each batch and each head, or for all."""
+    """The outer axes of a mask must broadcast to batch and heads."""
     mask, queries = dims_of(node, "attn_mask") or (), dims_of(node, "Q")
     wanted = (queries[0] if queries else None, _heads(node, "Q", "q_num_heads")[0])
     if not broadcasts(mask[:-2], wanted):
-        return f"its mask has the shape {list(mask)}, and Q has a batch and heads of {list(wanted)}"
+        return f"its mask has the shape {list(mask)}, but batch and heads are {list(wanted)}"
     return None
 
 
 @flaw("RotaryEmbedding")
 def angles_of_other_sizes(node: Node) -> str | None:
-    """There is an angle for each pair of numbers in a head, at each place or at those named."""
+    """The caches need an angle for each pair of numbers in a head, at each position."""
     dims, caches = dims_of(node, "X"), [dims_of(node, name) for name in ("cos_cache", "sin_cache")]
     count, head = _heads(node, "X", "num_heads")
     packed = dims[2] if dims is not None and len(dims) == 3 else None
     if isinstance(packed, int) and isinstance(count, int) and packed % max(count, 1):
-        return f"the last size of X is {packed}, not a multiple of its {count} heads"
+        return f"the last axis of X has size {packed}, not a multiple of its {count} heads"
     width = node.attr("rotary_embedding_dim") or head
     if isinstance(width, int) and (width % 2 or (isinstance(head, int) and width > head)):
-        return f"it turns {width} of the {head} numbers of a head, and must turn pairs"
+        return f"it rotates {width} of the {head} numbers of a head, but must rotate pairs"
     wanted: list[int | str | None] = [width // 2 if isinstance(width, int) else None]
     each = [dims[0], dims[-2]] if dims is not None and len(dims) in (3, 4) else []
     places = dims_of(node, "position_ids")
     if node.input("position_ids") is None:
         wanted = [*each, *wanted]
     elif places is not None and any(map(differ, places, each)):
-        return f"it has places of the shape {list(places)} for sequences of {each}"
+        return f"position_ids has the shape {list(places)} instead of {each}"
     cosines, sines = caches
     if cosines is not None and sines is not None and any(map(differ, cosines, sines)):
         return f"its caches have the shapes {list(cosines)} and {list(sines)}"
     axes = 3 if node.input("position_ids") is None else 2
     for cache in caches:
         if cache is not None and len(cache) != axes:
-            return f"a cache has {len(cache)} dimensions, and must have {axes}"
+            return f"a cache has rank {len(cache)}, but must have rank {axes}"
         pairs = zip((cache or ())[::-1], wanted[::-1], strict=False)
         if cache is not None and any(differ(one, other) for one, other in pairs):
-            return f"a cache has the shape {list(cache)}, and must end in {wanted}"
+            return f"a cache has the shape {list(cache)}, but must end in {wanted}"
     return None
 
 
 @flaw("ConcatFromSequence")
 def elements_of_other_sizes(node: Node) -> str | None:
-    """All tensors have equal sizes along the axes on which they are not joined."""
+    """All tensors of the sequence must have equal sizes on all axes except the joined axis."""
     made = node["input_sequence"].producer
     if made is None or made.op not in ("SequenceConstruct", "SplitToSequence"):
         return None
@@ -152,12 +152,12 @@ def elements_of_other_sizes(node: Node) -> str | None:
         joined = None if new or not one else axis % len(one)
         pairs = enumerate(zip(shapes[0], one, strict=False))
         if len(one) != len(shapes[0]) or any(at != joined and differ(*two) for at, two in pairs):
-            return f"it joins tensors of the shapes {list(shapes[0])} and {list(one)}"
+            return f"it concatenates tensors of the shapes {list(shapes[0])} and {list(one)}"
     return None
 
 
 def _uneven_parts(split: Node, joined: int | None) -> str | None:  # pragma: no cover: as above
-    """The fault of the parts of a tensor that are not joined on the axis of the split."""
+    """Returns why parts of unequal sizes cannot be joined on an axis other than the split axis."""
     dims, size = dims_of(split, "input"), split.input("split")
     each, axis = size and size.const_or_none(), split.int("axis")
     if not dims or each is None or each.ndim:
@@ -167,46 +167,46 @@ def _uneven_parts(split: Node, joined: int | None) -> str | None:  # pragma: no 
     whole, part = dims[axis], int(each)
     if not isinstance(whole, int) or part <= 0 or whole <= part or not whole % part:
         return None
-    return f"it joins parts of {part} and {whole % part} places along another axis"
+    return f"it concatenates parts of sizes {part} and {whole % part} along another axis"
 
 
 @flaw("MaxUnpool")
 def windows_beyond_the_result(node: Node) -> str | None:
-    """There is a size of the window for each axis, and the padding leaves a part of the result."""
+    """MaxUnpool needs a kernel size for each axis, and its pads must leave a part of the result."""
     dims, kernel = dims_of(node, "X"), node.ints("kernel_shape")
     count = len(kernel)
     strides = node.ints_or_none("strides") or [1] * count
     pads = node.ints_or_none("pads") or [0] * 2 * count
     axes = len(dims) - 2 if dims is not None else count
     if not count or count != axes:
-        return f"its window has {count} sizes for {axes} axes"
+        return f"kernel_shape has {count} sizes for {axes} axes"
     if (len(strides), len(pads)) != (count, 2 * count):
-        return None  # a flaw of its own
+        return None  # another rule reports this flaw
     for at, size in enumerate(dims[2:] if dims is not None else ()):
         cut = pads[at] + pads[at + count] - kernel[at]
         if isinstance(size, int) and size and (size - 1) * strides[at] < cut:
-            return f"its pads cut {cut} places off an axis of {(size - 1) * strides[at]}"
+            return f"its pads crop {cut} elements of an axis of size {(size - 1) * strides[at]}"
     return None
 
 
 @flaw("DeformConv")
 def outputs_of_other_groups(node: Node) -> str | None:
-    """Each group computes as many channels of the output, and a mask covers each offset."""
+    """Each group must compute equally many output channels, and a mask must cover each offset."""
     offset, mask = dims_of(node, "offset"), dims_of(node, "mask")
     doubled = list(mask or ())
     if len(doubled) > 1 and isinstance(doubled[1], int):
         doubled[1] *= 2
     if offset and any(map(differ, offset, doubled)):
-        return f"its offset has the shape {list(offset)}, and its mask {list(mask or ())}"
+        return f"its offset has the shape {list(offset)}, but its mask {list(mask or ())}"
     kernel, groups = dims_of(node, "W"), node.int("group")
     outputs = kernel[0] if kernel else None
     odd = isinstance(outputs, int) and groups > 0 and (not outputs or outputs % groups)
-    return f"its {groups} groups compute {outputs} channels" if odd else None
+    return f"its {outputs} output channels do not divide into {groups} groups" if odd else None
 
 
 @flaw("Conv ConvInteger ConvTranspose DeformConv QLinearConv")
 def parameters_of_other_channels(node: Node) -> str | None:
-    """Each channel of the output has a bias; a scale and zero point are for each or for all."""
+    """B needs a number per output channel; scale and zero point have one, or one per channel."""
     kernel = dims_of(node, "W") or dims_of(node, "w")
     channels = kernel[0] if kernel else None
     if node.op == "ConvTranspose":
@@ -222,7 +222,7 @@ def parameters_of_other_channels(node: Node) -> str | None:
 
 @flaw("MatMulInteger QLinearMatMul")
 def parameters_of_other_rows(node: Node) -> str | None:
-    """There is one scale and zero point for all, for each row of A, or for each column of B."""
+    """Scale and zero point are needed per tensor, per row of A, or per column of B."""
     for letter, axis in (("a", -2), ("b", -1)):
         dims = dims_of(node, letter) or dims_of(node, letter.upper())
         for name in (f"{letter}_scale", f"{letter}_zero_point"):
@@ -232,16 +232,16 @@ def parameters_of_other_rows(node: Node) -> str | None:
             lines = (dims[-2], 1) if letter == "a" else (1, dims[-1])
             wanted = [dims[axis]] if len(own) == 1 else [*dims[:-2], *lines]
             if not broadcasts(own, wanted):
-                return f"{name} has the shape {list(own)}, and must have the shape {wanted}"
+                return f"{name} has the shape {list(own)} instead of {wanted}"
     return None
 
 
 @flaw("ReverseSequence")
 def lengths_of_another_batch(node: Node) -> str | None:
-    """There is a length for each sequence; the axes of sequences and time differ."""
+    """ReverseSequence needs a length for each sequence; batch axis and time axis must differ."""
     batch, time = node.int("batch_axis"), node.int("time_axis")
     if batch == time:
-        return f"its batch and its time have one axis, {batch}"
+        return f"batch_axis and time_axis are both {batch}"
     dims, lengths = dims_of(node, "input"), dims_of(node, "sequence_lens")
     count = dims[batch] if dims is not None and -len(dims) <= batch < len(dims) else None
     if lengths and differ(lengths[0], count):
@@ -251,13 +251,13 @@ def lengths_of_another_batch(node: Node) -> str | None:
 
 @flaw("Gemm")
 def matrices_of_other_sizes(node: Node) -> str | None:
-    """A has as many columns as B has rows, and C broadcasts to the product."""
+    """A of Gemm needs as many columns as B has rows, and C must broadcast to the product."""
     a, b, c = (dims_of(node, name) for name in "ABC")
     if a is None or b is None or not len(a) == len(b) == 2:
         return None
     rows, inner = a[::-1] if node.int("transA") else a
     other, columns = b[::-1] if node.int("transB") else b
     if differ(inner, other):
-        return f"A has {inner} columns, and B has {other} rows"
+        return f"A has {inner} columns, but B has {other} rows"
     told = f"C of the shape {list(c or ())} does not broadcast to [{rows}, {columns}]"
     return None if broadcasts(c or (), (rows, columns)) else told

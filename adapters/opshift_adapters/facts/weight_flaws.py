@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights whose sizes do not fit the input, although onnx's inference does not compare them."""
+"""Weights whose sizes do not fit the input although onnx's inference does not compare them."""
 
 from math import prod
 
@@ -10,7 +10,7 @@ from opshift_adapters._lib.known_sizes import differ, dims_of
 
 
 def _has_other_layout(node: Node) -> bool:  # pragma: no cover: for illegal nodes
-    """Whether the batch is the first axis; onnxruntime has no such kernel."""
+    """Returns whether the batch is the first axis, for which onnxruntime has no kernel."""
     return "layout" in node.attributes and node.int("layout") == 1
 
 
@@ -53,10 +53,10 @@ SIZES = (
 
 @flaw("PRelu")
 def slopes_that_do_not_broadcast(node: Node) -> str | None:
-    """The slopes broadcast to the input."""
+    """The slopes of PRelu must broadcast to the input."""
     dims, own = dims_of(node, "X"), dims_of(node, "slope")
     pairs = zip((own or ())[::-1], (dims or ())[::-1], strict=False)
-    old = node.schema is not None and node.schema.since < 7  # one slope for each channel
+    old = node.schema is not None and node.schema.since < 7  # one slope per channel
     if dims is None or own is None or old:
         return None
     if any(a != 1 and b != 1 and differ(a, b) for a, b in pairs):
@@ -66,7 +66,7 @@ def slopes_that_do_not_broadcast(node: Node) -> str | None:
 
 @flaw("GroupNormalization")
 def channels_of_no_group(node: Node) -> str | None:
-    """Each group has equally many channels, and each channel or group has a scale and a bias."""
+    """Groups need equally many channels; scale and bias need a number per channel or group."""
     dims, groups = dims_of(node, "X"), node.int("num_groups")
     channels = dims[1] if dims is not None and len(dims) > 1 else None
     if isinstance(channels, int) and groups > 0 and channels % groups:
@@ -84,54 +84,54 @@ def channels_of_no_group(node: Node) -> str | None:
 
 @flaw("SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss")
 def more_labels_than_scores(node: Node) -> str | None:
-    """There is a label for each place; onnxruntime also reads shorter lists."""
+    """There must not be more labels than scores; onnxruntime also reads shorter lists of labels."""
     scores, labels = (one and one.dims_or_none for one in node.inputs[:2])
     pairs = zip(labels or (), (scores[0], *scores[2:]) if scores else (), strict=False)
     if not any(isinstance(a, int) and isinstance(b, int) and a > b for a, b in pairs):
         return None
-    return f"its scores have the shape {list(scores or ())}, and its labels {list(labels or ())}"
+    return f"its scores have the shape {list(scores or ())}, but its labels {list(labels or ())}"
 
 
 @flaw("MatMulNBits", domain=MS)
 def rows_of_other_sizes(node: Node) -> str | None:
-    """K is the number of columns of A."""
+    """K of MatMulNBits must be the number of columns of A."""
     dims, inner = dims_of(node, "A"), node.int("K")
     return (
-        f"A has {dims[-1]} columns, and K is {inner}" if dims and differ(dims[-1], inner) else None
+        f"A has {dims[-1]} columns, but K is {inner}" if dims and differ(dims[-1], inner) else None
     )
 
 
 @flaw("FusedMatMul", domain=MS)
 def matrices_that_do_not_fit(node: Node) -> str | None:
-    """A has as many columns as B has rows."""
+    """A of FusedMatMul must have as many columns as B has rows."""
     a, b = dims_of(node, "A"), dims_of(node, "B")
     batch = node.attr("transBatchA") or node.attr("transBatchB")
     if not a or not b or min(len(a), len(b)) < 2 or batch:
         return None
     inner, rows = a[-2 if node.attr("transA") else -1], b[-1 if node.attr("transB") else -2]
-    return f"A has {inner} columns, and B has {rows} rows" if differ(inner, rows) else None
+    return f"A has {inner} columns, but B has {rows} rows" if differ(inner, rows) else None
 
 
 @flaw("Scan")
 def batches_of_two_sizes(node: Node) -> str | None:
-    """At opset 8, all values have a batch as their first axis."""
+    """At opset 8, the first axis of all values of a Scan is the batch, so its sizes must agree."""
     if node.schema is None or node.schema.since > 8:
         return None
     given = [value.dims_or_none for value in node.inputs[1:] if value is not None]
     found = {dims[0] for dims in given if dims and isinstance(dims[0], int)}
-    return f"its inputs have batches of {sorted(found)}" if len(found) > 1 else None
+    return f"its inputs have different batch sizes: {sorted(found)}" if len(found) > 1 else None
 
 
 @flaw("Col2Im")
 def blocks_that_do_not_fit(node: Node) -> str | None:
-    """The second axis has the elements of blocks, and the last axis the blocks of an image."""
+    """Axis 1 must contain whole blocks, and axis 2 must contain all blocks of the image."""
     found = dims_of(node, "input")
     block, image = (node[name].const_or_none() for name in ("block_shape", "image_shape"))
     if found is None or len(found) != 3 or block is None:
         return None
     elements = int(block.prod())
     if isinstance(found[1], int) and elements > 0 and found[1] % elements:
-        return f"its axis 1 of {found[1]} places holds no blocks of {elements} elements"
+        return f"its axis 1 has size {found[1]}, not a multiple of the block size {elements}"
     if image is None or image.size != block.size:
         return None
     pads = np.reshape(node.ints_or_none("pads") or [0] * 2 * block.size, (2, -1)).sum(0)
@@ -139,5 +139,5 @@ def blocks_that_do_not_fit(node: Node) -> str | None:
     steps = np.array(node.ints_or_none("strides") or [1] * block.size)
     count = prod(((image + pads - spans) // steps + 1).tolist())
     return (
-        f"it has {found[2]} blocks, and an image has {count}" if differ(found[2], count) else None
+        f"it has {found[2]} blocks, but the image has {count}" if differ(found[2], count) else None
     )

@@ -37,7 +37,7 @@ AXIS_11 = boundary(11, "Concat:bcd325 Split:282133", down=positive_axis())
 
 @adapter("Concat", 4, 3, handles_types=True)
 def concat_4_3(node: Node, op: Builder) -> Result:
-    """Below opset 4 Concat accepts only floats; other types are cast to floats and back."""
+    """Below opset 4, Concat accepts only floats; other types are cast to floats and back."""
     values = [value for value in node.inputs if value is not None]
     if any(value.elem_type_or_none in FLOATS for value in values):
         return KEEP
@@ -52,7 +52,7 @@ def concat_3_4(node: Node, op: Builder) -> Result:
 
 @adapter("Split", 17, 18)
 def split_17_18(node: Node, op: Builder) -> Result:
-    """Opset 18 requires `num_outputs` if Split has no input `split`; one of both is written."""
+    """Opset 18 requires `num_outputs` if Split has no input `split`; the missing one is written."""
     if node.input("split") is not None:
         return KEEP
     x, axis, count = node["input"], node.int("axis"), len(node.outputs)
@@ -74,9 +74,9 @@ def split_17_18(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"split": lengths}, outputs=count)
 
 
-@adapter("Split", 18, 17, ignores={"num_outputs": "it is the number of outputs"})
+@adapter("Split", 18, 17, ignores={"num_outputs": "`num_outputs` is the number of outputs"})
 def split_18_17(node: Node, op: Builder) -> Result:
-    """Below opset 18 Split needs lengths unless the parts are equal; they are computed."""
+    """Below opset 18, Split without lengths needs equal parts; other lengths are computed."""
     x, axis, count = node["input"], node.int("axis"), len(node.outputs)
     if node.input("split") is not None or count == 1:
         return op.same(node, outputs=count, num_outputs=None)
@@ -91,14 +91,14 @@ def split_18_17(node: Node, op: Builder) -> Result:
         rest = size - chunk * (count - 1)
         if rest < 0:
             raise Refusal(
-                Why.NOT_EXPRESSIBLE, f"{size} elements cannot be split into {count} equal parts"
+                Why.NOT_EXPRESSIBLE, f"Split cannot divide {size} elements into {count} equal parts"
             )
         lengths = op.const([chunk] * (count - 1) + [rest])
     return op.same(node, inputs={"split": lengths}, outputs=count, num_outputs=None)
 
 
 def _lengths(op: Builder, x: Value, axis: int, count: int) -> Value:
-    """The lengths of the parts: equal and rounded up, the last one with the remainder."""
+    """Returns the lengths of the parts: rounded up, and the remainder for the last part."""
     size = op.Gather(op.Shape(x), op.const([axis]), axis=0)
     chunk = (size + op.const([count - 1])) / op.const([count])
     last = size - chunk * op.const([count - 1])
@@ -117,7 +117,7 @@ def split_12_13(node: Node, op: Builder) -> Result:
 
 @adapter("Split", 13, 12)
 def split_13_12(node: Node, op: Builder) -> Result:
-    """Below opset 13 `split` is an attribute; for computed lengths Slices are written."""
+    """Below opset 13, `split` is an attribute; for computed lengths, Slices are written."""
     x, lengths, count = node["input"], node.input("split"), len(node.outputs)
     if lengths is None:
         return op.same(node, outputs=count)
@@ -136,7 +136,7 @@ def split_13_12(node: Node, op: Builder) -> Result:
 
 @adapter("Split", 2, 1, handles_types=True)
 def split_2_1(node: Node, op: Builder) -> Result:
-    """Below opset 2 `axis` has no default and Split accepts only floats; others become Slices."""
+    """Below opset 2, Split needs `axis` and accepts only floats; Slice splits other types."""
     x, axis, lengths = node["input"], node.int("axis"), node.ints_or_none("split")
     count = len(node.outputs)
     if x.elem_type in FLOATS:
@@ -161,7 +161,7 @@ def split_1_2(node: Node, op: Builder) -> Result:
     lengths, axis, split = node.input("split"), node.attr("axis"), node.ints_or_none("split")
     if axis is None:
         if node["input"].rank != 1:
-            raise Refusal(Why.AMBIGUOUS, "Split without an axis is not defined before opset 2")
+            raise Refusal(Why.AMBIGUOUS, "Split without axis is not defined before opset 2")
         axis = 0
     if lengths is not None:
         split = [int(length) for length in lengths.const()]
@@ -170,13 +170,13 @@ def split_1_2(node: Node, op: Builder) -> Result:
     )
 
 
-UNHELD = (T.INT64, T.UINT64, T.STRING, T.COMPLEX64, T.COMPLEX128)  # no float holds all their values
-MOST_COPIES = 256  # inputs of a Concat
+UNHELD = (T.INT64, T.UINT64, T.STRING, T.COMPLEX64, T.COMPLEX128)  # which no float type holds
+MOST_COPIES = 256  # the largest number of inputs of a written Concat
 
 
 @adapter("Tile", 5, 6, handles_types=True)
 def tile_5_6(node: Node, op: Builder) -> Result:
-    """Opset 6 repeats all axes by `repeats`; below it, `tiles` and `axis` concern one axis."""
+    """Opset 6 gave Tile `repeats` for all axes; before, `tiles` and `axis` repeat one axis."""
     x, tiles, axis = node["input"], node["tiles"], node["axis"]
     count, place, rank = tiles.const_or_none(), axis.const_or_none(), x.rank_or_none
     if count is not None and place is not None and rank is not None:
@@ -195,7 +195,7 @@ def tile_5_6(node: Node, op: Builder) -> Result:
 
 
 def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
-    """A vector with `times` at the place of the axis, and 1 elsewhere."""
+    """Returns a vector with `times` at the index of the axis, and 1 elsewhere."""
     axis = op.Cast(op.Reshape(axis, op.const([1])), to=T.INT64)
     there = op.Cast(op.Equal(places, axis, broadcast=1), to=T.INT64)
     more = times - op.const([1])
@@ -204,7 +204,7 @@ def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
 
 @adapter("Tile", 6, 5, handles_types=True)
 def tile_6_5(node: Node, op: Builder) -> Result:
-    """Below opset 6 Tile repeats one axis of floats; one Tile, or Concat, per axis is written."""
+    """Below opset 6, Tile repeats one axis of floats; Tile, or Concat, per axis is written."""
     x, repeats = node["input"], node["repeats"]
     known = repeats.const_or_none()
     if known is not None and x.elem_type in UNHELD and known.max(initial=0) <= MOST_COPIES:
@@ -212,7 +212,7 @@ def tile_6_5(node: Node, op: Builder) -> Result:
     if known is not None and not (known != 1).any():
         return op.Identity(x)
     each = known.tolist() if known is not None else _counts(op, repeats, _rank(x, repeats))
-    if x.elem_type == T.FLOAT16:  # float16 does not hold large counts
+    if x.elem_type == T.FLOAT16:  # float16 cannot represent large counts
         return op.Cast(_one_by_one(op, op.Cast(x, to=T.FLOAT), each, T.FLOAT), to=T.FLOAT16)
     return moved(op, [x], lambda floats, kind: _one_by_one(op, floats[0], each, kind))
 
@@ -229,7 +229,7 @@ def _counts(op: Builder, repeats: Value, rank: int) -> list[Value]:
 
 
 def _one_by_one(op: Builder, x: Value, repeats: Sequence[int | Value], kind: int) -> Value:
-    """Tile along each axis in turn."""
+    """Writes Tile for one axis after the other."""
     for axis, times in enumerate(repeats):
         if isinstance(times, Value):
             x = op.Tile(x, op.Cast(times, to=kind), op.const(axis, kind))
@@ -239,7 +239,7 @@ def _one_by_one(op: Builder, x: Value, repeats: Sequence[int | Value], kind: int
 
 
 def _side_by_side(op: Builder, x: Value, repeats: Sequence[int]) -> Value:
-    """Tile written with Concat and Slice, which accept every element type."""
+    """Writes Tile as Concat and Slice, which accept every element type."""
     tiled = x
     for axis, times in enumerate(repeats):
         if times == 0:
@@ -251,15 +251,15 @@ def _side_by_side(op: Builder, x: Value, repeats: Sequence[int]) -> Value:
 
 @illegal("Split")
 def parts(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
-    """`num_outputs` must be the number of outputs: otherwise onnx's inference ends the process."""
+    """`num_outputs` must be the number of outputs, because onnx's inference crashes otherwise."""
     wanted = given.get("num_outputs", outputs)
-    return None if wanted == outputs else f"num_outputs is {wanted}, and it has {outputs} outputs"
+    return None if wanted == outputs else f"num_outputs is {wanted}, but it has {outputs} outputs"
 
 
 @misread(
     "Split",
     "opencv 4.5.5",
-    "Split of a constant is not read",
+    "Split of a constant is not supported",
     source="2026-11-29 measured in 4.5.5: Split of an initializer and of an input at 11 and 13",
 )
 def splits_a_constant(node: Node) -> bool:

@@ -30,7 +30,7 @@ TYPES_13 = boundary(13, "DepthToSpace:a1acc4 SpaceToDepth:66b78b")
 
 
 def _transposed_channels(op: Builder, x: Value, shape: Sequence[int]) -> Value:
-    """`x` with reordered channels: the channel axis in the given shape of two axes, transposed."""
+    """Reorders the channels of `x`: the channel axis in this 2-D shape is transposed."""
     channels = x.dims_or_none[1] if x.dims_or_none is not None else None
     if isinstance(channels, int):
         order = op.const(np.arange(channels).reshape(shape).T.ravel())
@@ -46,7 +46,7 @@ SPACE_28_UP = boundary(28, "SpaceToDepth:63a0a0", directions="up")
 
 @adapter("SpaceToDepth", 28, 27)
 def space_to_depth_28_27(node: Node, op: Builder) -> Result:
-    """Opset 28 added `mode` to SpaceToDepth; below it, a Gather reorders the channels."""
+    """Opset 28 added `mode` to SpaceToDepth; below, a Gather reorders the channels."""
     result = op.same(node, mode=None)
     if node.str("mode") == "DCR":
         return result
@@ -58,7 +58,7 @@ DEPTH_11_UP = boundary(11, "DepthToSpace:753dba", directions="up")
 
 @adapter("DepthToSpace", 11, 10)
 def depth_to_space_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added `mode` to DepthToSpace; below it, a Gather reorders the channels."""
+    """Opset 11 added `mode` to DepthToSpace; below, a Gather reorders the channels."""
     if node.str("mode") == "DCR":
         return op.same(node, mode=None)
     ordered = _transposed_channels(op, node["input"], [-1, node.int("blocksize") ** 2])
@@ -67,10 +67,10 @@ def depth_to_space_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("Col2Im", 18, 17, in_other_words=True)
 def col2im_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added Col2Im; below it, each pixel gathers and sums its elements of the blocks."""
+    """Opset 18 added Col2Im; below, each pixel gathers and sums its elements of the blocks."""
     x, kind = node["input"], node["input"].elem_type
     if kind in (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128):
-        raise Refusal(Why.TYPE_NOT_AVAILABLE, "that opset can sum only real numbers")
+        raise Refusal(Why.TYPE_NOT_AVAILABLE, "Col2Im of this element type has no form below 18")
     image, block = node["image_shape"], node["block_shape"]
     size, span = image.const_or_none(), block.const_or_none()
     if size is not None and span is not None:
@@ -84,7 +84,7 @@ def col2im_18_17(node: Node, op: Builder) -> Result:
 
 
 def _known_sources(node: Node, op: Builder, image: Array, block: Array) -> Value:
-    """The pixels of an image of known size: sums of the elements of the blocks."""
+    """Writes the pixels of an image of known size: sums of the elements of the blocks."""
     x = node["input"]
     sources, columns = _sources(node, image, block)
     dims, count = x.dims_or_none, int(block.prod())
@@ -101,20 +101,20 @@ def _known_sources(node: Node, op: Builder, image: Array, block: Array) -> Value
 
 
 def _covering(op: Builder, elements: Value, sources: Value) -> Value:
-    """The sums of the elements of each channel; a zero after the last stands for no element."""
+    """Sums the elements of each pixel; `sources` refers to an appended 0 for a missing element."""
     padded = op.Pad(elements, op.const([0, 0, 0, 0, 0, 1]))
     covering = op.Gather(padded, sources, axis=2)
     if elements.elem_type in FLOATS:
-        # onnxruntime keeps an axis without elements if the number of the axis is negative.
+        # onnxruntime keeps an axis of size 0 if ReduceSum names it by a negative number.
         return op.ReduceSum(covering, op.const([counted_axis(covering, -1)]), keepdims=0)
     return sum_last_axis(op, covering)
 
 
 def _sources(node: Node, image: Array, block: Array) -> tuple[Array, int]:
-    """For each pixel the indices of the elements that it sums, and the number of elements.
+    """Returns for each pixel the indices of the elements that it sums, and the number of elements.
 
-    The index of an element is its place in the block, then the block. The index after the last
-    element means that there is no element.
+    Elements are ordered by their position in the block, then by block. The index after the last
+    element stands for a missing element.
     """
     axes = len(image)
     strides = np.array(node.ints_or_none("strides") or [1] * axes)
@@ -135,7 +135,7 @@ def _sources(node: Node, image: Array, block: Array) -> tuple[Array, int]:
 def _computed_sources(
     node: Node, op: Builder, image: Value, block: Value
 ) -> tuple[Value, Value, Value]:
-    """The table of `_sources` for computed shapes, the number of elements, the size of a block."""
+    """Returns the table of `_sources` for computed shapes, the element count and the block size."""
     axes = (image if image.shape_or_none is not None else block).shape[0]
     strides, dilations = (node.ints_or_none(n) or [1] * axes for n in ("strides", "dilations"))
     pads = node.ints_or_none("pads") or [0] * (2 * axes)
@@ -165,7 +165,7 @@ def _computed_sources(
 
 
 def _by_channel(op: Builder, x: Value, columns: Value, size: Value) -> Value:
-    """The shape in which each channel has all elements of its blocks in one row."""
+    """Returns the shape that has all elements of the blocks of a channel in one row."""
     shape = op.Shape(x)
     count = part(op, shape, 1, 2) / size
     return op.Concat(part(op, shape, 0, 1), count, op.Reshape(columns, op.const([1])), axis=0)
@@ -202,7 +202,7 @@ def gathered_blocks(node: Node, op: Builder) -> Result:
 
 
 def _known_image(x: Value) -> tuple[int, int, int] | None:
-    """The number of channels, the height and the width, if all are known and none is 0."""
+    """Returns the channels, the height and the width if all are known and not 0, else None."""
     dims = x.dims_or_none
     known = [size for size in dims[1:] if isinstance(size, int)] if dims is not None else []
     return (known[0], known[1], known[2]) if len(known) == 3 and all(known) else None

@@ -32,17 +32,17 @@ TYPES_24 = boundary(24, "Pad:ad5e74")
 TYPES_23 = boundary(23, "Pad:a7d266")
 TYPES_21 = boundary(21, "Pad:568996", cast=by_float16)
 
-UNUSED_FILLER = {"constant_value": "only the mode constant writes it"}
+UNUSED_FILLER = {"constant_value": "only the mode constant uses `constant_value`"}
 
 
 def _by_axis(node: Node, op: Builder) -> Value:
-    """Pad axis by axis for any element type: Concat or Gather, and Slice for negative pads.
+    """Writes Pad axis by axis for any type: Concat or Gather, and Slice for negative pads.
 
     In the mode `constant` the Slice comes last, because it may remove elements that were added.
     """
     data, pads, axes = node["data"], *_amounts(node, op)
     x, mode, known = data, node.str("mode"), pads.const_or_none()
-    rank = len(axes) if node.inputs[3:] in ((), (None,)) else None  # else `axes` may name only some
+    rank = len(axes) if node.inputs[3:] in ((), (None,)) else None  # `axes` may list a few axes
     at_once = _any_sign(pads, axes) and (x.rank_or_none is not None or min(axes) >= 0)
     removed, constant = None, mode == "constant"
     if at_once:
@@ -71,7 +71,7 @@ def _by_axis(node: Node, op: Builder) -> Value:
 
 
 def _amount(op: Builder, pads: Value, at: int) -> Value:
-    """The pad at one place, as a constant if its bounds are equal."""
+    """Returns the pad at index `at`, as a constant if its bounds are equal."""
     found = pads.bounds_or_none
     if found is not None and found.each and found.low.flat[at] == found.high.flat[at]:
         return op.const([int(found.low.flat[at])])
@@ -86,12 +86,12 @@ def _never_negative(pads: Value, at: int) -> bool:
 
 
 def _any_sign(pads: Value, axes: Sequence[int]) -> bool:
-    """Whether each pad may be negative."""
+    """Returns whether every pad may be negative."""
     return bool(axes) and not any(_never_negative(pads, at) for at in range(2 * len(axes)))
 
 
 def _amounts(node: Node, op: Builder) -> tuple[Value, list[int]]:
-    """The pads, and the axes to which they apply."""
+    """Returns the pads and the axes to which they apply."""
     x, pads = node["data"], node["pads"]
     named = node.input("axes") if node.schema and node.schema.since >= 18 else None
     if named is None:
@@ -123,7 +123,7 @@ def _size(op: Builder, x: Value, axis: int) -> Value:
 
 
 def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Value:
-    """`x` without the elements that negative pads remove."""
+    """Returns `x` without the elements that the negative pads of one axis remove."""
     first, last = begin.const_or_none(), end.const_or_none()
     if first is None or last is None:
         start = _positive(op, -begin)
@@ -134,16 +134,16 @@ def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Valu
 
 
 def _by_sign(op: Builder, pads: Value) -> tuple[Value, Value]:
-    """The pads that add elements, and as doubles those that remove elements; the others are 0.
+    """Splits pads into pads that add elements and, as doubles, numbers of elements to remove.
 
-    Older opsets limit only floats. A double holds every pad, because no tensor has more elements.
+    Older opsets have Relu only for floats. A double holds every pad, because no tensor is larger.
     """
     amount = op.Cast(pads, to=T.DOUBLE)
     return op.Cast(op.Relu(amount), to=T.INT64), op.Relu(-amount)
 
 
 def _without(op: Builder, x: Value, axes: Sequence[int], removed: Value) -> Value:
-    """`x` without the elements that negative pads of all these axes remove."""
+    """Returns `x` without the elements that negative pads of these axes remove."""
     count = len(axes)
     start, end = part(op, removed, 0, count), part(op, removed, count)
     own = x.rank_or_none
@@ -157,7 +157,7 @@ def _without(op: Builder, x: Value, axes: Sequence[int], removed: Value) -> Valu
 
 
 def _shape(op: Builder, x: Value, rank: int | None) -> Value:
-    """The shape of `x`, as a vector of known length if pads for every axis give the rank."""
+    """Returns the shape of `x`, as a vector of length `rank` if only the pads give the rank."""
     if x.rank_or_none is not None or rank is None:
         return shape_of(op, x)
     return op.Gather(op.Shape(x), op.const(list(range(rank))), axis=0)
@@ -166,7 +166,7 @@ def _shape(op: Builder, x: Value, rank: int | None) -> Value:
 def _joined(
     op: Builder, x: Value, shape: Value, axis: int, more: Sequence[Value], filler: Value
 ) -> Value:
-    """`x` with the filler before and after it along one axis."""
+    """Concatenates the filler before and after `x` along one axis."""
     sides, around = [], None
     for amount in more:
         size = amount.const_or_none()
@@ -178,17 +178,17 @@ def _joined(
 
 
 def _around(op: Builder, shape: Value, axis: int) -> tuple[list[Value], list[Value]]:
-    """The sizes before an axis and after it, if there are any."""
+    """Returns the sizes before the axis and after the axis; a list may be empty."""
     last = shape.shape_or_none == (axis + 1,)
     before = [part(op, shape, 0, axis)] if axis else []
     return before, [] if last else [part(op, shape, axis + 1)]
 
 
-MOST_WRAPPED = 4  # a strip is repeated as often as it is long
+MOST_WRAPPED = 4  # up to this length, a strip is copied often enough to fill a pad
 
 
 def _few_wrapped(op: Builder, x: Value, axis: int, more: Sequence[Value]) -> list[Value] | None:
-    """The last elements, `x` and the first ones, if few are wanted of an axis of unknown size."""
+    """Returns the tensors to concatenate for short pads of mode wrap at an unknown size."""
     size = x.dims_or_none[axis] if x.dims_or_none is not None else None
     begin, end = (None if n.const_or_none() is None else int(n.const().item()) for n in more)
     if begin is None or end is None or max(begin, end) > MOST_WRAPPED or isinstance(size, int):
@@ -199,7 +199,7 @@ def _few_wrapped(op: Builder, x: Value, axis: int, more: Sequence[Value]) -> lis
 
 
 def _strip(op: Builder, x: Value, axis: int, start: int, stop: int) -> Value:
-    """A strip from one end of `x`; it repeats if `x` is shorter. No axis is empty."""
+    """Returns a strip from an end of `x`, which must not be empty; a short `x` repeats."""
     wanted = op.const([start]), op.const([stop]), op.const([axis])
     strip = op.Slice(x, *wanted)
     width = -start or stop
@@ -209,7 +209,7 @@ def _strip(op: Builder, x: Value, axis: int, start: int, stop: int) -> Value:
 
 
 def _picked(op: Builder, x: Value, axis: int, mode: str, begin: Value, end: Value) -> Value:
-    """For each place along the padded axis, the index in `x` that it repeats."""
+    """Returns, for each element along the padded axis, the index of the element of `x` to copy."""
     size = _size(op, x, axis)
     known = [one.const_or_none() for one in (begin, size, end)]
     if all(one is not None for one in known):
@@ -243,7 +243,7 @@ def _places(mode: str, begin: int, size: int, end: int) -> Array:
 @misread(
     "Pad",
     "onnxruntime 1.14",
-    "a Pad that counts axes from the end ends the process",
+    "a Pad with negative axes crashes the process",
     source="2026-11-28 measured in 1.14.1: 8 forms of Pad with axes = [-1], which end the process,"
     " and 16 without; all run in 1.16.3 and 1.17.3",
     since=18,
@@ -256,7 +256,7 @@ def counts_axes_from_the_end(node: Node) -> bool:
 
 @form("Pad")
 def for_old_runtimes(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 errs below opset 11 if pads crop and pad; 1.14 ends at negative axes."""
+    """onnxruntime 0.4 is wrong for pads that add and crop below 11; 1.14 fails at negative axes."""
     if op.version < 18:
         return _cropped_last(node, op)
     return in_order(node, op, ("pads",))
@@ -276,7 +276,7 @@ def _cropped_last(node: Node, op: Builder) -> Result:
 
 @adapter("Pad", 19, 18, ignores=UNUSED_FILLER)
 def pad_19_18(node: Node, op: Builder) -> Result:
-    """Opset 19 added the mode `wrap`; below it, Slice and Gather pad axis by axis."""
+    """Opset 19 added the mode `wrap` to Pad; below, Slice and Gather pad axis by axis."""
     return _by_axis(node, op) if node.str("mode") == "wrap" else KEEP
 
 
@@ -285,7 +285,7 @@ PAD_19_UP = boundary(19, "Pad:754cbf", directions="up")
 
 @adapter("Pad", 18, 17)
 def pad_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added `axes` to Pad; below it, `pads` is written for all axes, with zeros."""
+    """Opset 18 added `axes` to Pad; below opset 18, `pads` lists all axes, with zeros."""
     x, pads, axes = node["data"], node["pads"], node.input("axes")
     if axes is None:
         return op.same(node, inputs={"axes": None})
@@ -307,7 +307,7 @@ def pad_18_17(node: Node, op: Builder) -> Result:
 
 
 def _computed_places(op: Builder, x: Value, axes: Value) -> tuple[Value, Value]:
-    """Zeros for the pads of all axes, and the indices among them of the pads of `axes`."""
+    """Returns zeros for the pads of all axes, and the indices of the pads of `axes` among them."""
     rank = op.Shape(op.Shape(x))
     axes = op.Cast(axes, to=T.INT64)
     first = op.Where(axes < op.const([0]), axes + rank, axes)
@@ -319,7 +319,7 @@ PAD_18_UP = boundary(18, "Pad:94bb8d", directions="up")
 
 
 def _pad_13_12(node: Node, op: Builder) -> Result:
-    """Below opset 13 Pad accepts only numbers: bool is cast, other types are padded by axis."""
+    """Below opset 13, Pad accepts only numbers; bool is cast, other types are padded by axis."""
     data, pads, value = node["data"], node["pads"], node.input("constant_value")
     if data.elem_type != T.BOOL:
         return _by_axis(node, op)
@@ -333,7 +333,7 @@ TYPES_13 = boundary(13, "Pad:b76520", cast=_pad_13_12)
 
 @adapter("Pad", 11, 10, handles_types=True, ignores=UNUSED_FILLER)
 def pad_11_10(node: Node, op: Builder) -> Result:
-    """Below opset 11 `pads` and `value` are attributes; other pads use Concat or Gather by axis."""
+    """Below opset 11, `pads` and `value` are attributes; other pads use Concat or Gather."""
     data, pads, mode = node["data"], node["pads"].const_or_none(), node.str("mode")
     value = node.input("constant_value") if mode == "constant" else None
     filler = value and value.const_or_none()
@@ -373,7 +373,7 @@ def pad_1_2(node: Node, op: Builder) -> Result:
 
 @adapter("CenterCropPad", 18, 17, in_other_words=True)
 def center_crop_pad_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added CenterCropPad; below it, Pad is written, with negative pads where it crops."""
+    """Opset 18 added CenterCropPad; below, Pad is written, with negative pads to crop."""
     x, goal, axes = node["input_data"], node["shape"], node.ints_or_none("axes")
     own, known = x.shape_or_none, goal.const_or_none()
     if own is not None and known is not None:
@@ -396,7 +396,7 @@ def center_crop_pad_18_17(node: Node, op: Builder) -> Result:
 
 @in_other_words("Pad")
 def added_by_axis(node: Node, op: Builder) -> Result:
-    """Pad is written as Concat for numbers and as Gather for elements that repeat, axis by axis."""
+    """Pad is written axis by axis: Concat adds a constant, Gather repeats elements."""
     if op.version < 11 or node["pads"].const_or_none() is None:
         return KEEP  # below opset 11, the pads are an attribute
     return _by_axis(node, op)

@@ -42,7 +42,7 @@ TYPES_23 = boundary(
 
 
 def infers_beside_zero(node: Node) -> bool:
-    """Whether allowzero is set and the shape has -1, or a node makes it from a constant with -1."""
+    """Returns whether allowzero is set and the shape has -1, perhaps in one part of a Concat."""
     shape = node["shape"]
     made = shape.producer
     values = (shape, *(made.inputs if made is not None else ()))
@@ -67,14 +67,14 @@ INFERS_BESIDE_ZERO = [
     )
     for releases, effect, source in (
         ("onnxruntime 1.8..1.10", "fails when it is run", "measured in 1.8 to 1.11: a Reshape"),
-        ("openvino 2022.1", "is not read", "measured: 73 operators, each in the forms that it had"),
+        ("openvino 2022.1", "is rejected", "measured: 73 operators, each in the forms that it had"),
     )
 ]
 
 
 @form("Reshape")
 def without_allowzero(node: Node, op: Builder) -> Result:
-    """`allowzero` has no effect if `shape` has no 0; it is removed for onnxruntime 1.8 to 1.10."""
+    """Removes `allowzero` for onnxruntime 1.8 to 1.10 if the shape has no 0."""
     if "allowzero" not in node.attributes or not node.int("allowzero"):
         return KEEP
     shape = node["shape"].const_or_none()
@@ -86,7 +86,7 @@ def without_allowzero(node: Node, op: Builder) -> Result:
 
 
 def _has_no_zero(shape: Value) -> bool:
-    """Whether the sizes contain -1: then `allowzero` forbids a 0."""
+    """Returns whether the sizes contain -1, because `allowzero` forbids -1 together with 0."""
     concat = shape.producer
     parts = concat.inputs if concat is not None and concat.op == "Concat" else ()
     known = [size for part in parts if part and (size := part.const_or_none()) is not None]
@@ -94,13 +94,13 @@ def _has_no_zero(shape: Value) -> bool:
 
 
 def _assumes_no_zero(op: Builder, node: Node) -> bool:
-    """Whether the caller assumes that no size of the tensor and of its new shape is 0."""
+    """Returns whether the caller assumes that no size of the tensor and of its new shape is 0."""
     shape = node["shape"].const_or_none()
     return (shape is None or 0 not in shape) and op.assumes(Assumption.NO_ZERO_DIMS, node["data"])
 
 
 def by_reshape(node: Node, op: Builder) -> Result:
-    """The older operator lacks 8-bit floats; a Reshape to the shape of the result is written."""
+    """Writes a Reshape to the result's shape, because the older operator lacks 8-bit floats."""
     data, *others = node.inputs
     assert data is not None
     (wide,) = op.same_but(node, [op.Cast(data, to=T.FLOAT16), *others])
@@ -108,7 +108,7 @@ def by_reshape(node: Node, op: Builder) -> Result:
 
 
 def by_float16(node: Node, op: Builder) -> Result:
-    """The older operator lacks 8-bit floats; they are cast to float16 and back."""
+    """Casts 8-bit floats to float16 and back, because the older operator lacks 8-bit floats."""
     kind = next(v for v in node.inputs if v is not None).elem_type
     inputs = [op.Cast(v, to=T.FLOAT16) if v and v.elem_type == kind else v for v in node.inputs]
     return op.Cast(op.same_but(node, inputs)[0], to=kind, saturate=0)
@@ -124,7 +124,7 @@ SHAPE_15_UP = boundary(15, "Shape:9d1b71", directions="up")
 
 @adapter("Shape", 15, 14)
 def shape_15_14(node: Node, op: Builder) -> Result:
-    """Opset 15 added `start` and `end` to Shape; below it, a Slice of the shape is written."""
+    """Opset 15 added `start` and `end` to Shape; below, a Slice of the shape is written."""
     return _sliced_shape(node, op)
 
 
@@ -167,7 +167,7 @@ MAKING_SEQUENCES = (
 
 
 def _passed_through_loop(node: Node, op: Builder) -> Result:
-    """Opset 14 added sequences to Identity; below it, the producer is copied or a Loop is used."""
+    """Opset 14 added sequences to Identity; below, the producer is copied or a Loop is used."""
     x, going = node["input"], op.const(True, T.BOOL)
     made = x.producer
     if made is not None and made.op in MAKING_SEQUENCES:
@@ -184,7 +184,7 @@ IDENTITY_14 = boundary(14, "Identity:6d4702", cast=_passed_through_loop)
 @misread(
     "Identity",
     "opencv 4.1.2, 4.5.5",
-    "Identity of a constant is not read",
+    "Identity of a constant is not supported",
     source="2026-11-26 measured in 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Identity of a constant",
 )
 def of_a_constant(node: Node) -> bool:
@@ -193,10 +193,10 @@ def of_a_constant(node: Node) -> bool:
 
 @alternative("Identity", runtime="opencv==4.5.5")
 def constant_for_identity(node: Node, op: Builder) -> Result:
-    """OpenCV 4.1 and 4.5 do not read Identity of a constant; Constant is written."""
+    """OpenCV 4.1 and 4.5 do not support Identity of a constant; Constant is written."""
     known = node["input"].const_or_none()
     if known is None or (op.version < 9 and known.dtype.kind != "f"):
-        return KEEP  # below opset 9, a Constant holds only floats
+        return KEEP  # below opset 9, Constant accepts only floats
     return op.Constant(value=known)
 
 
@@ -205,7 +205,7 @@ RESHAPE_14_UP = boundary(14, "Reshape:b32ca2", directions="up")
 
 @adapter("Reshape", 14, 13)
 def reshape_14_13(node: Node, op: Builder) -> Result:
-    """Below opset 14 a 0 copies the input's size; an empty input is first given only sizes 0."""
+    """Below opset 14, 0 copies an input size; an empty input first gets size 0 at these axes."""
     if not node.int("allowzero"):
         return op.same(node, allowzero=None)
     x, shape = node["data"], node["shape"]
@@ -221,18 +221,18 @@ def reshape_14_13(node: Node, op: Builder) -> Result:
 
 
 def _meets_no_zero(x: Value, shape: Value) -> bool:
-    """Whether its value or the known sizes of the tensor show that the new shape has no 0."""
+    """Returns whether the shape or the known sizes of the tensor prove that the shape has no 0."""
     goal, own = shape.const_or_none(), x.shape_or_none
     return (goal is not None and 0 not in goal) or (own is not None and 0 not in own)
 
 
 def _reshaped(op: Builder, x: Value, shape: Value) -> Value:
-    """Reshape with a computed 0, which means size 0 here and a copied size at the other opset.
+    """Writes a Reshape whose computed shape may have a 0, which older opsets read as a copy.
 
     An empty input first gets size 0 on each axis with a 0 in the shape, so that the copy is right.
     """
-    # Ones, and zeros where the shape has some. Inference of runtimes takes a Cast to bool and back
-    # for the sizes themselves, and rejects the Expand.
+    # 1 for each size except 0. Inference of runtimes mistakes a Cast to bool and back
+    # for the sizes, and rejects the Expand.
     ones = op.Cast(~op.Equal(shape, op.const(0)), to=T.INT64)
     flat = x if x.rank_or_none == 1 else op.Reshape(x, op.const([-1]))
     return op.Reshape(op.Expand(flat, ones), shape)
@@ -247,7 +247,7 @@ TYPES_13 = boundary(
 )
 
 
-# The operators through which onnxruntime moves a Transpose.
+# The operators past which onnxruntime moves a Transpose.
 THROUGH = (
     "Abs Acos Acosh Add And ArgMax Asin Asinh Atan Atanh Cast Ceil Celu Clip Concat Cos Cosh "
     "DequantizeLinear Div Dropout Equal Erf Exp Expand Floor Greater GreaterOrEqual HardSigmoid "
@@ -262,13 +262,13 @@ MOVED_THROUGH = frozenset(THROUGH.split())
 @misread(
     "Transpose",
     "onnxruntime 1.10",
-    "a Transpose that a graph of Loop or If reads, and a node beside it, too, may not be loaded",
+    "a Transpose that a Loop or If body and a node outside of it read may not load",
     source="2026-11-23 measured in 1.9 to 1.11: operators between two Transposes, tried one by one",
 )
 def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
-    """Whether both subgraphs and other nodes of its graph read the result.
+    """Returns whether subgraphs and nodes of the same graph read the result of a Transpose.
 
-    The result is the output, or the output of operators between it and another Transpose.
+    The result is the output, or the output of nodes between the Transpose and another Transpose.
     """
     own = node.outputs[0]
     names, seen = [own], set[str]()
@@ -276,7 +276,7 @@ def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
     while names:
         value = names.pop()
         if value is None or value.name in seen:
-            continue  # pragma: no cover: two ways may meet again
+            continue  # pragma: no cover: two paths may reach the same value
         seen.add(value.name)
         found = around.readers(value)
         if found and around.is_read_within(value):
@@ -289,7 +289,7 @@ def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
 
 @alternative("Transpose", runtime="onnxruntime==1.10")
 def behind_a_reshape(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.10 moves a Transpose that a branch reads; a Reshape after it stops that."""
+    """Transpose gets a Reshape after it if a branch reads it; onnxruntime 1.10 moves it else."""
     rank = node["data"].rank_or_none
     if rank is None:
         return KEEP
@@ -300,7 +300,7 @@ FLATTEN_11_UP = boundary(11, "Flatten:5fda33", directions="up")
 
 
 def _flatten(op: Builder, x: Value, axis: int) -> Value:
-    """Flatten written as Reshape, for every type, rank and size."""
+    """Writes Flatten as Reshape, for every type, rank and size."""
     known = x.shape_or_none
     if known is None:
         whole = op.Shape(x)
@@ -317,7 +317,7 @@ def _flatten(op: Builder, x: Value, axis: int) -> Value:
 
 @adapter("Flatten", 11, 10)
 def flatten_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows a negative `axis`; below it, it is made positive, or Reshape is written."""
+    """Opset 11 allows a negative `axis`; below, it is made positive, or Reshape is written."""
     x, axis = node["input"], node.int("axis")
     if axis >= 0:
         return KEEP
@@ -327,7 +327,7 @@ def flatten_11_10(node: Node, op: Builder) -> Result:
 
 @example("int64", "(int64[2,3,4] x) => (int64[6,4] y) { y = Flatten<axis=2>(x) }", gives="Reshape")
 def _flatten_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added types other than floats to Flatten; below it, a Reshape is written."""
+    """Opset 9 added types other than floats to Flatten; below, a Reshape is written."""
     return _flatten(op, node["input"], node.int("axis"))
 
 
@@ -337,7 +337,7 @@ FLATTEN_9 = boundary(9, "Flatten:021954", cast=_flatten_9_8)
 @adapter("Expand", 8, 7, in_other_words=True)
 @example("no axes", "(float x, int64[0] s) => (float y) { y = Expand(x, s) }", gives="Identity")
 def expand_8_7(node: Node, op: Builder) -> Result:
-    """Opset 8 added Expand; below it, Tile or an operator that broadcasts is written."""
+    """Opset 8 added Expand; below, Tile or an operator that broadcasts is written."""
     x, shape = node["input"], node["shape"]
     if x.rank_or_none is not None and shape.shape_or_none is not None:
         return _tiled(op, x, shape)
@@ -348,7 +348,7 @@ def expand_8_7(node: Node, op: Builder) -> Result:
 
 
 def _tiled(op: Builder, x: Value, shape: Value) -> Value:
-    """`x` broadcast with `shape` by Tile, where both ranks are known."""
+    """Broadcasts `x` with a shape by Tile, if the ranks of both are known."""
     (length,) = shape.shape
     if x.rank < length:
         x = op.Unsqueeze(x, axes=list(range(length - x.rank)))
@@ -370,7 +370,7 @@ def _tiled(op: Builder, x: Value, shape: Value) -> Value:
 
 
 def _goal(shape: Value) -> Dims:
-    """The elements of a shape as far as they are known: numbers, and symbols of lengths."""
+    """Returns the known elements of a shape: numbers and symbolic dimensions."""
     goal, measured = shape.const_or_none(), shape.producer
     if goal is not None:
         return tuple(goal.tolist())
@@ -380,7 +380,7 @@ def _goal(shape: Value) -> Dims:
 
 
 def _nowhere(op: Builder, shape: Value) -> Value:
-    """A tensor of bools that are all false, in a computed shape of any rank."""
+    """Returns a tensor of false in a computed shape of any rank."""
     measured = shape.producer
     x = measured.inputs[0] if measured is not None and measured.op == "Shape" else None
     kind = x and x.elem_type_or_none
@@ -393,7 +393,7 @@ def _nowhere(op: Builder, shape: Value) -> Value:
 
 
 def _false(op: Builder, shape: Value) -> Value:
-    """False for a computed shape; Tile repeats a shape of at least one axis."""
+    """Returns false in a computed shape; Tile needs a shape of at least one axis."""
     if shape.shape_or_none is not None:
         return op.Tile(op.const(np.zeros([1] * shape.shape[0]), T.BOOL), shape)
     sizes = op.Concat(op.const([1]), shape, axis=0)
@@ -402,30 +402,30 @@ def _false(op: Builder, shape: Value) -> Value:
 
 
 def _stretched(op: Builder, x: Value, nowhere: Value) -> Value:
-    """`x` broadcast to the shape of `nowhere`, by Or with false or by a product with ones."""
+    """Broadcasts `x` to the shape of `nowhere`, by Or with false or by a product with ones."""
     kind = x.elem_type
     if kind == T.BOOL:
         return x | nowhere
     if kind not in (*FLOATS, *INTS):
         told = f"the rank of {x.name!r} or the length of its new shape is unknown"
-        raise Refusal(Why.NEEDS_RANK, f"{told}, and no operator broadcasts its element type")
+        raise Refusal(Why.NEEDS_RANK, f"{told}, and no operator broadcasts this element type")
     wide = T.INT32 if kind in SMALL_INTS else kind
     product = as_type(op, x, wide) * op.Cast(~nowhere, to=wide)
     return as_type(op, product, kind)
 
 
-@adapter("Reshape", 4, 5, ignores={"consumed_inputs": "it is a hint about memory"})
+@adapter("Reshape", 4, 5, ignores={"consumed_inputs": "`consumed_inputs` is a memory hint"})
 def reshape_4_5(node: Node, op: Builder) -> Result:
     """Opset 5 made `shape` an input of Reshape; it was an attribute."""
     if not node.has("shape"):
-        raise Refusal(Why.AMBIGUOUS, "Reshape without a shape is not defined")
+        raise Refusal(Why.AMBIGUOUS, "Reshape without the attribute shape is not defined")
     shape = op.const(node.ints("shape"))
     return op.same(node, inputs={"shape": shape}, shape=None, consumed_inputs=None)
 
 
 @adapter("Reshape", 5, 4, handles_types=True)
 def reshape_5_4(node: Node, op: Builder) -> Result:
-    """Below opset 5 `shape` is an attribute, so it must be known; types but floats are cast."""
+    """Below opset 5, `shape` is an attribute and must be known; only floats are accepted."""
     x, shape = node["data"], node["shape"]
     goal = _implied_shape(node)
     if goal is None:
@@ -436,7 +436,7 @@ def reshape_5_4(node: Node, op: Builder) -> Result:
 
 
 def _implied_shape(node: Node) -> list[int] | None:
-    """The value of a computed `shape` that the declared shape of the result implies, else None."""
+    """Returns the value of a computed `shape` that the declared shape of the result implies."""
     x, result = node["data"].dims_or_none or (), node.outputs[0]
     if node["shape"].const_or_none() is not None or result is None:
         return None
@@ -471,16 +471,16 @@ def same_shape(node: Node, op: Builder) -> Result:
 
 @in_other_words("Size")
 def product_of_sizes(node: Node, op: Builder) -> Result:
-    """Size is the product of the sizes in Shape."""
+    """Size is written as the product of the sizes in Shape."""
     return op.Squeeze(count_elements(op, op.Shape(node["data"])), axes=[0])
 
 
 @in_other_words("Shape")
 @example("known", "(float[2,3] x) => (int64[2] y) { y = Shape(x) }", gives="Constant")
 def known_shape(node: Node, op: Builder) -> Result:
-    """Shape of a tensor of known sizes is a constant."""
+    """Shape of a tensor of known sizes is written as a constant."""
     shape = node["data"].shape_or_none
     if shape is None or op.version < 9:
-        return KEEP  # below opset 9, a Constant holds only floats
+        return KEEP  # below opset 9, Constant accepts only floats
     start, end = (node.int("start"), node.attr("end")) if op.version >= 15 else (0, None)
     return op.Constant(value=np.array(shape, np.int64)[start:end])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slice: bounds as attributes (below opset 10), and as inputs with steps (from 10)."""
+"""Slice: bounds are attributes below opset 10, and inputs with steps from opset 10 on."""
 
 import functools
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ SLICE_11_UP = boundary(11, "Slice:8c259c", directions="up")
 
 @adapter("Slice", 11, 10)
 def slice_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative `axes` of Slice; below it, the rank is added to them."""
+    """Opset 11 allows negative `axes` of Slice; below opset 11, the rank is added to them."""
     x, axes = node["data"], node.input("axes")
     known = axes and axes.const_or_none()
     if axes is None or (known is not None and (known >= 0).all()):
@@ -45,7 +45,7 @@ def slice_11_10(node: Node, op: Builder) -> Result:
 
 @form("Slice")
 def axes_in_order(node: Node, op: Builder) -> Result:
-    """Some runtimes read only `axes` of Slice that ascend from the front."""
+    """The `axes` of Slice become ascending and non-negative; some runtimes require this form."""
     if op.version < 10:
         return KEEP
     return in_order(node, op, ("starts", "ends", "steps"))
@@ -53,7 +53,7 @@ def axes_in_order(node: Node, op: Builder) -> Result:
 
 @adapter("Slice", 10, 9)
 def slice_10_9(node: Node, op: Builder) -> Result:
-    """Below opset 10 bounds are attributes without steps; others become Compress or Gather."""
+    """Below opset 10, Slice has constant bounds without steps; else Compress or Gather is used."""
     x, named = node["data"], node.input("axes")
     bounds = [node["starts"], node["ends"], node.input("steps")]
     places = named and named.const_or_none()
@@ -72,7 +72,7 @@ def slice_10_9(node: Node, op: Builder) -> Result:
     if starts is not None and ends is not None and steps == [1] * len(axes) and not from_end:
         inputs = dict.fromkeys(("starts", "ends", "axes", "steps"))
         return op.same(node, inputs=inputs, starts=starts, ends=ends, axes=axes)
-    wide: list[Value | None] = []  # the computed bounds as doubles, once for all axes
+    wide: list[Value | None] = []  # the computed bounds as doubles, cast once for all axes
     turned = False  # whether the axes of x are in reverse order
     for i, at in enumerate(axes):
         if (from_end and at < 0) is not turned:
@@ -100,7 +100,7 @@ def slice_10_9(node: Node, op: Builder) -> Result:
 
 
 def _before_the_rank_was_added(axes: Value, x: Value) -> Array | None:
-    """The constant axes to which slice_11_10 has added the computed rank of `x`; else None."""
+    """Returns the constant axes to which slice_11_10 added the computed rank of `x`, or None."""
     chosen = _made_by(axes, "Where")
     total = chosen and _made_by(chosen["X"], "Add")
     if chosen is None or total is None:
@@ -130,7 +130,7 @@ def _made_by(x: Value, op: str) -> Node | None:
 def _of_all_axes(
     op: Builder, bounds: Sequence[Value | None], axes: Value, rank: int
 ) -> list[Value | None]:
-    """Bounds of all axes; the axes that `axes` does not name stay whole."""
+    """Returns bounds for all axes; the axes that are not in `axes` keep all elements."""
     axes = op.Cast(axes, to=T.INT64)
     neutral = (op.const([fill] * rank) for fill in (0, END, 1))
     return [
@@ -140,17 +140,17 @@ def _of_all_axes(
 
 
 def _listed(value: Value | None, length: int) -> list[int] | None:
-    """The numbers of an input if they are constant, else None; absent steps are ones."""
+    """Returns the numbers of an input if they are constant, else None; missing steps are 1."""
     if value is None:
         return [1] * length
     found = value.const_or_none()
     if found is not None and found.size != length:
-        raise InvalidModel(f"{value.name!r} has {found.size} bounds of a slice for {length} axes")
+        raise InvalidModel(f"{value.name!r} has {found.size} numbers for {length} axes of a Slice")
     return None if found is None else [int(v) for v in found.ravel()]
 
 
 def _indices(op: Builder, start: int, end: int, step: int, size: int) -> Value:
-    """The indices that Slice picks along an axis of the given size."""
+    """Returns the indices that Slice picks along an axis of this size."""
     back = int(step < 0)
     start = min(max(start + size if start < 0 else start, 0), size - back)
     end = min(max(end + size if end < 0 else end, -back), size - back)
@@ -163,7 +163,7 @@ def _indices(op: Builder, start: int, end: int, step: int, size: int) -> Value:
 def _one(
     op: Builder, values: Value | None, known: Sequence[int] | None, i: int, kind: int
 ) -> Value:
-    """One of the bounds as a vector of one element of a type."""
+    """Returns one bound as a vector of one element, cast to an element type."""
     if known is not None:
         return op.const([known[i]], kind)
     assert values is not None
@@ -171,22 +171,22 @@ def _one(
 
 
 def _never_negative(places: Value, i: int) -> bool:
-    """Whether one of the bounds is known to be non-negative."""
+    """Returns whether one of the bounds is known to be non-negative."""
     found = places.bounds_or_none
     if found is None or not found.each:
         return found is not None and found.never_negative
     return bool(found.low.flat[i] >= 0)
 
 
-LONGEST_LISTED = 4096  # a longer axis has no constant that lists its indices
-BEYOND = 1 << 41  # a step over each element, as no dimension is longer than 2**40
+LONGEST_LISTED = 4096  # the indices of a longer axis are not written as a constant
+BEYOND = 1 << 41  # a step beyond the end of every axis, because no axis is longer than 2**40
 LONGEST_CONSTANT = 1 << 20  # more indices are computed, although that takes more nodes
 
 
 def _compressed(
     op: Builder, x: Value, axis: int, bounds: Sequence[Value], ahead: Sequence[bool]
 ) -> Value:
-    """The elements from the start to the end along an axis; writes Compress.
+    """Writes Compress for the elements from start to end along an axis.
 
     `ahead` states which of start and end are known to be non-negative.
     """
@@ -212,14 +212,14 @@ def _compressed(
 
 
 def _size_along(op: Builder, x: Value, axis: int) -> Value:
-    """The size of an axis as a vector of one element, whose length inference finds for any rank."""
+    """Returns an axis size as a vector of one element, whose length inference always finds."""
     if x.rank_or_none is None:
         return op.Gather(op.Shape(x), op.const([axis]), axis=0)
     return part(op, shape_of(op, x), axis, axis + 1)
 
 
 def _places(op: Builder, size: Value) -> Value:
-    """The indices along an axis as a vector, unless the axis is too long for a constant."""
+    """Returns the indices along an axis as a vector: a constant, or computed for a long axis."""
     known = size.const_or_none()
     if known is not None and known <= LONGEST_LISTED:
         return op.const(np.arange(known.item()))
@@ -230,11 +230,11 @@ def _places(op: Builder, size: Value) -> Value:
 def _gathered(
     op: Builder, x: Value, axis: int, bounds: Sequence[Value], ahead: Sequence[bool]
 ) -> Value:
-    """A Gather of the indices of `_indices`, computed by nodes, in double.
+    """Writes Gather with the indices of `_indices`, which nodes compute in double.
 
-    A double holds each position in a tensor and keeps the order of all integers. Steps are limited,
-    so that every position stays exact in a double. `ahead` states which of
-    start and end are known to be non-negative.
+    A double represents each position in a tensor and keeps the order of all integers. Steps are
+    limited, so that every position stays exact in double. `ahead` states which of start and end are
+    known to be non-negative.
     """
     size = in_double(op, _size_along(op, x, axis))
     start, end, step = bounds
@@ -268,7 +268,7 @@ def _wrapped(op: Builder, place: Value, size: Value) -> Value:
 
 
 def _clamped(op: Builder, value: Value, low: Value, high: Value) -> Value:
-    """The value limited to `low` and `high`; `high` wins if `low` is larger."""
+    """Limits the value to `low` and `high`; `high` wins if `low` is larger."""
     return op.Min(op.Max(value, low), high)
 
 

@@ -36,7 +36,7 @@ TYPES_21 = boundary(21, "Squeeze:04451a Unsqueeze:97a1a4", cast=by_reshape)
 @misread(
     "Unsqueeze",
     "opencv 4.5.5, 4.8, 4.11",
-    "Unsqueeze of several axes is not read",
+    "Unsqueeze of several axes is not supported",
     source="2026-11-29 measured in 4.5.5, 4.8.0 and 4.12.0: Unsqueeze and Squeeze of one and of"
     " two axes at 11, and at 13 from 4.8.0 on",
 )
@@ -50,7 +50,7 @@ def adds_several_axes(node: Node) -> bool:
 
 @alternative("Unsqueeze", runtime="opencv==4.11")
 def one_axis_after_the_other(node: Node, op: Builder) -> Result:
-    """OpenCV below 5 reads one axis; several are inserted by several nodes, from the front."""
+    """Unsqueeze of several axes becomes several nodes, because OpenCV below 5 needs one axis."""
     x = node["data"]
     axes = node.ints("axes") if op.version < 13 else node["axes"].const().tolist()
     rank = x.rank + len(axes)
@@ -73,7 +73,7 @@ def has_empty_axes(node: Node) -> bool:
 
 @form("Squeeze")
 def known_axes(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 needs `axes` below opset 13, others no empty name; axes are in order."""
+    """onnxruntime 0.4 needs `axes` below 13; others need ascending axes and no empty name."""
     if (found := without_empty(node, op)) is not None:
         return found
     if op.version >= 13 or node.has("axes"):
@@ -85,7 +85,7 @@ def known_axes(node: Node, op: Builder) -> Result:
 
 @form("Unsqueeze")
 def inserted_axes_in_order(node: Node, op: Builder) -> Result:
-    """Some runtimes read only `axes` of Unsqueeze that ascend from the front."""
+    """The `axes` of Unsqueeze become ascending and non-negative, which some runtimes require."""
     return in_order(node, op, inserted=True)
 
 
@@ -100,7 +100,7 @@ def squeeze_12_13(node: Node, op: Builder) -> Result:
 
 @adapter("Squeeze Unsqueeze", 13, 12)
 def squeeze_13_12(node: Node, op: Builder) -> Result:
-    """Below opset 13 `axes` is an attribute; for computed axes a Reshape is written."""
+    """Below opset 13, `axes` is an attribute; for computed axes, a Reshape is written."""
     x, axes = node["data"], node.input("axes")
     if axes is None:
         return op.same(node)
@@ -120,7 +120,7 @@ def _squeezed(op: Builder, x: Value, axes: Value) -> Value:
 
 
 def _unsqueezed(op: Builder, x: Value, axes: Value) -> Value:
-    if axes.rank_or_none != 1:  # PyTorch writes a scalar for one axis, and runtimes read it
+    if axes.rank_or_none != 1:  # PyTorch writes a scalar for one axis, which runtimes accept
         axes = op.Reshape(axes, op.const([-1]))
     shape = op.Shape(x)
     ones, places = _others(op, op.Shape(shape) + op.Shape(axes), axes)
@@ -128,7 +128,7 @@ def _unsqueezed(op: Builder, x: Value, axes: Value) -> Value:
 
 
 def _others(op: Builder, rank: Value, axes: Value) -> tuple[Value, Value]:
-    """A vector of ones with the length of the rank, and the axes outside of `axes`."""
+    """Returns a vector of ones of length `rank`, and the axes that are not in `axes`."""
     ones = op.Expand(op.const([1]), rank)
     zeros = op.Expand(op.const([0]), op.Shape(axes))
     marked = op.ScatterElements(ones, axes, zeros, axis=0)
@@ -140,7 +140,7 @@ AXES_11_UP = boundary(11, "Squeeze:63e6b2 Unsqueeze:be25f9", directions="up")
 
 @adapter("Squeeze", 11, 10)
 def squeeze_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative `axes`; below it, they are positive, or a Reshape is written."""
+    """Opset 11 allows negative `axes`; below, they are positive, or a Reshape is written."""
     x, axes = node["data"], sorted(node.ints_or_none("axes") or [])
     if not axes or axes[0] >= 0:
         return KEEP
@@ -156,7 +156,7 @@ def squeeze_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("Unsqueeze", 11, 10)
 def unsqueeze_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative `axes`; below it, they are positive, or a Reshape is written."""
+    """Opset 11 allows negative `axes`; below, they are positive, or a Reshape is written."""
     x, axes = node["data"], sorted(node.ints("axes"))
     if not axes or axes[0] >= 0:
         return KEEP
@@ -164,7 +164,7 @@ def unsqueeze_11_10(node: Node, op: Builder) -> Result:
         rank = x.rank + len(axes)
         return op.same(node, axes=sorted(axis % rank for axis in axes))
     shape, ones = op.Shape(x), op.const([1])
-    old = -len(set(range(axes[0], 0)) - set(axes))  # minus the old axes after the first new one
+    old = -len(set(range(axes[0], 0)) - set(axes))  # - old axes after the first new axis
     pieces = [part(op, shape, 0, old)] if old else [shape]
     for axis in range(axes[0], 0):
         if axis in axes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trilu: one triangle of a matrix."""
+"""Trilu: the upper or lower triangle of a matrix."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter
 
@@ -8,11 +8,11 @@ from opshift_adapters._lib.blocks import arange
 
 @adapter("Trilu", 14, 13, in_other_words=True)
 def trilu_14_13(node: Node, op: Builder) -> Result:
-    """Opset 14 added Trilu; below it, Where chooses x or 0 by the distance to the diagonal."""
+    """Opset 14 added Trilu; below, Where selects x or 0 by the distance to the diagonal."""
     x, k = node["input"], node.input("k") or op.const(0)
     kind = x.elem_type
     if kind == T.STRING:
-        raise Refusal(Why.AMBIGUOUS, "no specification defines the zero of strings for Trilu")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines which string Trilu writes as zero")
     columns = _places(op, x, -1)
     rows = columns if _is_square(x) else _places(op, x, -2)
     rows, at = op.Unsqueeze(rows, op.const([1])), k.const_or_none()
@@ -28,7 +28,7 @@ def trilu_14_13(node: Node, op: Builder) -> Result:
 
 
 def _is_square(x: Value) -> bool:
-    """Whether both sizes are known to be equal."""
+    """Returns whether the last two sizes are known to be equal."""
     dims = x.dims_or_none
     return dims is not None and dims[-1] is not None and dims[-1] == dims[-2]
 

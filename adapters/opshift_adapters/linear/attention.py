@@ -18,16 +18,16 @@ from opshift.adapter import (
 from opshift_adapters._lib import attention_parts as parts
 from opshift_adapters._lib.heads import together
 
-MASK = by_width("Attention")  # numbers in the mask are added, and bools hide
+MASK = by_width("Attention")  # a mask of numbers is added, a mask of bools hides keys
 Y, Y3 = ") => (float[2,2,3,6] y) ", ") => (float[2,3,12] y) "
 HEADS_OF_FOUR_AXES = dict.fromkeys(
-    ("q_num_heads", "kv_num_heads"), "with four axes, the second axis is the number of heads"
+    ("q_num_heads", "kv_num_heads"), "inputs of rank 4 have the number of heads as axis 1"
 )
 
 
 @adapter("Attention", 24, 25, ignores=HEADS_OF_FOUR_AXES)
 def attention_24_25(node: Node, op: Builder) -> Result:
-    """Opset 25 forbids head counts on 4-D inputs; lengths with a present output become a mask."""
+    """Opset 25 forbids head counts on 4-D inputs; lengths with present outputs become a mask."""
     presents = node.output("present_key"), node.output("present_value")
     changed: dict[str, Any] = {}
     if not parts.is_packed(node):
@@ -44,7 +44,7 @@ def attention_24_25(node: Node, op: Builder) -> Result:
 
 
 def lengths_as_mask(node: Node, op: Builder) -> dict[str, Value | None]:
-    """The inputs with a mask that hides the keys beyond `nonpad_kv_seqlen`, which is removed."""
+    """Returns the inputs with a mask in place of `nonpad_kv_seqlen`, which hides the other keys."""
     queries, keys, before = parts.lengths(node, op)
     if node.int("is_causal"):  # the last query is aligned with the last valid key
         query, key = parts.grid(op, queries, keys, parts.offset_of(node, op, queries, before))
@@ -64,7 +64,7 @@ def lengths_as_mask(node: Node, op: Builder) -> dict[str, Value | None]:
 
 @adapter("Attention", 25, 24)
 def attention_25_24(node: Node, op: Builder) -> Result:
-    """Opset 25 added windows; below it, the mask hides the keys outside the window."""
+    """Opset 25 added windows; below, the mask hides the keys outside of the window."""
     left, right = node.int("left_window_size"), node.int("right_window_size")
     if left < 0 and right < 0:
         return op.same(node, left_window_size=None, right_window_size=None)
@@ -83,12 +83,12 @@ def attention_25_24(node: Node, op: Builder) -> Result:
 
 @adapter("Attention", 23, 24)
 def attention_23_24(node: Node, op: Builder) -> Result:
-    """Opset 24 hides keys that the mask lacks; a mask of one column is expanded to all keys."""
+    """Opset 24 hides keys after the end of the mask; a mask of one column is expanded."""
     outputs = 3 if node.n_outputs == 2 else node.n_outputs
     if outputs == 3 and node.output("present_key") is None:
         raise Refusal(
             Why.NOT_EXPRESSIBLE,
-            "from opset 24 on, present_value exists only together with present_key",
+            "from opset 24 on, present_value requires present_key",
         )
     mask = node.input("attn_mask")
     if mask is None or parts.reaches_all(node, mask) or _has_columns(mask):
@@ -98,14 +98,14 @@ def attention_23_24(node: Node, op: Builder) -> Result:
 
 
 def _has_columns(mask: Value) -> bool:
-    """Whether the number of columns of the mask is known and is not one."""
+    """Returns whether the number of columns of the mask is known and is not one."""
     length = None if mask.dims_or_none is None else mask.dims[-1]
     return isinstance(length, int) and length != 1
 
 
 @adapter("Attention", 24, 23)
 def attention_24_23(node: Node, op: Builder) -> Result:
-    """Opset 24 added `nonpad_kv_seqlen` and short masks; below it, a full mask is written."""
+    """Opset 24 added `nonpad_kv_seqlen` and short masks; below, a full mask is written."""
     mask = node.input("attn_mask")
     if node.input("nonpad_kv_seqlen") is not None:
         return op.same(node, inputs=lengths_as_mask(node, op), is_causal=None)
@@ -117,10 +117,10 @@ def attention_24_23(node: Node, op: Builder) -> Result:
 
 @adapter("Attention", 23, 22, ignores=HEADS_OF_FOUR_AXES, in_other_words=True)
 def attention_23_22(node: Node, op: Builder) -> Result:
-    """Opset 23 added Attention; below it, MatMul, Softmax and MatMul are written."""
+    """Opset 23 added Attention; below opset 23, MatMul, Softmax and MatMul are written."""
     packed, kind = parts.is_packed(node), node["Q"].elem_type
     if node["V"].elem_type != kind:
-        raise Refusal(Why.AMBIGUOUS, "no specification defines products of two element types")
+        raise Refusal(Why.AMBIGUOUS, "no specification lets V have another type than Q")
     query, keys, values = (
         parts.by_head(op, node, name) if packed else node[name] for name in "QKV"
     )

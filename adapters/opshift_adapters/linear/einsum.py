@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Einsum: below opset 12 a chain of diagonals, products, sums and transpositions."""
+"""Einsum: below opset 12, a chain of diagonals, products, sums and transpositions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ from opshift_adapters._lib.exact_integers import sum_last_axis
 from opshift_adapters._lib.kinds import FLOATS, SMALL_INTS
 
 ELLIPSIS = "..."
-HIDDEN = "0123456789"  # these digits stand for the dimensions of an ellipsis
+HIDDEN = "0123456789"  # these digits stand for the axes of an ellipsis
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor, and a letter for each of its dimensions."""
+    """A tensor, and a letter for each of its axes."""
 
     value: Value
     letters: str
@@ -39,7 +39,7 @@ class Operand:
 
 @adapter("Einsum", 12, 11, in_other_words=True)
 def einsum_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added Einsum; below it, terms are multiplied in turn, and summed over letters."""
+    """Opset 12 added Einsum; below, terms are multiplied one by one and summed over letters."""
     values = [x for x in node.inputs if x is not None]
     names, wanted = _parsed(node.str("equation"), values)
     kind = values[0].elem_type
@@ -60,7 +60,7 @@ def einsum_12_11(node: Node, op: Builder) -> Result:
 
 
 def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
-    """The letters of each term and of the result; digits replace an ellipsis."""
+    """Returns the letters of each term and of the result; digits replace an ellipsis."""
     terms, arrow, wanted = equation.replace(" ", "").partition("->")
     names = terms.split(",")
     if len(names) != len(values):
@@ -72,7 +72,7 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
             if more > len(HIDDEN):
                 raise Refusal(
                     Why.NOT_EXPRESSIBLE,
-                    f"an ellipsis that stands for {more} dimensions has no other form",
+                    f"Einsum with an ellipsis of {more} axes has no form below opset 12",
                 )
             mine = HIDDEN[len(HIDDEN) - more :]
             hidden = max(hidden, mine, key=len)
@@ -84,13 +84,13 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
     wanted = wanted.replace(ELLIPSIS, hidden)
     unknown = [letter for letter in wanted if letter not in "".join(names)]
     if unknown or len(set(wanted)) < len(wanted):
-        fault = f"the letter {unknown[0]!r}, which no term has" if unknown else "a letter twice"
+        fault = f"the letter {unknown[0]!r}, which no input has" if unknown else "a letter twice"
         raise InvalidModel(f"equation {equation!r} has {fault}, in its result")
     return names, wanted
 
 
 def _without_ones(op: Builder, term: Operand, terms: list[Operand], wanted: str) -> Operand:
-    """The term without axes of size 1 that are summed with longer axes of another term."""
+    """Removes axes of size 1 that are summed with longer axes of another term."""
     sizes = [dict(zip(one.letters, one.value.dims_or_none or (), strict=False)) for one in terms]
     own = dict(zip(term.letters, term.value.dims_or_none or (), strict=False))
     longer = {x for one in sizes for x, size in one.items() if isinstance(size, int) and size != 1}
@@ -102,7 +102,7 @@ def _without_ones(op: Builder, term: Operand, terms: list[Operand], wanted: str)
 
 
 def _distinct(op: Builder, term: Operand) -> Operand:
-    """The diagonal over each letter that occurs more than once in the term."""
+    """Returns the diagonal over each letter that occurs more than once in the term."""
     repeated = next((x for x in term.letters if term.letters.count(x) > 1), None)
     if repeated is None:
         return term
@@ -124,7 +124,7 @@ def _diagonal_places(op: Builder, x: Value, axis: int) -> Value:
 
 
 def _merged(op: Builder, x: Value, first: int) -> Value:
-    """`x` with all dimensions from `first` on merged into one."""
+    """Merges all axes of `x` from `first` on into one axis."""
     known = x.shape_or_none
     if known is not None:
         return op.Reshape(x, op.const([*known[:first], prod(known[first:])]), allowzero=1)
@@ -135,7 +135,7 @@ def _merged(op: Builder, x: Value, first: int) -> Value:
 
 
 def _summed(op: Builder, term: Operand, needed: set[str]) -> Operand:
-    """The term summed over the letters that are not needed."""
+    """Sums the term over the letters that are not needed."""
     axes = [i for i, x in enumerate(term.letters) if x not in needed]
     if not axes:
         return term
@@ -156,9 +156,9 @@ def _ordered(op: Builder, term: Operand, letters: str) -> Operand:
 
 
 def _spread(op: Builder, term: Operand, letters: str, core: int = 0) -> Operand:
-    """The term with its letters in this order and size 1 for each letter that it lacks.
+    """Returns the term with its letters in this order, and size 1 for letters that it lacks.
 
-    Leading axes of size 1 are left out, but not among the last `core` letters.
+    Leading axes of size 1 are omitted, but not among the last `core` letters.
     """
     own = "".join(x for x in letters if x in term.letters)
     value = _ordered(op, term, own).value
@@ -168,7 +168,7 @@ def _spread(op: Builder, term: Operand, letters: str, core: int = 0) -> Operand:
 
 
 def _product(op: Builder, a: Operand, b: Operand, needed: set[str]) -> Operand:
-    """The product of two terms, summed over the letters that are not needed afterwards."""
+    """Multiplies two terms, and sums the product over the letters that later terms do not need."""
     both = "".join(x for x in a.letters if x in b.letters and x in needed)
     gone = "".join(x for x in a.letters if x in b.letters and x not in needed)
     left = "".join(x for x in a.letters if x not in b.letters)
@@ -201,7 +201,7 @@ EINSUM_28 = boundary(28, "Einsum:bf3219", cast=cast_around("float"))
 
 @illegal("Einsum")
 def stray_signs(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
-    """A term has letters and at most one ellipsis: else onnx's inference never returns."""
+    """A term may have only letters and one ellipsis, because onnx's inference hangs otherwise."""
     equation = given.get("equation", b"")
     text = equation.decode(errors="replace") if isinstance(equation, bytes) else ""
     terms = text.replace(" ", "").replace("->", ",").split(",")
@@ -209,5 +209,5 @@ def stray_signs(given: Mapping[str, Any], inputs: int, outputs: int) -> str | No
     if "." in stray:
         return f"equation {text!r} has dots that are not an ellipsis"
     if other := [sign for sign in stray if not (sign.isascii() and sign.isalpha())]:
-        return f"equation {text!r} has the sign {other[0]!r}, and a term has letters alone"
+        return f"equation {text!r} has the sign {other[0]!r}, but terms may have only letters"
     return None

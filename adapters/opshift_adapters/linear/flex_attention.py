@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FlexAttention: attention whose scores and probabilities a graph may change."""
+"""FlexAttention: attention whose scores and probabilities a subgraph may change."""
 
 from opshift.adapter import Builder, Node, Result, leaving
 
@@ -8,5 +8,5 @@ PREVIEW = "ai.onnx.preview"
 
 @leaving("FlexAttention", domain=PREVIEW, since=18)
 def flex_attention(node: Node, op: Builder) -> Result:
-    """FlexAttention is written as the function that onnx defines for it."""
+    """FlexAttention is written as the function body that onnx defines for this operator."""
     return op.expand(node)

@@ -12,11 +12,11 @@ from opshift_adapters._lib.kinds import as_type
     "LinearAttention",
     27,
     26,
-    ignores={"chunk_size": "it is a hint about speed"},
+    ignores={"chunk_size": "`chunk_size` is only a hint about speed"},
     in_other_words=True,
 )
 def linear_attention_27_26(node: Node, op: Builder) -> Result:
-    """Opset 27 added LinearAttention; below it, a Scan over time with a float state is written."""
+    """Opset 27 added LinearAttention; below, a Scan over time with a float state is written."""
     query, past = node["query"], node.input("past_state")
     heads, kv_heads = node.int("q_num_heads"), node.int("kv_num_heads")
     decays, corrects = (word in node.str("update_rule") for word in ("gated", "delta"))
@@ -59,7 +59,7 @@ def linear_attention_27_26(node: Node, op: Builder) -> Result:
 
 
 def _packed(op: Builder, x: Value, sizes: list[int]) -> Value:
-    """[batch, time, heads x width] as float, its last axis split into `sizes` (-1 is the rest)."""
+    """Casts to float and splits the last axis into `sizes`, in which -1 is the remaining size."""
     return with_last_split(op, as_type(op, x, T.FLOAT), sizes)
 
 
@@ -74,7 +74,7 @@ def _scale(op: Builder, given: float, width: Value) -> Value:
 
 @adapter("CausalConvWithState", 27, 26, in_other_words=True)  # fmt: skip
 def causal_conv_27_26(node: Node, op: Builder) -> Result:
-    """Opset 27 added CausalConvWithState; below it, Conv of the past and the input is written."""
+    """Opset 27 added CausalConvWithState; below, Conv of past and input is written."""
     x, weight, past = node["input"], node["weight"], node.input("past_state")
     before = _in_front(op, x, weight) if past is None else op.Concat(past, x, axis=2)
     y = op.Conv(before, weight, node.input("bias"), group=_channels(x, weight))
@@ -85,7 +85,7 @@ def causal_conv_27_26(node: Node, op: Builder) -> Result:
 
 
 def _in_front(op: Builder, x: Value, weight: Value) -> Value:
-    """The input after as many zeros as the kernel looks back."""
+    """Pads the input in front with as many zeros as the kernel looks back."""
     size = weight.dims[2]
     if isinstance(size, int):
         return op.Pad(x, op.const([size - 1, 0]), axes=op.const([2]))

@@ -36,15 +36,15 @@ from opshift_adapters._lib.transposes import Turned, is_fixed, turned
 GEMM_6 = boundary(6, "Gemm:ddbc0c")
 
 
-@adapter("Gemm", 6, 7, ignores={"broadcast": "C broadcasts, or has the shape of the result"})
+@adapter("Gemm", 6, 7, ignores={"broadcast": "C broadcasts or has the shape of the result"})
 def gemm_6_7(node: Node, op: Builder) -> Result:
-    """Opset 7 removed `broadcast` of Gemm; C always broadcasts."""
+    """Opset 7 removed `broadcast` of Gemm, because C always broadcasts."""
     return op.same(node, broadcast=None)
 
 
 @adapter("Gemm", 7, 6)
 def gemm_7_6(node: Node, op: Builder) -> Result:
-    """Below opset 7, C is an element, a row or a matrix; others are transposed or expanded."""
+    """Below opset 7, C of Gemm is a scalar, row or matrix; other C are transposed or expanded."""
     c = node["C"]
     rows, columns = _result_dims(node)
     if c.rank < 2:
@@ -68,7 +68,7 @@ def _result_dims(node: Node) -> tuple[int | str | None, int | str | None]:
 
 
 def _surely(size: int | str | None, wanted: int | str | None) -> bool:
-    """Whether a size other than 1 is known to equal the wanted size; a number always counts."""
+    """Returns whether a size is static, or equal to the symbolic size `wanted`."""
     return isinstance(size, int) or (size is not None and size == wanted)
 
 
@@ -79,7 +79,7 @@ def _result_shape(node: Node, op: Builder) -> Value:
 
 
 def _column(node: Node, op: Builder, c: Value) -> Value:
-    """Gemm of the transposed matrices, transposed back; the column C becomes a row."""
+    """Writes Gemm of the transposed matrices, transposed back; the column C becomes a row."""
     turned = op.Gemm(
         node["B"], node["A"], c,
         alpha=node.float("alpha"), beta=node.float("beta"), broadcast=1,
@@ -89,14 +89,14 @@ def _column(node: Node, op: Builder, c: Value) -> Value:
 
 
 def _integer_product(node: Node, op: Builder) -> Result:
-    """Opset 9 added integers; below it, products of their digits are computed in double."""
+    """Opset 9 added integers to MatMul and Gemm; below, digits are multiplied in double."""
     a, b = node["A"], node["B"]
     if node.op == "MatMul":
         return multiply_matrices(op, a, b)
     alpha, beta = node.float("alpha"), node.float("beta")
     if not (alpha.is_integer() and beta.is_integer()):
         raise Refusal(
-            Why.NOT_EXPRESSIBLE, "an integer Gemm with a fractional alpha or beta has no other form"
+            Why.NOT_EXPRESSIBLE, "Gemm of integers with fractional alpha or beta has no older form"
         )
     a = op.Transpose(a, perm=[1, 0]) if node.int("transA") else a
     b = op.Transpose(b, perm=[1, 0]) if node.int("transB") else b
@@ -115,7 +115,7 @@ GEMM_11 = boundary(11, "Gemm:113567", directions="up")
 
 @adapter("Gemm", 11, 10)
 def gemm_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 made C of Gemm optional; below it, zeros are written."""
+    """Opset 11 made C of Gemm optional; below opset 11, zeros are written."""
     if node.input("C") is not None:
         return KEEP
     zeros = _zero_row(node, op)
@@ -129,7 +129,7 @@ MOST_ZEROS = 1 << 16
 
 @form("Gemm")
 def gemm_with_c(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.4 to 1.12 cannot fuse Gemm without C and an activation; zeros are written."""
+    """Gemm gets a C of zeros, because onnxruntime 1.4 to 1.12 cannot fuse it without C."""
     if node.input("C") is not None or not 11 <= op.version <= 17:
         return KEEP
     zeros = _zero_row(node, op) if node["B"].elem_type_or_none == T.FLOAT else None
@@ -137,25 +137,25 @@ def gemm_with_c(node: Node, op: Builder) -> Result:
 
 
 def adds_one_number(node: Node) -> bool:
-    """Whether the third input of Gemm is one number."""
+    """Returns whether C of Gemm is a single number."""
     added = node.input("C")
     return added is not None and added.shape_or_none in ((), (1,))
 
 
 ONE_NUMBER_IS_NOT_ADDED = [
-    misread("Gemm", releases, f"Gemm with one number as C is not {verb}", source=source)(
+    misread("Gemm", releases, f"Gemm with a single number as C {verb}", source=source)(
         adds_one_number
     )
     for releases, verb, source in (
         (
             "onnxruntime 0.3..0.4",
-            "run",
+            "does not run",
             "2026-11-22 measured in 0.3 and 0.4: Gemm with a scalar C, and with one of the shape"
             " [1]",
         ),
         (
             "opencv 4.5.5, 4.8",
-            "read",
+            "is rejected",
             "2026-11-25 measured in 4.5.5 and 4.8: Gemm with 8 kinds of C and B at opsets 7 to 13",
         ),
     )
@@ -167,29 +167,29 @@ PRODUCTS = partial(
 )
 
 
-@PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5", "Gemm without transB is not read")
+@PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5", "Gemm without transB is not supported")
 def without_trans_b(node: Node) -> bool:
     return not node.int("transB")
 
 
-@PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5, 4.8", "alpha of Gemm is not multiplied")
+@PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5, 4.8", "alpha of Gemm is ignored")
 def with_alpha(node: Node) -> bool:
     return node.float("alpha") != 1
 
 
-@PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5, 4.8", "beta of Gemm is not multiplied")
+@PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5, 4.8", "beta of Gemm is ignored")
 def with_beta(node: Node) -> bool:
     return node.float("beta") != 1
 
 
-@PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5, 4.8", "Gemm with transA is not read")
+@PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5, 4.8", "Gemm with transA is not supported")
 def with_trans_a(node: Node) -> bool:
     return node.int("transA") == 1
 
 
 @alternative("Gemm", runtime="onnxruntime==0.4")
 def plain_gemm(node: Node, op: Builder) -> Result:
-    """Gemm with only transB and a row for C; other products and sums become nodes."""
+    """Gemm keeps only transB and a row C; other products and sums become separate nodes."""
     c, alpha, beta = node.input("C"), node.float("alpha"), node.float("beta")
     single = c is not None and c.dims_or_none in ((), (1,))
     plain = node.int("transB") and not node.int("transA") and alpha == beta == 1
@@ -209,7 +209,7 @@ def plain_gemm(node: Node, op: Builder) -> Result:
 
 
 def _product(node: Node, op: Builder, row: Value | None) -> Value:
-    """A and B multiplied, with a row of zeros for the C of a Gemm."""
+    """Multiplies A by B, with a row of zeros for C if Gemm is written."""
     a = op.Transpose(node["A"], perm=[1, 0]) if node.int("transA") else node["A"]
     if not node.int("transB"):
         return op.MatMul(a, node["B"])
@@ -223,7 +223,7 @@ def _scaled(op: Builder, x: Value, factor: float) -> Value:
 
 
 def _zero_row(node: Node, op: Builder) -> Value | None:
-    """A row of zeros for C, or None if the number of columns is unknown or too large."""
+    """Returns a row of zeros for C, or None if the number of columns is unknown or too large."""
     columns, flag = node["B"].dims_or_none, node.attributes.get("transB")
     if columns is None or len(columns) != 2 or (flag is not None and flag.ref_attr_name):
         return None
@@ -241,7 +241,7 @@ NARROW = (T.FLOAT16, T.BFLOAT16)
 
 
 def _sides(node: Node) -> Iterator[tuple[Turned, Value, Value]]:
-    """Each input from a Transpose, perhaps after a Cast: permutation, input, and other input."""
+    """Yields each input that a Transpose, perhaps with a Cast, computes, with the other input."""
     a, b = node["A"], node["B"]
     for value, other in ((a, b), (b, a)):
         if (found := turned(value)) is not None:
@@ -254,12 +254,12 @@ def _differ_in_rank(value: Value, other: Value) -> bool:
 
 
 def _is_joined(side: tuple[Turned, Value, Value]) -> bool:
-    """Whether a release from 1.11 on makes one node of a Transpose and a product."""
+    """Returns whether onnxruntime 1.11 and later merge a Transpose into a product."""
     how, value, other = side
     return how.swaps or how.keeps or (how.moves_the_first and not _differ_in_rank(value, other))
 
 
-@JOINED("MatMul", "onnxruntime 1.8..1.25", "MatMul of doubles after a Transpose is not loaded")
+@JOINED("MatMul", "onnxruntime 1.8..1.25", "MatMul of doubles after a Transpose does not load")
 def multiplies_swapped_doubles(node: Node, around: Surroundings) -> bool:
     return node["A"].elem_type_or_none == T.DOUBLE and any(
         side[0].swaps and not _is_given(side[0], around) for side in _sides(node)
@@ -269,7 +269,7 @@ def multiplies_swapped_doubles(node: Node, around: Surroundings) -> bool:
 @JOINED(
     "MatMul",
     "onnxruntime 1.11..1.25",
-    "MatMul of doubles after a Transpose is not loaded",
+    "MatMul of doubles after a Transpose does not load",
 )
 def multiplies_moved_doubles(node: Node, around: Surroundings) -> bool:
     return node["A"].elem_type_or_none == T.DOUBLE and any(
@@ -279,11 +279,11 @@ def multiplies_moved_doubles(node: Node, around: Surroundings) -> bool:
 
 
 def _is_given(how: Turned, around: Surroundings) -> bool:
-    """Whether the graph gives the result of the Transpose, which then stays."""
+    """Returns whether an output of the graph is the result of the Transpose, which is then kept."""
     return any(one is not None and around.is_output(one) for one in how.transpose.outputs)
 
 
-@JOINED("MatMul", "onnxruntime 1.8", "MatMul after a Transpose and a Cast is not loaded")
+@JOINED("MatMul", "onnxruntime 1.8", "MatMul after a Transpose and a Cast does not load")
 def multiplies_cast_swapped(node: Node) -> bool:
     return any(how.swaps and how.cast is not None for how, _, _ in _sides(node))
 
@@ -291,7 +291,7 @@ def multiplies_cast_swapped(node: Node) -> bool:
 @JOINED(
     "MatMul",
     "onnxruntime 1.23..1.30",
-    "MatMul after a Transpose and a Cast that is an output is not loaded",
+    "MatMul after a Transpose and a Cast does not load if the Cast is an output",
 )
 def multiplies_an_output(node: Node, around: Surroundings) -> bool:
     return any(
@@ -306,8 +306,8 @@ def multiplies_an_output(node: Node, around: Surroundings) -> bool:
 @JOINED(
     "MatMul",
     "onnxruntime 1.19..1.32",
-    "MatMul after a Transpose of the first axis and a Cast, by a factor of another rank, ends the"
-    " process",
+    "MatMul with a factor of another rank, after a Transpose of the first axis and a Cast, crashes"
+    " the process",
 )
 def multiplies_cast_batches(node: Node, around: Surroundings) -> bool:
     return node["A"].elem_type_or_none not in NARROW and any(
@@ -321,7 +321,7 @@ def multiplies_cast_batches(node: Node, around: Surroundings) -> bool:
 
 
 def _is_swapped(value: Value) -> bool:
-    """Whether a release merges the Transpose of the other input, which avoids the fault."""
+    """Returns whether onnxruntime merges the Transpose of the other input, too, and so is right."""
     how = turned(value)
     return how is not None and (how.swaps or how.keeps)
 
@@ -329,8 +329,8 @@ def _is_swapped(value: Value) -> bool:
 @JOINED(
     "MatMul",
     "onnxruntime 1.23..1.28, 1.30..1.32",
-    "MatMul of float16 after a Transpose of the first axis, by a constant of another rank, ends the"
-    " process",
+    "MatMul of float16 by a constant of another rank, after a Transpose of the first axis, crashes"
+    " the process",
 )
 def multiplies_batches_of_float16(node: Node, around: Surroundings) -> bool:
     return node["A"].elem_type_or_none == T.FLOAT16 and any(
@@ -345,7 +345,7 @@ def multiplies_batches_of_float16(node: Node, around: Surroundings) -> bool:
 
 @alternative("MatMul", runtime="onnxruntime==1.24")
 def apart_from_a_transpose(node: Node, op: Builder) -> Result:
-    """onnxruntime cannot join MatMul with some Transposes; an axis of size 1 keeps them apart."""
+    """An added and removed axis separates MatMul from a Transpose that onnxruntime cannot merge."""
     apart = {
         name: op.Squeeze(op.Unsqueeze(node[name], axes=[0]), axes=[0])
         for name in ("A", "B")
@@ -354,28 +354,28 @@ def apart_from_a_transpose(node: Node, op: Builder) -> Result:
     return op.same(node, inputs=apart) if apart else KEEP
 
 
-WRITTEN_OUT = 4  # the most rows; there are 24 products
+WRITTEN_OUT = 4  # the most rows of a matrix; 4 rows need 24 products
 
 
 @adapter("Det", 11, 10, approximate=True, in_other_words=True)
 @example("one row", "(float[3,1,1] x) => (float[3] y) { y = Det(x) }", gives="Squeeze")
 def det_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added Det; below it, up to 4 rows are written as sums of products in double."""
+    """Opset 11 added Det; below, up to 4 rows are written as sums of products in double."""
     x, kind = node["X"], node["X"].elem_type
     size = x.dims[-1]
     if not isinstance(size, int):
         raise Refusal(Why.NEEDS_SHAPE, f"the number of rows of {x.name!r} is unknown")
     if not 1 <= size <= WRITTEN_OUT:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "no matrix factorisation exists before opset 11")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "Det of more than 4 rows has no form below opset 11")
     if kind == T.DOUBLE:
-        op.approximate("a determinant is written as a sum of products, which rounds differently")
+        op.approximate("Det is written as a sum of products, which rounds differently")
     if size == 1:
         return op.Squeeze(x, axes=[x.rank - 2, x.rank - 1])
     return as_type(op, _sum_of_products(op, in_double(op, x), size), kind)
 
 
 def _sum_of_products(op: Builder, x: Value, size: int) -> Value:
-    """One product for each order of the columns, with the sign of the order."""
+    """Sums one product for each permutation of the columns, with the sign of the permutation."""
     orders = list(itertools.permutations(range(size)))
     signs = [1 - 2 * (_inversions(order) % 2) for order in orders]
     elements = op.Reshape(x, op.const([0] * (x.rank - 2) + [size * size]))

@@ -22,7 +22,7 @@ LAYOUT_14 = boundary(14, "RNN:228454 GRU:452a0a LSTM:ec6f5e", directions="up")
 
 @adapter("RNN GRU LSTM", 14, 13)
 def layout_14_13(node: Node, op: Builder) -> Result:
-    """Opset 14 added `layout`; below it, Transposes move the batch to axis 1 and back."""
+    """Opset 14 added `layout`; below, Transposes move the batch to axis 1 and back."""
     if not node.int("layout"):
         return op.same(node, layout=None)
     inputs: dict[str, Value | None] = {}
@@ -39,11 +39,11 @@ def layout_14_13(node: Node, op: Builder) -> Result:
 
 @adapter("RNN GRU LSTM", 7, 6)
 def output_sequence_7_6(node: Node, op: Builder) -> Result:
-    """Opset 7 removed `output_sequence`; below it, 1 is written if the output Y has a name."""
+    """Opset 7 removed `output_sequence`; below, 1 is written if the output Y has a name."""
     return op.same(node, output_sequence=int(node.output("Y") is not None))
 
 
-@adapter("RNN GRU LSTM", 6, 7, ignores={"output_sequence": "the outputs with a name are computed"})
+@adapter("RNN GRU LSTM", 6, 7, ignores={"output_sequence": "outputs that have a name are computed"})
 def output_sequence_6_7(node: Node, op: Builder) -> Result:
     """Opset 7 removed `output_sequence`; the names of the outputs replace it."""
     return op.same(node, output_sequence=None)
@@ -51,7 +51,7 @@ def output_sequence_6_7(node: Node, op: Builder) -> Result:
 
 @adapter("GRU", 3, 2)
 def gru_3_2(node: Node, op: Builder) -> Result:
-    """Opset 3 added `linear_before_reset`; below it, 0 is the only value."""
+    """Opset 3 added `linear_before_reset` to GRU; below opset 3, only 0 is supported."""
     if node.int("linear_before_reset"):
         raise Refusal(Why.NOT_EXPRESSIBLE, "GRU has no linear_before_reset before opset 3")
     direction, count = node.str("direction"), node.n_outputs
@@ -61,7 +61,7 @@ def gru_3_2(node: Node, op: Builder) -> Result:
 
 @adapter("GRU", 2, 3)
 def gru_2_3(node: Node, op: Builder) -> Result:
-    """Opset 3 corrected the default `foward` of `direction`; `forward` is written."""
+    """Opset 3 corrected the default `foward` of `direction` in GRU; `forward` is written."""
     if node.str("direction") == "foward":
         return op.same(node, direction="forward")
     return KEEP
@@ -70,7 +70,7 @@ def gru_2_3(node: Node, op: Builder) -> Result:
 @misread(
     "GRU LSTM",
     "onnxruntime 0.4..1.32",
-    "{op} of double is loaded and does not run, and one of float does",
+    "{op} of double loads but does not run",
     source="2026-11-29 measured in 13 releases from 0.4 to 1.32: RNN, GRU and LSTM of double",
 )
 def is_computed_in_double(node: Node) -> bool:

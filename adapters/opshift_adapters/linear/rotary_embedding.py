@@ -8,11 +8,11 @@ from opshift_adapters._lib.heads import turn, with_last_split
 
 @adapter("RotaryEmbedding", 23, 22, in_other_words=True)  # fmt: skip
 def rotary_embedding_23_22(node: Node, op: Builder) -> Result:
-    """Opset 23 added RotaryEmbedding; below it, Mul, Sub and Add rotate pairs of elements."""
+    """Opset 23 added RotaryEmbedding; below, Mul, Sub and Add rotate pairs of elements."""
     x, heads = node["X"], node.attr("num_heads") or 0
     packed = (x.rank if heads else x.rank_or_none) == 3
     if packed and not heads:
-        raise Refusal(Why.AMBIGUOUS, "an input with three axes needs num_heads")
+        raise Refusal(Why.AMBIGUOUS, "RotaryEmbedding of an input with three axes needs num_heads")
     apart = with_last_split(op, x, [heads, -1]) if packed else x
     cos, sin = (_angles(op, node, name, 2 if packed else 1) for name in ("cos_cache", "sin_cache"))
     size = node.attr("rotary_embedding_dim") or 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BatchNormalization: the training mode, the statistics that are outputs, and the element types."""
+"""BatchNormalization: the training mode, the outputs with statistics, and the element types."""
 
 from opshift.adapter import (
     KEEP,
@@ -23,7 +23,7 @@ WIDTH = (T.FLOAT16, T.FLOAT, T.DOUBLE)
 
 
 def arity(node: Node) -> int:
-    """The number of outputs to list: one, or all outputs of the training mode."""
+    """Returns the number of outputs to write: one, or all outputs of the training mode."""
     return 1 if node.n_outputs == 1 else len(node.outputs)
 
 
@@ -32,7 +32,7 @@ TYPES_15 = boundary(15, "BatchNormalization:241e77", directions="up")
 
 @adapter("BatchNormalization", 15, 14)
 def batch_normalization_15_14(node: Node, op: Builder) -> Result:
-    """Opset 15 allows `scale` and `B` another type than X; below it, all are cast to one type."""
+    """Opset 15 allows other types for `scale` and `B`; below, all are cast to one type."""
     x, y, scale = node["X"], node.output("Y"), node["scale"].elem_type
     data = y.elem_type if y is not None and x.elem_type_or_none is None else x.elem_type
     if data == scale:
@@ -45,7 +45,7 @@ def batch_normalization_15_14(node: Node, op: Builder) -> Result:
 
 
 def widest(*kinds: int) -> int:
-    """The narrowest of float16, float and double that holds the values of all these types."""
+    """Returns the narrowest of float16, float and double that represents all these types."""
     if T.BFLOAT16 in kinds:
         kinds = (*kinds, T.FLOAT)
     return max((kind for kind in kinds if kind != T.BFLOAT16), key=WIDTH.index)
@@ -53,7 +53,7 @@ def widest(*kinds: int) -> int:
 
 @adapter("BatchNormalization", 14, 13, handles_types=True)
 def batch_normalization_14_13(node: Node, op: Builder) -> Result:
-    """Opset 14 added `training_mode`; below it, 5 outputs mean training and types are equal."""
+    """Opset 14 added `training_mode`; below, 5 outputs mean training, and types are equal."""
     training = node.int("training_mode")
     data, statistics = node["scale"].elem_type, node["input_mean"].elem_type
     wide = widest(data, statistics)
@@ -83,21 +83,21 @@ def batch_normalization_13_14(node: Node, op: Builder) -> Result:
     if wanted(node, 4):
         raise Refusal(
             Why.AMBIGUOUS,
-            "saved_var is the variance in the text and its inverse root in runtimes, and is gone",
+            "opset 14 removed saved_var, which specification and runtimes define differently",
         )
     values = op.same(node, outputs=3, training_mode=1)
     return (*values, batch_mean(node, op)) if wanted(node, 3) else values
 
 
 def wanted(node: Node, position: int) -> bool:
-    """Whether an output is read."""
+    """Returns whether a node or the graph reads the output at this position."""
     outputs = node.outputs
     output = outputs[position] if position < len(outputs) else None
     return output is not None and output.used
 
 
 def batch_mean(node: Node, op: Builder) -> Value:
-    """The mean of each channel, which is axis 1; with a single scale, all data is one channel."""
+    """Returns the mean of each channel (axis 1); with a single scale, all data is one channel."""
     x, scale = node["X"], node["scale"]
     half = scale.elem_type == T.FLOAT16
     if half:
@@ -114,7 +114,7 @@ def batch_mean(node: Node, op: Builder) -> Value:
 
 @adapter("BatchNormalization", 9, 8)
 def batch_normalization_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 accepts a vector as one channel; below it, Unsqueeze adds the axis of the channel."""
+    """Opset 9 accepts a vector as one channel; below, Unsqueeze adds the channel axis."""
     x = node["X"]
     if node["scale"].shape_or_none not in ((1,), None) or x.rank > 1:
         return KEEP
@@ -142,7 +142,7 @@ def batch_normalization_8_9(node: Node, op: Builder) -> Result:
 
 @adapter("BatchNormalization", 7, 6)
 def batch_normalization_7_6(node: Node, op: Builder) -> Result:
-    """Opset 7 removed `is_test`; below it, 1 is written for one output and 0 for more."""
+    """Opset 7 removed `is_test`; below, 1 is written for one output and 0 for more outputs."""
     count = arity(node)
     return op.same(node, outputs=count, is_test=int(count == 1))
 
@@ -153,7 +153,7 @@ def batch_normalization_6_7(node: Node, op: Builder) -> Result:
     if not node.int("is_test"):
         return op.same(node, outputs=5, is_test=None)[: node.n_outputs]
     if any(wanted(node, i) for i in range(1, 5)):
-        raise Refusal(Why.AMBIGUOUS, "no specification defines the statistics when is_test is set")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines the statistics if is_test is 1")
     return op.same(node, outputs=1, is_test=None)
 
 
@@ -164,12 +164,12 @@ CONSUMED_6 = boundary(
 
 @adapter("BatchNormalization", 6, 5)
 def batch_normalization_6_5(node: Node, op: Builder) -> Result:
-    """Below opset 6 data is 4-D and `consumed_inputs` is required; other ranks are reshaped."""
+    """Below opset 6, data is 4-D and `consumed_inputs` is required; other ranks are reshaped."""
     x, unused = node["X"], [0, 0, 0, 1, 1]
     if x.rank_or_none == 4:
         return op.same(node, consumed_inputs=unused)
     if not node.int("spatial"):
-        raise Refusal(Why.NOT_EXPRESSIBLE, "spatial=0 was defined for 4-D data only before opset 6")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "before opset 6, spatial=0 requires data with 4 axes")
     inputs = {"X": as_image(op, x)}
     values = op.same(node, inputs=inputs, outputs=arity(node), consumed_inputs=unused)
     return from_image(op, values[0], x), *values[1:]
@@ -177,7 +177,7 @@ def batch_normalization_6_5(node: Node, op: Builder) -> Result:
 
 @in_other_words("BatchNormalization")
 def scaled_and_moved(node: Node, op: Builder) -> Result:
-    """BatchNormalization for inference is (x - mean) * scale / Sqrt(var + epsilon) + B."""
+    """BatchNormalization becomes (x - mean) * scale / Sqrt(var + epsilon) + B for inference."""
     if op.version < 14 or node.int("training_mode"):
         return KEEP
     x = node["X"]

@@ -9,7 +9,7 @@ OPS = "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
 
 @adapter(OPS, 12, 11, in_other_words=True)
 def loss_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added this loss; below it, GatherElements, Mul and a reduction compute it."""
+    """Opset 12 added this loss; below, GatherElements, Mul and a reduction compute the loss."""
     scores, labels, weights = (*node.inputs, None)[:3]
     assert scores is not None
     assert labels is not None
@@ -21,7 +21,7 @@ def loss_12_11(node: Node, op: Builder) -> Result:
 
 
 def log_softmax(op: Builder, x: Value) -> Value:
-    """LogSoftmax along axis 1; LogSoftmax itself does this only for a matrix."""
+    """Writes LogSoftmax along axis 1; the operator of this opset does so only for a matrix."""
     if x.rank_or_none == 2:
         return op.LogSoftmax(x, axis=1)
     below = x - op.ReduceMax(x, axes=[1])
@@ -29,7 +29,7 @@ def log_softmax(op: Builder, x: Value) -> Value:
 
 
 def reduced(node: Node, op: Builder, x: Value, target: Value, weights: Value | None) -> Value:
-    """The loss from logarithms; `target` has size 1 on the axis of the classes."""
+    """Writes the loss from log-probabilities; `target` has size 1 on the class axis."""
     ignored = each = None
     if node.has("ignore_index"):
         ignored = op.Equal(target, op.const(node.int("ignore_index"), like=target))

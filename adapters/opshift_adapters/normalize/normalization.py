@@ -47,7 +47,7 @@ CONSUMED_6 = boundary(
 
 @adapter("InstanceNormalization", 6, 5)
 def instance_normalization_6_5(node: Node, op: Builder) -> Result:
-    """Below opset 6 the data is 4-D; other ranks are reshaped and back."""
+    """Below opset 6, InstanceNormalization needs 4-D data; other ranks are reshaped and back."""
     x = node["input"]
     if x.rank_or_none == 4:
         return KEEP
@@ -55,7 +55,7 @@ def instance_normalization_6_5(node: Node, op: Builder) -> Result:
 
 
 def mean_from(op: Builder, x: Value, axis: int) -> Value:
-    """The mean over `axis` and all axes after it, which keep size 1."""
+    """Returns the mean over `axis` and all later axes, which are kept with size 1."""
     if axis >= 0 and x.rank_or_none is None:
         sizes = op.Shape(x)
         after = op.ConstantOfShape(op.Shape(part(op, sizes, axis)), value=np.array([1]))
@@ -67,7 +67,7 @@ def mean_from(op: Builder, x: Value, axis: int) -> Value:
 @misread(
     "LayerNormalization",
     "onnxruntime 1.14..1.16",
-    "LayerNormalization of float16 is not loaded from ai.onnx 18 on",
+    "LayerNormalization of float16 does not load at opset 18 and above",
     source="2026-11-28 measured in 1.14, 1.15.1, 1.16.3 and 1.17.3: LayerNormalization, Softmax"
     " and LogSoftmax of float16 at ai.onnx 17 to 19",
     since=18,
@@ -78,7 +78,7 @@ def of_float16(node: Node) -> bool:
 
 
 def stretches(x: Value, part: Value, axis: int) -> bool:
-    """Whether a scale or a bias is known to broadcast to the last axes of x."""
+    """Returns whether a scale or a bias is known to broadcast to the last axes of x."""
     dims, own = x.dims_or_none, part.shape_or_none
     if own is None or len(own) > -axis:
         return False
@@ -91,7 +91,7 @@ def stretches(x: Value, part: Value, axis: int) -> bool:
 
 
 def stretched(found: Found) -> dict[str, Any] | None:
-    """The attributes, if scale and bias do not make the result larger than `X`, else None.
+    """Returns the attributes if scale and bias do not enlarge the result beyond `X`, else None.
 
     Nodes that compute in float16 stay, because runtimes compute the operator in float.
     """
@@ -103,18 +103,18 @@ def stretched(found: Found) -> dict[str, Any] | None:
 
 
 def in_float(found: Found) -> dict[str, Any] | None:
-    """The attributes, if mean and deviation have the types of LayerNormalization's outputs."""
+    """Returns the attributes if mean and deviation have the output types of LayerNormalization."""
     stash = found.numbers.get("stash_type", found["X"].elem_type_or_none)
     return stretched(found) if stash in (T.FLOAT, T.BFLOAT16) else None
 
 
 @adapter("LayerNormalization", 17, 16, in_other_words=True, mirrored=in_float)
 def layer_normalization_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added LayerNormalization; below it, its formula is written in `stash_type`."""
+    """Opset 17 added LayerNormalization; below, its formula is written in `stash_type`."""
     scale, bias, axis = node["Scale"], node.input("B"), node.int("axis")
     kind, stash = scale.elem_type, node.int("stash_type")
     x = as_type(op, node["X"], stash)
-    if node.n_outputs > 1:  # of no elements, onnxruntime keeps the size of an axis from the end
+    if node.n_outputs > 1:  # onnxruntime keeps an empty axis that is counted from the end
         axis = counted_axis(x, axis)
     mean = mean_from(op, x, axis)
     gap = x - mean
@@ -127,7 +127,7 @@ def layer_normalization_17_16(node: Node, op: Builder) -> Result:
     return (y, mean, op.Reciprocal(deviation)) if node.n_outputs == 3 else (y, mean)
 
 
-EARLY = (  # onnxruntime runs these without a schema of onnx
+EARLY = (  # onnxruntime runs these operators without a schema of onnx
     output_types("", "LayerNormalization", (1, 2), rank=(0,)),
     output_types("", "SimplifiedLayerNormalization", (1,), rank=(0,)),
 )
@@ -135,25 +135,25 @@ EARLY = (  # onnxruntime runs these without a schema of onnx
 
 @retired("LayerNormalization")
 def layer_normalization_early(node: Node, op: Builder) -> Result:
-    """LayerNormalization has no schema below 17, but runtimes run it; its formula is written."""
+    """LayerNormalization below 17 has no schema, but runtimes run it; its formula is written."""
     _not_before_7(node, op)
     return layer_normalization_17_16(node, op)
 
 
 def _not_before_7(node: Node, op: Builder) -> None:
-    """Refuses opsets below 7, because the scale cannot broadcast there."""
+    """Refuses opsets below 7, at which the scale cannot broadcast."""
     if op.version < 7:
-        raise Refusal(Why.AMBIGUOUS, f"no runtime accepted {node.op} before opset 7")
+        raise Refusal(Why.AMBIGUOUS, f"{node.op} has no form below opset 7")
 
 
 @retired("SimplifiedLayerNormalization")
 def simplified_layer_normalization(node: Node, op: Builder) -> Result:
-    """This operator is onnxruntime's own; x / Sqrt(mean of x * x) * scale is written."""
+    """SimplifiedLayerNormalization of onnxruntime becomes x / Sqrt(mean of x * x) * scale."""
     _not_before_7(node, op)
     values = [value for value in node.inputs if value is not None]
     if len(values) != 2 or node.n_outputs != 1:
         raise Refusal(
-            Why.AMBIGUOUS, "SimplifiedLayerNormalization needs data and scale, and one is missing"
+            Why.AMBIGUOUS, "SimplifiedLayerNormalization needs data and scale, and has one output"
         )
     axis = int(node.attr("axis") if node.has("axis") else -1)
     epsilon = float(node.attr("epsilon") if node.has("epsilon") else 1e-5)
@@ -166,7 +166,7 @@ def simplified_layer_normalization(node: Node, op: Builder) -> Result:
 
 @adapter("RMSNormalization", 23, 22, in_other_words=True, mirrored=stretched)
 def rms_normalization_23_22(node: Node, op: Builder) -> Result:
-    """Opset 23 added RMSNormalization; below it, x / Sqrt(mean of x * x) * scale is written."""
+    """Opset 23 added RMSNormalization; below, x / Sqrt(mean of x * x) * scale is written."""
     scale, kind, stash = node["scale"], node["X"].elem_type, node.int("stash_type")
     x = as_type(op, node["X"], stash)
     square = mean_from(op, squared(op, x, stash), node.int("axis"))
@@ -175,7 +175,7 @@ def rms_normalization_23_22(node: Node, op: Builder) -> Result:
 
 
 def by_group(op: Builder, x: Value, groups: int, epsilon: float, kind: int) -> Value:
-    """[N, groups, rest] normalized along the last axis, with the variance E[x^2] - E[x]^2."""
+    """Normalizes [N, groups, rest] along the last axis, with the variance E[x^2] - E[x]^2."""
     rows = op.Reshape(x, op.const([0, groups, -1]))
     last = op.const([2])
     mean = op.ReduceMean(rows, last)
@@ -185,7 +185,7 @@ def by_group(op: Builder, x: Value, groups: int, epsilon: float, kind: int) -> V
 
 
 def scaled(op: Builder, rows: Value, scale: Value, bias: Value) -> Value:
-    """Rows times scale plus bias, along the middle of three axes."""
+    """Multiplies rows by the scale and adds the bias, along the middle of three axes."""
     middle = op.const([1, -1, 1])
     return rows * op.Reshape(scale, middle) + op.Reshape(bias, middle)
 
@@ -205,7 +205,7 @@ def group_normalization_21_20(node: Node, op: Builder) -> Result:
 
 @adapter("GroupNormalization", 20, 21)
 def group_normalization_20_21(node: Node, op: Builder) -> Result:
-    """Opset 21 has a scale and a bias for each channel, not each group; they are expanded."""
+    """Opset 21 has scale and bias per channel, not per group; they are expanded."""
     channels, groups = size_of(op, node["X"], 1), node.int("num_groups")
     known = channels.const_or_none()
     if known is None:
@@ -229,20 +229,20 @@ def group_normalization_18_17(node: Node, op: Builder) -> Result:
 
 
 def written_axes(node: Node, op: Builder) -> Result:
-    """Opset 13 defines a function body, which needs `axes`; the default is written out."""
+    """Opset 13 defines a function body that reads `axes`; the default is written out."""
     return KEEP if node.has("axes") else op.same(node, axes=node.ints("axes"))
 
 
 MEAN_VARIANCE_13 = boundary(13, "MeanVarianceNormalization:a73b3f", up=written_axes)
 
 
-# The body of the function reads `axes`, and inference binds no defaults.
+# The function body reads `axes`, and onnx's inference applies no defaults.
 MEAN_VARIANCE = undefaulted("MeanVarianceNormalization")
 
 
 @adapter("MeanVarianceNormalization", 9, 8, in_other_words=True)
 def mean_variance_normalization_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added MeanVarianceNormalization; below it, (x - mean) / deviation is written."""
+    """Opset 9 added MeanVarianceNormalization; below, (x - mean) / deviation is written."""
     kind, axes = node["X"].elem_type, node.ints("axes")
     work = T.FLOAT if kind == T.FLOAT16 else kind
     x = as_type(op, node["X"], work)
@@ -253,7 +253,7 @@ def mean_variance_normalization_9_8(node: Node, op: Builder) -> Result:
 
 @in_other_words("InstanceNormalization")
 def instances_by_definition(node: Node, op: Builder) -> Result:
-    """InstanceNormalization is (x - mean) / deviation over the axes of each instance."""
+    """InstanceNormalization becomes (x - mean) / deviation over the axes of each instance."""
     x, rank = node["input"], node["input"].rank_or_none
     if rank is None or rank < 3 or x.elem_type not in (T.FLOAT, T.DOUBLE):
         return KEEP
@@ -266,7 +266,7 @@ def instances_by_definition(node: Node, op: Builder) -> Result:
 
 @in_other_words("LpNormalization")
 def by_the_norm(node: Node, op: Builder) -> Result:
-    """LpNormalization is x divided by its norm; if all elements are 0, they stay 0."""
+    """LpNormalization is written as x divided by its norm; if all elements are 0, they stay 0."""
     x, kind = node["input"], node["input"].elem_type
     if kind not in (T.FLOAT, T.DOUBLE):
         return KEEP
@@ -281,7 +281,7 @@ def by_the_norm(node: Node, op: Builder) -> Result:
 
 @in_other_words("LRN")
 def sum_of_neighbours(node: Node, op: Builder) -> Result:
-    """LRN divides by a power of the sum of the squares of neighbouring channels."""
+    """LRN is written as x divided by a power of the sum of squares of neighbouring channels."""
     x, size = node["X"], node.int("size")
     if x.rank_or_none is None:
         return KEEP

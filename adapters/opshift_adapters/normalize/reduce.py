@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reduce operators: `axes` became an input of ReduceSum in opset 13, of the others in opset 18."""
+"""Reduce operators: `axes` became an input in opset 13 (ReduceSum) or 18 (the other operators)."""
 
 import math
 
@@ -39,7 +39,7 @@ WIDE_FLOATS = (T.FLOAT, T.DOUBLE)
 
 
 def from_the_front(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative `axes`; below it, they are positive, or the axes are reversed."""
+    """Opset 11 allows negative `axes`; below, they are positive, or the axes are reversed."""
     axes, x = node.ints_or_none("axes") or [], node["data"]
     if all(axis >= 0 for axis in axes):
         return KEEP
@@ -61,7 +61,7 @@ REDUCE_11 = boundary(
 
 
 def through_float(node: Node, op: Builder) -> Result:
-    """Opset 12 added int8 and uint8; below it, they go through float, and Clip if empty."""
+    """Opset 12 added int8 and uint8; below, they are cast to float, with Clip if empty."""
     x = node["data"]
     low, high = T(x.elem_type).element.limits
     wide = op.same(node, inputs={"data": op.Cast(x, to=T.FLOAT)})
@@ -91,11 +91,11 @@ def reduce_sum_12_13(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"axes": op.const(axes)}, axes=None)
 
 
-NOTHING_REDUCED = dict.fromkeys(("keepdims", "axes"), "without axes the operator reduces nothing")
+NOTHING_REDUCED = dict.fromkeys(("keepdims", "axes"), "without axes, the operator reduces nothing")
 
 
 def over(node: Node, op: Builder, axes: list[int]) -> Value:
-    """The reduction over known axes; without axes, the rest of the operator."""
+    """Writes the reduction over known axes; without axes, only the element-wise part."""
     reduces_all = not node.int("noop_with_empty_axes")
     if axes or reduces_all:
         return op.same(node, inputs={"axes": None}, axes=axes or None, noop_with_empty_axes=None)
@@ -112,7 +112,7 @@ def over(node: Node, op: Builder, axes: list[int]) -> Value:
 
 
 def over_computed(node: Node, op: Builder) -> Value:
-    """The reduction over computed axes: a tree of If nodes, with a reduction at each leaf."""
+    """Writes the reduction over computed axes as nested If nodes, one for each axis."""
     axes, rank = node["axes"], node["data"].rank
     count = axes.shape_or_none
     named: dict[int, Value] = {}
@@ -135,14 +135,14 @@ def over_computed(node: Node, op: Builder) -> Value:
 
 
 def is_named(op: Builder, axes: Value, axis: int, rank: int) -> Value:
-    """Whether an axis is in a list of axes, counted from the front or from the end."""
+    """Returns whether an axis is in a list of axes, counted from the front or from the end."""
     front, back = op.Equal(axes, op.const(axis)), op.Equal(axes, op.const(axis - rank))
     times = op.ReduceSum(op.Cast(front | back, to=T.FLOAT), keepdims=0)
     return op.Cast(times, to=T.BOOL)
 
 
 def known_axes(node: Node) -> list[int] | None:
-    """The axes; an empty list if the input is absent, None if they are not constant."""
+    """Returns the axes: [] if the input is absent, None if the axes are not constant."""
     axes = node.input("axes")
     if axes is None:
         return []
@@ -152,7 +152,7 @@ def known_axes(node: Node) -> list[int] | None:
 
 @adapter("ReduceSum", 13, 12, ignores=NOTHING_REDUCED)
 def reduce_sum_13_12(node: Node, op: Builder) -> Result:
-    """Below opset 13 `axes` is an attribute; computed axes become a tree of If nodes."""
+    """Below opset 13, `axes` is an attribute; computed axes become nested If nodes."""
     axes = known_axes(node)
     return over_computed(node, op) if axes is None else over(node, op, axes)
 
@@ -165,7 +165,7 @@ def reduce_17_18(node: Node, op: Builder) -> Result:
 
 @adapter(MOST.split(), 18, 17, ignores=NOTHING_REDUCED)
 def reduce_18_17(node: Node, op: Builder) -> Result:
-    """Below opset 18 `axes` is an attribute; computed axes become ReduceSum or If nodes."""
+    """Below opset 18, `axes` is an attribute; computed axes become ReduceSum or nested If nodes."""
     axes = known_axes(node)
     if axes is not None:
         return over(node, op, axes)
@@ -173,7 +173,7 @@ def reduce_18_17(node: Node, op: Builder) -> Result:
 
 
 def through_sum(node: Node, op: Builder) -> Value | None:
-    """The reduction over computed axes, written with ReduceSum; None if that is not possible."""
+    """Writes the reduction over computed axes with ReduceSum; None if that is not possible."""
     x, keepdims = node["data"], node.int("keepdims")
     noop = node.int("noop_with_empty_axes")
 
@@ -200,7 +200,7 @@ REDUCE_20 = boundary(20, "ReduceMax:225c2f ReduceMin:bfb4c3", cast=cast_around("
 
 @adapter("ReduceLogSum", 27, 28, handles_types=True)
 def reduce_log_sum_27_28(node: Node, op: Builder) -> Result:
-    """Opset 28 removed integers from ReduceLogSum; the Log of their sum is truncated by a Cast."""
+    """Opset 28 removed integers from ReduceLogSum; Log of their sum is truncated by a Cast."""
     x = node["data"]
     if x.elem_type in FLOATS:
         return KEEP
@@ -213,7 +213,7 @@ def reduce_log_sum_27_28(node: Node, op: Builder) -> Result:
 
 @adapter("ReduceLogSumExp", 27, 28, handles_types=True)
 def reduce_log_sum_exp_27_28(node: Node, op: Builder) -> Result:
-    """Opset 28 removed integers from ReduceLogSumExp; they go through double and are truncated."""
+    """Opset 28 removed integers from ReduceLogSumExp; double computes them, a Cast truncates."""
     x = node["data"]
     if x.elem_type in FLOATS:
         return KEEP
@@ -249,7 +249,7 @@ def has_unnamed_axes(node: Node) -> bool:
 def sum_by_count(node: Node, op: Builder) -> Result:
     """ReduceMean of int64 is written as ReduceSum / count, which truncates like the mean.
 
-    A reduction of a matrix of floats gets one more axis, because OpenCV 4.5.5 does not read it
+    A reduction of a matrix of floats gets one more axis, because OpenCV 4.5.5 does not support it
     otherwise.
     """
     x, shape = node["data"], node["data"].shape_or_none
@@ -259,14 +259,14 @@ def sum_by_count(node: Node, op: Builder) -> Result:
         return KEEP
     axes = [axis % len(shape) for axis in node.attr("axes") or range(len(shape))]
     count, keep = int(np.prod([shape[axis] for axis in axes])), node.int("keepdims")
-    if not count:  # a division by zero ends the process
+    if not count:  # an integer division by zero crashes the process
         return KEEP
     return op.ReduceSum(x, op.const(axes), keepdims=keep) / op.const(count)
 
 
-# Some runtimes compute these in double, which does not hold products of wide integers.
+# Some runtimes compute these in double, which cannot represent products of wide integers.
 OF_PRODUCTS = by_width("ReduceProd ReduceSumSquare ReduceL2 ReduceLogSum ReduceLogSumExp")
-FEW = 32  # elements of a product that is written as single products
+FEW = 32  # the largest axis whose elements are multiplied one by one
 
 
 @alternative("ReduceProd", runtime="onnxruntime==1.2")
@@ -292,7 +292,7 @@ def by_single_products(node: Node, op: Builder) -> Result:
 @misread(
     "ReduceL1 ReduceLogSum ReduceLogSumExp",
     "openvino 2026.4",
-    "{op} with the attribute axes reduces over all axes",
+    "{op} with the attribute axes reduces over all axes instead",
     source="2026-11-23 measured: reductions at opsets 11 to 18",
     since=13,
     before=18,
@@ -304,7 +304,7 @@ def names_axes(node: Node) -> bool:
 @misread(
     "ReduceMax ReduceMean ReduceSum",
     "opencv 4.5.5",
-    "{op} with axes that do not ascend is not read",
+    "{op} with axes in another order than ascending is not supported",
     source="2026-11-28 measured in 4.5.5: three reductions of a tensor of rank 4, at 11, over 11"
     " lists of axes",
 )
@@ -319,7 +319,7 @@ def names_axes_out_of_order(node: Node) -> bool:
 @misread(
     "ReduceMax ReduceMean ReduceSum",
     "opencv 4.5.5",
-    "{op} of named axes of a matrix is not read",
+    "{op} with axes of a matrix is not supported",
     source="2026-11-29 measured in 4.5.5: three reductions of tensors of rank 2 and 3, at 11",
 )
 def reduces_a_matrix(node: Node) -> bool:
@@ -338,7 +338,7 @@ def of_one_matrix(node: Node, op: Builder) -> Result:
 
 @alternative("ReduceL1 ReduceLogSum", runtime="openvino==2026.4")
 def with_reduce_sum(node: Node, op: Builder) -> Result:
-    """ReduceL1 and ReduceLogSum are written with ReduceSum, from which they are made."""
+    """ReduceL1 is written as ReduceSum of Abs, and ReduceLogSum as Log of ReduceSum."""
     x = node["data"]
     if x.elem_type_or_none not in FLOATS or op.version >= 18:
         return KEEP
@@ -351,7 +351,7 @@ def with_reduce_sum(node: Node, op: Builder) -> Result:
 @misread(
     "ReduceLogSumExp",
     "openvino 2022.1, 2023.0",
-    "ReduceLogSumExp of numbers far from 0 gives an infinity",
+    "ReduceLogSumExp of numbers far from 0 overflows to infinity",
     source="2026-11-23 measured: reductions at opsets 11 to 18",
     since=11,
     before=18,
@@ -362,7 +362,7 @@ def may_be_far_from_zero(node: Node) -> bool:
 
 @alternative("ReduceLogSumExp", runtime="openvino==2022.1")
 def around_the_largest(node: Node, op: Builder) -> Result:
-    """The largest element, within the finite numbers, is taken from all before Exp."""
+    """ReduceLogSumExp subtracts the largest finite element before Exp and adds it after Log."""
     x = node["data"]
     if x.elem_type_or_none not in (*WIDE_FLOATS, T.FLOAT16) or not 11 <= op.version < 18:
         return KEEP
@@ -383,7 +383,7 @@ def _sum(op: Builder, x: Value, axes: list[int] | None, keep: int) -> Value:
 
 
 def _reduced(node: Node, op: Builder, name: str, x: Value) -> Value:
-    """Another reduction of `x` over the axes of a node."""
+    """Writes another reduction of `x` over the axes of a node."""
     keep = node.int("keepdims")
     if op.version >= 18:
         noop = node.int("noop_with_empty_axes")
@@ -398,7 +398,7 @@ def _reduced(node: Node, op: Builder, name: str, x: Value) -> Value:
 
 @in_other_words("ReduceL1 ReduceL2 ReduceLogSum ReduceSumSquare")
 def by_sum(node: Node, op: Builder) -> Result:
-    """Norms and logarithms of sums are written with ReduceSum."""
+    """ReduceL1, ReduceL2, ReduceLogSum and ReduceSumSquare are written with ReduceSum."""
     x = node["data"]
     if x.elem_type not in FLOATS:
         return KEEP
@@ -411,7 +411,7 @@ def by_sum(node: Node, op: Builder) -> Result:
 
 @in_other_words("ReduceMax ReduceMin")
 def of_the_negative(node: Node, op: Builder) -> Result:
-    """ReduceMax of floats is written as -ReduceMin(-x), and the reverse."""
+    """ReduceMax of floats is written as -ReduceMin(-x), and ReduceMin as -ReduceMax(-x)."""
     x = node["data"]
     if x.elem_type not in FLOATS:
         return KEEP
@@ -421,7 +421,7 @@ def of_the_negative(node: Node, op: Builder) -> Result:
 
 @in_other_words("ReduceProd")
 def by_halves(node: Node, op: Builder) -> Result:
-    """ReduceProd is the product of both halves of an axis, again and again, in any order."""
+    """ReduceProd is written as repeated products of the two halves of an axis, in any order."""
     x, shape, axes = node["data"], node["data"].shape_or_none, _known_axes(node, op)
     if shape is None or axes is None or any(not shape[axis] for axis in axes):
         return KEEP
@@ -433,7 +433,7 @@ def by_halves(node: Node, op: Builder) -> Result:
 
 
 def _product(op: Builder, x: Value, axis: int, size: int) -> Value:
-    """The product along an axis, which keeps size 1."""
+    """Writes the product along an axis, which is kept with size 1."""
     along, left = op.const([axis]), None
     while size > 1:
         half = size // 2
@@ -447,7 +447,7 @@ def _product(op: Builder, x: Value, axis: int, size: int) -> Value:
 
 
 def _known_axes(node: Node, op: Builder) -> list[int] | None:
-    """The axes of a reduction counted from the front; None if they or the rank are not known."""
+    """Returns the axes of a reduction counted from the front; None if axes or rank are unknown."""
     rank = node["data"].rank_or_none
     given = node.input("axes") if op.version >= 18 else None
     if rank is None or (given is not None and given.const_or_none() is None):
@@ -473,10 +473,10 @@ def sum_by_number(node: Node, op: Builder) -> Result:
 
 @in_other_words("ReduceLogSumExp")
 def beside_the_largest(node: Node, op: Builder) -> Result:
-    """ReduceLogSumExp is the largest element, and the logarithm of the sum of Exp of the rest."""
+    """ReduceLogSumExp is written as largest + Log(sum of Exp(x - largest))."""
     x, axes = node["data"], _known_axes(node, op)
     if op.version < 18 or x.elem_type not in FLOATS or axes is None:
-        return KEEP  # below opset 18, the alternative is written
+        return KEEP  # below opset 18, `around_the_largest` is used
     end, at = T(x.elem_type).fraction.largest, op.const(axes, T.INT64)
     none = int(not axes)
     found = op.ReduceMax(x, at, noop_with_empty_axes=none)

@@ -20,7 +20,7 @@ COERCING = ("Softmax", "LogSoftmax", "Hardmax")
 
 
 def written_out(op: Builder, name: str, x: Value, axes: list[int]) -> Value:
-    """Softmax or LogSoftmax by its definition, for any rank."""
+    """Writes Softmax or LogSoftmax by its definition, for any rank."""
     below = x - op.ReduceMax(x, axes=axes)
     powers = op.Exp(below)
     total = op.ReduceSum(powers, axes=axes)
@@ -28,7 +28,7 @@ def written_out(op: Builder, name: str, x: Value, axes: list[int]) -> Value:
 
 
 def softmax_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows a negative `axis`; below it, it is positive, or the axes are reversed."""
+    """Opset 11 allows a negative `axis`; below, it is positive, or the axes are reversed."""
     x, axis = node["input"], node.int("axis")
     if axis >= 0:
         return KEEP
@@ -50,7 +50,7 @@ SOFTMAX_11 = boundary(11, "Softmax:5908d9 LogSoftmax:b92fe2 Hardmax:97355a", dow
 @misread(
     "Softmax LogSoftmax",
     "onnxruntime 1.14..1.16",
-    "{op} of float16 is not loaded from ai.onnx 18 on",
+    "{op} of float16 does not load at opset 18 and above",
     source="2026-11-28 measured in 1.14, 1.15.1, 1.16.3 and 1.17.3: LayerNormalization, Softmax"
     " and LogSoftmax of float16 at ai.onnx 17 to 19",
     since=18,
@@ -62,11 +62,11 @@ def of_float16(node: Node) -> bool:
 
 @adapter(COERCING, 12, 13)
 def softmax_12_13(node: Node, op: Builder) -> Result:
-    """Opset 13 normalizes only `axis`; before, all axes from it on, so Flatten may be written."""
+    """Below opset 13, all axes from `axis` on are normalized; Flatten merges them into one axis."""
     x, axis = node["input"], node.int("axis")
     rank = x.rank_or_none
     if rank is not None and not -rank <= axis < rank:
-        raise Refusal(Why.AMBIGUOUS, f"axis {axis} lies outside a tensor of rank {rank}")
+        raise Refusal(Why.AMBIGUOUS, f"axis {axis} is outside of a tensor of rank {rank}")
     if axis == -1 or (rank is not None and axis == rank - 1):
         return op.same(node, axis=axis)
     dims = x.dims_or_none
@@ -79,7 +79,7 @@ def softmax_12_13(node: Node, op: Builder) -> Result:
 
 
 def sizes_survive(dims: tuple[int | str | None, ...], axis: int) -> bool:
-    """Whether each size that may be 0 keeps its position, so that Reshape can copy it."""
+    """Returns whether Reshape can copy each size that may be 0, because its axis does not move."""
     kept = ({0} if axis > 0 else set()) | ({1} if axis <= 1 else set())
     return all(at in kept or (isinstance(n, int) and n > 0) for at, n in enumerate(dims))
 
@@ -90,7 +90,7 @@ def only_ones_after(dims: tuple[int | str | None, ...], axis: int) -> bool:
 
 @adapter(COERCING, 13, 12)
 def softmax_13_12(node: Node, op: Builder) -> Result:
-    """Below opset 13 only the last axis has the same meaning; Transposes move `axis` there."""
+    """Below opset 13, only the last axis has this meaning; Transposes move `axis` there."""
     x, axis = node["input"], node.int("axis")
     if axis == -1:
         return op.same(node, axis=-1)
@@ -113,16 +113,16 @@ def hardmax(op: Builder, x: Value, axis: int) -> Value:
 
 @in_other_words("Softmax LogSoftmax")
 def by_definition(node: Node, op: Builder) -> Result:
-    """Softmax is Exp(x - largest) divided by its sum, and LogSoftmax the logarithm of that."""
-    if op.version < 13:  # it coerces the input to two axes
+    """Softmax is written as Exp(x - largest) divided by its sum, LogSoftmax as Log of that."""
+    if op.version < 13:  # below opset 13, the operator flattens its input to two axes
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
     return written_out(op, node.op, node["input"], [node.int("axis")])
 
 
 @in_other_words("Hardmax")
 def one_at_the_largest(node: Node, op: Builder) -> Result:
-    """Hardmax is 1 at the place that ArgMax finds, and 0 elsewhere."""
+    """Hardmax is written as 1 at the index that ArgMax finds, and 0 elsewhere."""
     x, axis = node["input"], node.int("axis")
-    if op.version < 13:  # it coerces the input to two axes
+    if op.version < 13:  # below opset 13, the operator flattens its input to two axes
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
     return hardmax(op, x, axis)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compress, NonZero, OneHot and ReverseSequence: elements chosen by a condition or an index."""
+"""Compress, NonZero, OneHot and ReverseSequence: elements selected by a condition or an index."""
 
 from opshift.adapter import (
     KEEP,
@@ -24,7 +24,7 @@ from opshift_adapters._lib.kinds import FLOATS, UNSIGNED, as_type
 
 
 def true_positions(op: Builder, mask: Value) -> Value:
-    """The indices of the true elements of a vector, at opset 8.
+    """Returns the indices of the true elements of a vector, at opset 8.
 
     An inner Loop finds the next true element, an outer Loop collects the indices.
     """
@@ -41,7 +41,7 @@ def true_positions(op: Builder, mask: Value) -> Value:
 
     def collect(b: Builder, i: Value, keep: Value, at: Value) -> tuple[Value, Value, Value]:
         body = b.graph(advance, (T.INT64, ()), (T.BOOL, ()), (T.INT64, ()))
-        found = b.Cast(b.Loop(None, is_false(b, at), at, body=body), to=T.INT64)  # its type
+        found = b.Cast(b.Loop(None, is_false(b, at), at, body=body), to=T.INT64)  # types it
         return b.Identity(keep), found + one, found
 
     body = op.graph(collect, (T.INT64, ()), (T.BOOL, ()), (T.INT64, ()))
@@ -49,15 +49,15 @@ def true_positions(op: Builder, mask: Value) -> Value:
     return op.Reshape(op.Cast(found, to=T.INT64), op.const([-1]))  # declares the type and the rank
 
 
-@adapter("NonZero", 9, 8, ignores={"X": "the result is written as a constant"}, in_other_words=True)
+@adapter("NonZero", 9, 8, ignores={"X": "the result is a constant"}, in_other_words=True)
 def non_zero_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added NonZero; below it the positions are collected by a Loop."""
+    """Opset 9 added NonZero; below opset 9, a Loop collects the indices."""
     (result,) = node.outputs
     if result is not None and (known := result.const_or_none()) is not None:
         return op.const(known)
     x = node["X"]
     if x.rank == 0 or x.elem_type in (T.STRING, T.COMPLEX64, T.COMPLEX128):
-        raise Refusal(Why.NOT_EXPRESSIBLE, "only a tensor of numbers or bools can be searched")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "NonZero of this rank or type has no form below opset 9")
     flat = op.Reshape(x, op.const([-1]))
     rest = true_positions(op, as_type(op, flat, T.BOOL))
     rows = []
@@ -70,7 +70,7 @@ def non_zero_9_8(node: Node, op: Builder) -> Result:
 
 
 def _at_least_one(op: Builder, size: Value) -> Value:
-    """A size of at least 1, because runtimes refuse to divide by 0 even without elements."""
+    """Returns a size of at least 1, because runtimes refuse to divide by 0."""
     known = size.const_or_none()
     if known is not None:
         return op.const(max(int(known), 1))
@@ -82,7 +82,7 @@ NON_ZERO_13 = boundary(13, "NonZero:52cff1")
 
 @adapter("Compress", 9, 8, in_other_words=True)
 def compress_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Compress; below it a Gather of the chosen positions is written."""
+    """Opset 9 added Compress; below opset 9, a Gather of the selected indices is written."""
     x, condition, axis = node["input"], node["condition"], node.attr("axis")
     if axis is None:
         x = op.Reshape(x, op.const([-1]))
@@ -96,7 +96,7 @@ COMPRESS_11 = boundary(11, "Compress:688b4d", down=positive_axis())
 
 @adapter("OneHot", 9, 8)
 def one_hot_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added OneHot; below it Equal compares the indices, and Gather picks the values."""
+    """Opset 9 added OneHot; below, Equal compares the indices, and Gather picks the values."""
     indices, axis = node["indices"], node.int("axis")
     rank = indices.rank
     axis += rank + 1 if axis < 0 else 0
@@ -108,14 +108,14 @@ def one_hot_9_8(node: Node, op: Builder) -> Result:
 
 
 def _cut_below_zero(op: Builder, x: Value) -> Value | None:
-    """Whether a float index is negative after truncation; None for integers."""
+    """Returns whether a float index is negative after truncation; None for integers."""
     if x.elem_type_or_none not in FLOATS:
         return None
     return ~(x > -1.0)
 
 
 def _whole_scalar(op: Builder, x: Value) -> Value:
-    """A depth, which may be a vector of one element, as an int64 scalar."""
+    """Returns a depth, which may be a vector of one element, as an int64 scalar."""
     known = x.const_or_none()
     if known is not None:
         return op.const(int(known.flat[0]))
@@ -123,7 +123,7 @@ def _whole_scalar(op: Builder, x: Value) -> Value:
 
 
 def _counts_from_the_front(indices: Value) -> bool:
-    """Whether no index can be negative."""
+    """Returns whether all indices are known not to be negative."""
     if indices.elem_type_or_none in UNSIGNED:
         return True
     known = indices.const_or_none()
@@ -132,7 +132,7 @@ def _counts_from_the_front(indices: Value) -> bool:
 
 @form("OneHot")
 def depth_in_a_vector(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 rejects a scalar depth below opset 11; a vector of one element is written."""
+    """A scalar depth becomes a vector below opset 11; onnxruntime 0.4 rejects a scalar."""
     known = node["depth"].const_or_none() if op.version < 11 else None
     if known is None or known.ndim:
         return KEEP
@@ -151,7 +151,7 @@ def indices_and_depth_as_values(node: Node, op: Builder) -> Result:
 
 @adapter("OneHot", 10, 11)
 def one_hot_10_11(node: Node, op: Builder) -> Result:
-    """Opset 11 counts negative indices from the end; they become the depth, which is outside."""
+    """Opset 11 counts negative indices from the end; they become the depth, an invalid index."""
     if _counts_from_the_front(node["indices"]):
         return KEEP
     depth, indices = _whole_scalar(op, node["depth"]), as_type(op, node["indices"], T.INT64)
@@ -162,7 +162,7 @@ def one_hot_10_11(node: Node, op: Builder) -> Result:
 
 @adapter("OneHot", 11, 10)
 def one_hot_11_10(node: Node, op: Builder) -> Result:
-    """Below opset 11 indices count from the front; the depth is added to negative ones."""
+    """Below opset 11, OneHot has no negative indices; the depth is added to them."""
     indices, axis = node["indices"], node.int("axis")
     if axis < -1:
         axis += indices.rank + 1
@@ -177,7 +177,7 @@ def one_hot_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("ReverseSequence", 10, 9, in_other_words=True)
 def reverse_sequence_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added ReverseSequence; below it a Gather of the reversed positions is written."""
+    """Opset 10 added ReverseSequence; below, a Gather with reversed indices is written."""
     x, time_axis, batch_axis = node["input"], node.int("time_axis"), node.int("batch_axis")
     time = op.Unsqueeze(arange(op, size_of(op, x, time_axis)), axes=[batch_axis])
     batch = op.Unsqueeze(arange(op, size_of(op, x, batch_axis)), axes=[time_axis])
@@ -196,7 +196,7 @@ CHOOSING_28 = boundary(
 
 @in_other_words("OneHot")
 def equal_places(node: Node, op: Builder) -> Result:
-    """OneHot compares the indices with all places, and Where picks the values."""
+    """OneHot is written as Equal with all class indices, and Where selects the values."""
     indices, depth = node["indices"], node["depth"].const_or_none()
     if op.version < 11 or depth is None or indices.rank_or_none is None:
         return KEEP

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gather, GatherElements and GatherND, and the linear positions that they share."""
+"""Gather, GatherElements and GatherND, and the flattened indices that they share."""
 
 from opshift.adapter import (
     Array,
@@ -20,7 +20,7 @@ from opshift_adapters._lib.blocks import arange, count_from_front, part, places_
 
 
 def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:
-    """Indices along an axis, the negative ones counted from the front (opset 9 and later)."""
+    """Counts negative indices along an axis from the front (opset 9 and later)."""
     known = indices.const_or_none()
     if indices.never_negative:
         return indices
@@ -34,7 +34,7 @@ def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:
 
 
 def linear(op: Builder, indices: Value, data: Value) -> Value:
-    """For each row of `indices`, the position in `data` flattened over the dimensions it names."""
+    """Returns the index in the flattened leading axes of `data` for each row of `indices`."""
     width = row_width(indices)
     place = from_front(op, _column(op, indices, 0), data, 0)
     for axis in range(1, width):
@@ -44,14 +44,14 @@ def linear(op: Builder, indices: Value, data: Value) -> Value:
 
 
 def row_width(indices: Value) -> int:
-    """The number of dimensions that each row of `indices` names."""
+    """Returns how many axes of the data each row of `indices` indexes."""
     width = indices.dims[-1]
     if not isinstance(width, int):
         raise Refusal(Why.NEEDS_SHAPE, f"the last dimension of {indices.name!r} is unknown")
     return width
 
 
-MOST_TWICE = 4096  # elements of a constant that is written two times
+MOST_TWICE = 4096  # a constant of up to so many elements may be repeated
 
 
 def _column(op: Builder, indices: Value, axis: int) -> Value:
@@ -62,7 +62,7 @@ def _column(op: Builder, indices: Value, axis: int) -> Value:
 
 
 def gather_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative indices of Gather; below it, the size of the axis is added."""
+    """Opset 11 allows negative indices of Gather; below, the size of the axis is added."""
     data, indices, axis = node["data"], node["indices"], node.int("axis")
     twice = _twice(data, indices, axis)
     if twice is not None:
@@ -72,7 +72,7 @@ def gather_11_10(node: Node, op: Builder) -> Result:
 
 
 def _twice(data: Value, indices: Value, axis: int) -> Array | None:
-    """A small constant repeated along an axis, so that an index plus the size stays valid."""
+    """Returns a small constant repeated along an axis; an index plus the size stays valid."""
     if indices.never_negative or indices.const_or_none() is not None:
         return None
     if indices.elem_type_or_none is None or (data.is_weight and np.prod(data.shape) > MOST_TWICE):
@@ -87,25 +87,25 @@ GATHER_11 = boundary(11, "Gather:6a21f0", down=gather_11_10)
 
 @adapter("GatherElements", 11, 10, in_other_words=True)
 def gather_elements_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added GatherElements; below it, Gather reads positions in the flattened tensor."""
+    """Opset 11 added GatherElements; below, Gather picks elements of the flattened tensor."""
     data, indices = node["data"], node["indices"]
     if indices.elem_type_or_none != T.INT64:
         indices = op.Cast(indices, to=T.INT64)
     rank = data.rank_or_none or indices.rank
     if rank == 0 or indices.rank_or_none not in (None, rank):
-        raise InvalidModel(f"GatherElements {node.name!r} has data and indices of unequal ranks")
+        raise InvalidModel(f"GatherElements {node.name!r} has data and indices of different ranks")
     along = node.int("axis") % rank
     return gather_elements(op, data, from_front(op, indices, data, along), rank, along)
 
 
 def gather_elements(op: Builder, data: Value, indices: Value, rank: int, along: int) -> Value:
-    """GatherElements of int64 indices that count from the front (opset 7 to 12)."""
+    """Writes GatherElements for non-negative int64 indices (opset 7 to 12)."""
     place = place_of_elements(op, data, indices, rank, along)
     return op.Gather(op.Reshape(data, op.const([-1])), place, axis=0)
 
 
 def place_of_elements(op: Builder, data: Value, indices: Value, rank: int, along: int) -> Value:
-    """The position in the flattened data that each int64 index names, counted from the front."""
+    """Returns the index in the flattened data for each non-negative int64 index."""
     place = None
     for axis in range(rank):
         step = indices if axis == along else places_along(op, indices, axis, rank - 1 - axis)
@@ -118,11 +118,11 @@ def place_of_elements(op: Builder, data: Value, indices: Value, rank: int, along
 
 @adapter("GatherND", 11, 10, in_other_words=True)
 def gather_nd_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added GatherND; below it, Gather reads positions in the flattened tensor."""
+    """Opset 11 added GatherND; below, Gather picks elements of the flattened tensor."""
     data, indices = node["data"], node["indices"]
     width, rank = row_width(indices), data.rank_or_none
     if rank is not None and width > rank:
-        raise InvalidModel(f"GatherND {node.name!r} names {width} dimensions of {rank}")
+        raise InvalidModel(f"GatherND {node.name!r} has indices for {width} axes of {rank}")
     if width == 1:
         return op.Gather(data, linear(op, indices, data), axis=0)
     if width == rank:
@@ -138,7 +138,7 @@ def gather_nd_11_10(node: Node, op: Builder) -> Result:
 
 
 def gather_nd_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added `batch_dims`; below it, the batch positions are written into the indices."""
+    """Opset 12 added `batch_dims`; below, the batch indices are written into the indices."""
     count = node.int("batch_dims")
     if count == 0:
         return op.same(node, batch_dims=None)

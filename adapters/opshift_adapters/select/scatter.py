@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scatter and TensorScatter."""
+"""Scatter and TensorScatter: updates written into a tensor."""
 
 import math
 
@@ -22,18 +22,18 @@ from opshift_adapters._lib.kinds import as_type
 
 @adapter("Scatter", 9, 8)
 def scatter_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Scatter; below it, Gather takes each element from old and new values."""
+    """Opset 9 added Scatter; below, Gather picks each element from old and new values."""
     data, updates, axis = node["data"], node["updates"], node.int("axis")
     indices = node["indices"]
     if indices.rank == 0:
-        raise InvalidModel(f"Scatter {node.name!r} has indices without an axis")
+        raise InvalidModel(f"Scatter {node.name!r} has scalar indices, but they must have an axis")
     axis %= indices.rank
     places, shape = indices.const_or_none(), data.shape_or_none
     flat = op.const([-1])
     old, new = op.Reshape(data, flat), op.Reshape(updates, flat)
     if places is not None and shape is not None and places.ndim != len(shape):
         raise InvalidModel(
-            f"Scatter {node.name!r} has {len(shape)} axes, and its indices {places.ndim}"
+            f"Scatter {node.name!r} has data of rank {len(shape)} and indices of rank {places.ndim}"
         )
     if places is None or shape is None:
         written = scattered(op, old, _flat_places(op, data, indices, axis), new)
@@ -45,12 +45,12 @@ def scatter_9_8(node: Node, op: Builder) -> Result:
     ]
     inside = not places.size or -shape[axis] <= places.min() <= places.max() < shape[axis]
     if not inside or not all(beside):
-        raise InvalidModel(f"Scatter {node.name!r} writes outside of {data.name!r}")
+        raise InvalidModel(f"Scatter {node.name!r} has indices outside of {data.name!r}")
     return op.Gather(op.Concat(old, new, axis=0), op.const(_chosen(places, shape, axis)), axis=0)
 
 
 def _chosen(places: Array, shape: tuple[int, ...], axis: int) -> Array:
-    """For each element its position in the old elements followed by the new ones."""
+    """Returns, for each element, its index in the old elements followed by the new elements."""
     coordinates: list[Array] = list(np.indices(places.shape))
     coordinates[axis] = places
     source = np.arange(math.prod(shape)).reshape(shape)
@@ -59,7 +59,7 @@ def _chosen(places: Array, shape: tuple[int, ...], axis: int) -> Array:
 
 
 def _flat_places(op: Builder, data: Value, indices: Value, axis: int) -> Value:
-    """The position of each update in the flattened data."""
+    """Returns the index in the flattened data for each update."""
     rank, stride = indices.rank, op.const(1)
     place = as_type(op, indices, T.INT64)
     total = None
@@ -76,13 +76,13 @@ def _flat_places(op: Builder, data: Value, indices: Value, axis: int) -> Value:
 
 
 def scattered(op: Builder, data: Value, places: Value, updates: Value) -> Value:
-    """A vector with each update written at its place (opset 7 and 8); the last update wins."""
+    """Writes each update into a vector at its index (opset 7 and 8); the last update wins."""
     both: Value = op.Concat(data, updates, axis=0)
     return op.Gather(both, _last_writer(op, data, places), axis=0)
 
 
 def _last_writer(op: Builder, data: Value, places: Value) -> Value:
-    """For each element its position in the old and new ones, by a Loop over the updates."""
+    """Returns each element's index in old and new elements, by a Loop over the updates."""
     shape = data.shape_or_none
     size = op.Size(data) if shape is None else op.const(math.prod(shape))
     positions = arange(op, size)
@@ -107,7 +107,7 @@ SCATTER_11 = boundary(11, "Scatter:a20999", directions="down")
 
 @adapter("TensorScatter", 24, 23, in_other_words=True)
 def tensor_scatter_24_23(node: Node, op: Builder) -> Result:
-    """Opset 24 added TensorScatter; below it, ScatterElements with all positions is written."""
+    """Opset 24 added TensorScatter; below, ScatterElements with all indices is written."""
     cache, update, first = node["past_cache"], node["update"], node.input("write_indices")
     rank = update.rank
     axis = node.int("axis") % rank
@@ -125,12 +125,12 @@ def tensor_scatter_24_23(node: Node, op: Builder) -> Result:
     written = op.ScatterElements(
         op.Cast(cache, to=wide), place, op.Cast(update, to=wide), axis=axis
     )
-    # Saturating would turn the infinities of a float8 into numbers.
+    # A saturating Cast would turn the infinities of a float8 into finite numbers.
     return op.Cast(written, to=kind, saturate=0 if wide == T.FLOAT16 else None)
 
 
 def _movable(kind: int | None) -> int | None:
-    """A type that ScatterElements accepts instead of this one; None if it accepts this one."""
+    """Returns a type that ScatterElements accepts instead of `kind`; None if it accepts `kind`."""
     name = T(kind or 0).name
     if name.startswith(("FLOAT8", "FLOAT4")):
         return T.FLOAT16

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ScatterElements and ScatterND, which are Scatter below opset 11, and `reduction` (from 16 on)."""
+"""ScatterElements and ScatterND, which are Scatter below opset 11; `reduction` from opset 16."""
 
 import functools
 import math
@@ -52,7 +52,7 @@ SCATTER_18 = boundary(18, "ScatterElements:765e77 ScatterND:a6b0ae", directions=
 
 @adapter("ScatterElements", 16, 15)
 def scatter_elements_16_15(node: Node, op: Builder) -> Result:
-    """Opset 16 added `reduction`; below it, elements are gathered, combined and scattered."""
+    """Opset 16 added `reduction`; below, elements are gathered, combined and scattered."""
     if node.str("reduction") == "none":
         return op.same(node, reduction=None)
     return _reduced_elements(node, op)
@@ -60,13 +60,13 @@ def scatter_elements_16_15(node: Node, op: Builder) -> Result:
 
 @adapter("ScatterElements", 18, 17)
 def scatter_elements_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added the reductions max and min; below it, elements are gathered and combined."""
+    """Opset 18 added reductions max and min; below, elements are gathered and combined."""
     return _reduced_elements(node, op) if node.str("reduction") in ("max", "min") else KEEP
 
 
 @adapter("ScatterND", 16, 15)
 def scatter_nd_16_15(node: Node, op: Builder) -> Result:
-    """Opset 16 added `reduction`; below it, rows are gathered, combined and scattered."""
+    """Opset 16 added `reduction`; below, rows are gathered, combined and scattered."""
     if node.str("reduction") == "none":
         return op.same(node, reduction=None)
     return _reduced_rows(node, op)
@@ -74,7 +74,7 @@ def scatter_nd_16_15(node: Node, op: Builder) -> Result:
 
 @adapter("ScatterND", 18, 17)
 def scatter_nd_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added the reductions max and min; below it, rows are gathered and combined."""
+    """Opset 18 added reductions max and min; below, rows are gathered and combined."""
     return _reduced_rows(node, op) if node.str("reduction") in ("max", "min") else KEEP
 
 
@@ -98,12 +98,12 @@ def _reduced_elements(node: Node, op: Builder) -> Value:
 
 
 SHORT = 32  # the largest axis for which the rows of an identity matrix are written
-MOST_OF_LINES = 2**20  # pairs of an element and an update of its line, which are compared at once
+MOST_OF_LINES = 2**20  # pairs of an element and an update of its line that are compared at once
 
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """The operands of a ScatterElements of known rank and element type."""
+    """The inputs of a ScatterElements of known rank and element type; a line runs along `axis`."""
 
     op: Builder
     name: str
@@ -113,7 +113,7 @@ class _Lines:
     updates: Value
 
     def are_few(self, most: int) -> bool:
-        """Whether float updates may be compared with all places of their line, of known sizes."""
+        """Returns whether few enough float updates have known sizes to compare all pairs."""
         dims, sizes, axis = self.data.shape_or_none, self.indices.shape_or_none, self.axis
         if self.data.elem_type not in WIDE_FLOATS or not dims or not sizes:
             return False
@@ -122,7 +122,7 @@ class _Lines:
         return math.prod(dims) * sizes[axis] <= most
 
     def common_places(self) -> Value | None:
-        """The places of each line as a vector, if all lines have the same places."""
+        """Returns the indices of each line as a vector, if all lines have the same indices."""
         if self.data.rank == 1:
             return self.indices
         dims, sizes = self.data.dims_or_none, self.updates.dims_or_none
@@ -145,7 +145,7 @@ class _Lines:
         return _vector(self.op, source)
 
     def by_row(self, places: Value) -> Value:
-        """Lines with equal places are reduced together."""
+        """Reduces all lines together, because they have the same indices."""
         op, axis, rank = self.op, self.axis, self.data.rank
         order = [axis, *(i for i in range(rank) if i != axis)]
         news = op.Transpose(self.updates, perm=order) if axis else self.updates
@@ -156,7 +156,7 @@ class _Lines:
         return combined(op, self.name, self.data, total)
 
     def by_element(self) -> Value:
-        """Each update is a row of one element, with its position in the flattened data."""
+        """Reduces each update as a row of one element, at its index in the flattened data."""
         op, data, flat = self.op, self.data, self.op.const([-1])
         indices = as_type(op, self.indices, T.INT64)
         counted = from_front(op, indices, data, self.axis)
@@ -178,7 +178,7 @@ def _without(sizes: Sequence[object], axis: int) -> list[object]:
 
 
 def _vector(op: Builder, indices: Value) -> Value:
-    """All indices as a vector: their source vector, so that runtimes merge the nodes."""
+    """Returns all indices as a vector: their source vector, so that runtimes merge the nodes."""
     source = indices.producer
     if source is not None and source.op == "Unsqueeze" and source["data"].rank_or_none == 1:
         return source["data"]
@@ -186,7 +186,7 @@ def _vector(op: Builder, indices: Value) -> Value:
 
 
 def _counted(op: Builder, places: Value, data: Value, axis: int) -> Value:
-    """Places along an axis, the negative ones counted from the front."""
+    """Counts negative indices along an axis from the front."""
     size = size_of(op, data, axis).const_or_none()
     if places.never_negative or places.const_or_none() is not None or not size:
         return from_front(op, places, data, axis)
@@ -200,7 +200,7 @@ def _shaped_like(op: Builder, x: Value, data: Value) -> Value:
 def _all_at_once(
     op: Builder, name: str, axis: int, data: Value, indices: Value, updates: Value
 ) -> Value:
-    """Each element reduces those updates whose index is its place along the axis."""
+    """Reduces, for each element, the updates whose index is the element's index along the axis."""
     axis %= data.rank
     if axis == data.rank - 1 and data.shape[axis] <= SHORT:
         rows = op.const(np.eye(data.shape[axis], dtype=bool))
@@ -218,7 +218,7 @@ def _all_at_once(
 
 
 def _compared(op: Builder, indices: Value, shape: tuple[int, ...], axis: int) -> Value:
-    """Which place each index names, on a new axis before the axis of the indices."""
+    """Returns which element each index refers to, on a new axis before the axis of the indices."""
     size = shape[axis]
     places = np.arange(size).reshape([size if i == axis else 1 for i in range(len(shape) + 1)])
     wanted = op.Unsqueeze(indices, op.const([axis]))
@@ -231,7 +231,7 @@ def _compared(op: Builder, indices: Value, shape: tuple[int, ...], axis: int) ->
 def _line_by_line(
     op: Builder, name: str, axis: int, data: Value, indices: Value, updates: Value
 ) -> Value:
-    """A Loop over the axis, which reduces one element of each line; no two have the same place."""
+    """Writes a Loop over the axis, which updates one element per line, so nothing collides."""
 
     def write(b: Builder, i: Value, keep: Value, now: Value) -> tuple[Value, Value]:
         one = b.Unsqueeze(i, b.const([0]))
@@ -274,7 +274,7 @@ def _reduced_rows(node: Node, op: Builder) -> Value:
 
 
 def _place_count(op: Builder, data: Value, width: int) -> Value:
-    """The number of places that the first axes have, as a scalar."""
+    """Returns the number of elements that the leading axes have, as a scalar."""
     shape = data.shape_or_none
     if shape is not None:
         return op.const(math.prod(shape[:width]))
@@ -285,13 +285,13 @@ def _place_count(op: Builder, data: Value, width: int) -> Value:
 def _require_ordered(op: Builder, name: str, data: Value) -> None:
     """Refuses element types for which no operator computes the reduction."""
     if data.elem_type_or_none in UNORDERED:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"no operator computes {name!r} of this element type")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"no operator computes {name!r} for this element type")
     if data.elem_type_or_none is None and any(map(data.may_be, UNORDERED)):
         op.ask_caller(Why.NEEDS_TYPE, f"the element type of {data.name!r} is unknown")
 
 
 def _are_different_along(indices: Value, axis: int, data: Value) -> bool:
-    """Whether no place is written twice, for each line along the axis."""
+    """Returns whether the constant indices of each line along the axis are different."""
     known, dims = indices.const_or_none(), indices.dims_or_none
     if known is None:
         return bool(dims) and dims is not None and dims[axis] == 1
@@ -303,7 +303,7 @@ def _are_different_along(indices: Value, axis: int, data: Value) -> bool:
 
 
 def _are_different_rows(indices: Value, data: Value) -> bool:
-    """Whether no place is written twice."""
+    """Returns whether the constant indices refer to different rows."""
     known, dims = indices.const_or_none(), indices.shape_or_none
     if known is None:
         return dims is not None and math.prod(dims[:-1]) == 1
@@ -318,7 +318,7 @@ def _are_different_rows(indices: Value, data: Value) -> bool:
 
 
 def _from_front(indices: Array, data: Value, axis: int) -> Array | None:
-    """The indices with negative ones counted from the front; None if an unknown size is needed."""
+    """Returns the indices counted from the front; None if that needs an unknown size."""
     if not (indices < 0).any():
         return indices
     dims = data.dims_or_none
@@ -327,7 +327,7 @@ def _from_front(indices: Array, data: Value, axis: int) -> Array | None:
 
 
 def _one_by_one(op: Builder, name: str, data: Value, indices: Value, updates: Value) -> Value:
-    """The reduction by a Loop over the rows of the indices."""
+    """Writes the reduction as a Loop over the rows of the indices."""
     count = _row_count(op, indices)
     rows = _as_rows(op, indices, count, indices.rank - 1)
     news = _as_rows(op, updates, count, indices.rank - 1)
@@ -351,7 +351,7 @@ def _row_count(op: Builder, indices: Value) -> Value:
 
 
 def _as_rows(op: Builder, x: Value, count: Value, leading: int) -> Value:
-    """A tensor with its leading dimensions merged into one."""
+    """Reshapes a tensor so that its leading axes are merged into one axis."""
     known, shape = count.const_or_none(), x.shape_or_none
     if known is not None and shape is not None:
         goal = op.const([*known.tolist(), *shape[leading:]])
@@ -370,7 +370,7 @@ def scatter_elements_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("ScatterND", 11, 10)
 def scatter_nd_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added ScatterND; below it, Scatter writes the rows of the flattened tensor."""
+    """Opset 11 added ScatterND; below, Scatter writes the rows of the flattened tensor."""
     data, indices = node["data"], node["indices"]
     width, updates = row_width(indices), node["updates"]
     flat = width == 1 and data.rank_or_none == 2

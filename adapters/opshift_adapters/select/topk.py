@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ArgMax, ArgMin and TopK: the positions of the largest and the smallest elements."""
+"""ArgMax, ArgMin and TopK: the indices of the largest and the smallest elements."""
 
 from opshift.adapter import (
     KEEP,
@@ -26,7 +26,7 @@ FIRST = -(2**63)
 
 
 def from_the_front(node: Node, op: Builder) -> Result:
-    """Opset 11 allows a negative `axis`; below it, it is positive, or the axes are reversed."""
+    """Opset 11 allows a negative `axis`; below, it is positive, or the axes are reversed."""
     x, axis = node["data"], node.int("axis")
     if axis >= 0:
         return KEEP
@@ -35,21 +35,21 @@ def from_the_front(node: Node, op: Builder) -> Result:
     return op.Transpose(op.same(node, inputs={"data": op.Transpose(x)}, axis=-1 - axis))
 
 
-# Operators behind Gather that onnxruntime computes for sizes.
+# Operators after Gather that onnxruntime treats as computations of sizes.
 PASS_ON = ("Add", "Cast", "Div", "Identity", "Mul", "Sub")
 
 
 @misread(
     "TopK",
     "onnxruntime 1.24..1.27",
-    "TopK with a count that Gather takes from a known shape is not loaded",
+    "TopK does not load if Gather reads k from a known shape",
     source="2026-11-28 measured in 1.17.3, 1.24.4, 1.27.0 and 1.32.0: 17 ways to compute the count"
     " of TopK; 20 more with operators behind Gather in 1.24.4 and 1.25.1; a corpus in 1.23.2,"
     " 1.25.1 and 1.28.0",
     since=10,
 )
 def counts_by_gather(node: Node) -> bool:
-    """Whether a constant count comes from a Gather, also through operators that keep the type."""
+    """Returns whether k is constant and comes from a Gather, perhaps by way of arithmetic."""
     waiting, seen = [node["K"]], set[str]()
     kind = node["K"].elem_type
     while waiting:
@@ -67,8 +67,8 @@ def counts_by_gather(node: Node) -> bool:
 
 @alternative("TopK", runtime="onnxruntime==1.24")
 def of_a_written_count(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.24 to 1.27 read a count from Gather as a scalar; a constant is written."""
-    known = node["K"].const_or_none() if op.version >= 10 else None  # below, it is an attribute
+    """TopK gets a constant k, because onnxruntime 1.24 to 1.27 read k from Gather as a scalar."""
+    known = node["K"].const_or_none() if op.version >= 10 else None  # below, k is an attribute
     return KEEP if known is None else op.same(node, inputs={"K": op.const(known)})
 
 
@@ -79,7 +79,7 @@ ARG_13 = boundary(13, "ArgMax:535301 ArgMin:5cea2b")
 
 @adapter("ArgMax ArgMin", 12, 11)
 def arg_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added `select_last_index`; below it, a Slice reverses the axis."""
+    """Opset 12 added `select_last_index`; below opset 12, a Slice reverses the axis."""
     x, axis = node["data"], node.int("axis")
     if not node.int("select_last_index"):
         return op.same(node, select_last_index=None)
@@ -96,7 +96,7 @@ def topk_9_10(node: Node, op: Builder) -> Result:
 
 @adapter("TopK", 10, 9)
 def topk_10_9(node: Node, op: Builder) -> Result:
-    """Below opset 10 `k` is an attribute; for a computed k more elements are sorted, then cut."""
+    """Below opset 10, `k` is an attribute; for a computed k, more elements are sorted and cut."""
     x, k, axis = node["X"], node["K"], node.int("axis")
     known, dims = k.const_or_none(), x.dims_or_none
     if known is not None and known.item() == 0:
@@ -115,18 +115,18 @@ def topk_10_9(node: Node, op: Builder) -> Result:
     return values, indices
 
 
-MOST_SORTED = 1 << 16  # a larger k is not known to be small
+MOST_SORTED = 1 << 16  # a larger upper bound of k is not used
 
 
 def _longer(op: Builder, x: Value, axis: int, count: int) -> Value:
-    """`x` with more elements at the end of an axis, which are never larger and sort last."""
+    """Pads the end of an axis of `x` with elements that are never larger and sort last."""
     pads = [0] * (2 * x.rank)
     pads[x.rank + axis] = count
     return op.Pad(x, pads=pads, value=-np.inf)
 
 
 def _one_by_one(op: Builder, x: Value, k: Value, axis: int) -> tuple[Value, Value]:
-    """The largest elements of an axis of any size: in each round, the first of the rest."""
+    """Writes a Loop that finds k largest elements of any axis, one element in each round."""
     lowest, places = op.const(-np.inf, like=x), places_along(op, x, axis, x.rank - 1 - axis)
     none = op.Cast(op.Slice(x, starts=[0], ends=[0], axes=[axis]), to=T.INT64)
 
@@ -138,7 +138,7 @@ def _one_by_one(op: Builder, x: Value, k: Value, axis: int) -> tuple[Value, Valu
         hit = b.Equal(places, first)
         return b.Identity(keep), taken | hit, b.Concat(found, first, axis=axis)
 
-    taken = x < x  # no element
+    taken = x < x  # false for each element
     body = op.graph(choose, (T.INT64, ()), (T.BOOL, ()), taken, none)
     state = taken, none
     indices = op.Loop(op.Squeeze(k), op.const(True, T.BOOL), *state, body=body, outputs=2)[1]
@@ -147,7 +147,7 @@ def _one_by_one(op: Builder, x: Value, k: Value, axis: int) -> tuple[Value, Valu
 
 @form("TopK")
 def typed_k(node: Node, op: Builder) -> Result:
-    """At opset 10 onnxruntime 0.4 reads K only from its typed field; K is rewritten."""
+    """At opset 10, K is rewritten, because onnxruntime 0.4 reads only the typed data field."""
     known = node["K"].const_or_none() if op.version == 10 else None
     return KEEP if known is None else op.same(node, inputs={"K": op.const(known)})
 
@@ -160,10 +160,10 @@ TOPK_11 = boundary(11, "TopK:2439e1", directions="up")
     11,
     10,
     handles_types=True,
-    ignores={"sorted": "if no order is promised, the order of the values is correct"},
+    ignores={"sorted": "sorted=0 allows every order, also the sorted order"},
 )
 def topk_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added integers and `largest` to TopK; below it, Cast and Neg surround it."""
+    """Opset 11 added integers and `largest` to TopK; below, Cast and Neg surround TopK."""
     x, axis, largest = node["X"], node.int("axis"), node.int("largest")
     if x.elem_type in (T.INT64, T.UINT64):
         return by_comparing(node, op)
@@ -187,7 +187,7 @@ def topk_11_10(node: Node, op: Builder) -> Result:
 
 
 def by_comparing(node: Node, op: Builder) -> tuple[Value, Value]:
-    """TopK of 64-bit integers: the rank of an element is the number of elements before it."""
+    """Writes TopK of 64-bit integers: the rank of an element counts the elements before it."""
     x, rank = node["X"], node["X"].rank
     axis = node.int("axis") % rank
     one, other = op.Unsqueeze(x, axes=[axis + 1]), op.Unsqueeze(x, axes=[axis])
@@ -208,7 +208,7 @@ TOPK_24 = boundary(24, "TopK:d7a25a", cast=cast_around("float"))
 
 @in_other_words("ArgMax ArgMin")
 def place_of_the_best(node: Node, op: Builder) -> Result:
-    """ArgMax is the largest position, counted from the end, of the largest element."""
+    """ArgMax is written as the largest index, counted from the end, of the largest element."""
     x, dims, keep = node["data"], node["data"].dims_or_none, node.int("keepdims")
     axis = node.int("axis") % len(dims) if dims else 0
     size = dims[axis] if dims else None

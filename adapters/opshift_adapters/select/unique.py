@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unique."""
+"""Unique: the distinct elements of a tensor."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, boundary
 from opshift.combinators import cast_around
@@ -10,12 +10,12 @@ from opshift_adapters._lib.kinds import FLOATS
 
 @adapter("Unique", 11, 10)
 def unique_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added Unique; below it, each element is compared with every other element."""
+    """Opset 11 added Unique; below, each element is compared with every other element."""
     x = node["X"]
     if x.elem_type in (T.STRING, T.COMPLEX64, T.COMPLEX128):
-        raise Refusal(Why.NOT_EXPRESSIBLE, "de-duplication of strings needs opset 11")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "Unique of strings has no form below opset 11")
     if node.attr("axis") is not None and x.rank != 1:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "de-duplication of slices needs opset 11")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "Unique of slices along an axis has no form below 11")
     flat = op.Reshape(x, op.const([-1]))
     keys = op.Cast(flat, to=T.INT32) if x.elem_type == T.BOOL else flat
     place = arange(op, op.Size(flat))
@@ -41,7 +41,7 @@ def unique_11_10(node: Node, op: Builder) -> Result:
 
 
 def _order(op: Builder, x: Value) -> tuple[Value, Value]:
-    """Whether the row's element is smaller than the column's, and whether they are equal."""
+    """Returns whether the row's element is smaller than the column's, and whether it is equal."""
     column, row = op.Unsqueeze(x, axes=[1]), op.Unsqueeze(x, axes=[0])
     smaller, larger = row < column, column < row
     if x.elem_type in FLOATS:  # NaN is larger than every number and equal to NaN
@@ -52,12 +52,12 @@ def _order(op: Builder, x: Value) -> tuple[Value, Value]:
 
 
 def _count(op: Builder, matrix: Value) -> Value:
-    """The number of true elements in each row."""
+    """Returns the number of true elements in each row."""
     return op.Cast(op.ReduceSum(op.Cast(matrix, to=T.DOUBLE), axes=[1], keepdims=0), to=T.INT64)
 
 
 def _picked(op: Builder, matrix: Value, places: Value) -> Value:
-    """The position of the only true element in each row."""
+    """Returns the index of the only true element in each row."""
     chosen = op.Cast(matrix, to=T.DOUBLE) * op.Cast(places, to=T.DOUBLE)
     return op.Cast(op.ReduceSum(chosen, axes=[1], keepdims=0), to=T.INT64)
 
