@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of the first releases that no schema describes any more."""
+"""Operators of early releases that schemas no longer describe."""
 
 from collections.abc import Callable
 from math import prod
@@ -23,18 +23,18 @@ from opshift_adapters._lib.blocks import END
 from opshift_adapters._lib.kinds import FLOATS
 
 V = TypeVar("V")
-MOST_FILLED = 2**24  # equal numbers in a constant
+MOST_FILLED = 2**24  # the most elements of a constant that ConstantFill becomes
 
 
 def _needed(node: Node, name: str, read: Callable[[str], V]) -> V:
-    """A required attribute, read as the type that it must have."""
+    """Returns a required attribute, read as the type that it must have."""
     if node.attr(name) is None:
         raise Refusal(Why.AMBIGUOUS, f"no specification defines {node.op} without {name!r}")
     return read(name)
 
 
 def needed(node: Node, position: int) -> Value:
-    """The input at a position; refuses the node if the input is absent."""
+    """Returns the input at a position; refuses the node if the input is omitted."""
     found = node.input_at(position)
     if found is None:
         raise Refusal(Why.AMBIGUOUS, f"{node.op} lacks its input {position}")
@@ -42,33 +42,33 @@ def needed(node: Node, position: int) -> Value:
 
 
 def number(node: Node, name: str, default: float) -> float:
-    """A float attribute, or its default."""
+    """Returns a float attribute, or its default."""
     return default if node.attr(name) is None else node.float(name)
 
 
 def _numbers(node: Node) -> Value:
-    """The first input, which must be floating-point, as these operators require."""
+    """Returns the first input, which must be floating-point, as these operators require."""
     x = needed(node, 0)
     if x.elem_type_or_none not in (None, *FLOATS):
-        raise InvalidModel(f"{node.op} {node.name!r} computes with floats, but its input has none")
+        raise InvalidModel(f"{node.op} {node.name!r} needs floats, but its input has another type")
     return x
 
 
 @retired("Affine")
 def affine(node: Node, op: Builder) -> Result:
-    """Affine is alpha * x + beta; Mul and Add are written."""
+    """Affine is written as alpha * x + beta."""
     return _numbers(node) * number(node, "alpha", 1) + number(node, "beta", 0)
 
 
 @retired("Scale")
 def scale(node: Node, op: Builder) -> Result:
-    """Scale is a product with one number; Mul is written."""
+    """Scale is written as Mul by a number."""
     return _numbers(node) * number(node, "scale", 1)
 
 
 @retired("ImageScaler")
 def image_scaler(node: Node, op: Builder) -> Result:
-    """ImageScaler is scale * x + bias with a bias for each channel; Mul and Add are written."""
+    """ImageScaler is written as scale * x + bias, with a bias for each channel."""
     x, bias = _numbers(node), np.array(_needed(node, "bias", node.floats))
     scaled = x * number(node, "scale", 1)
     if op.version >= 7:
@@ -78,21 +78,21 @@ def image_scaler(node: Node, op: Builder) -> Result:
 
 @retired("ParametricSoftplus")
 def parametric_softplus(node: Node, op: Builder) -> Result:
-    """ParametricSoftplus is alpha * log(1 + exp(beta * x)); Mul and Softplus are written."""
+    """ParametricSoftplus is written as alpha * Softplus(beta * x)."""
     soft = op.Softplus(_numbers(node) * _needed(node, "beta", node.float))
     return soft * _needed(node, "alpha", node.float)
 
 
 @retired("ScaledTanh")
 def scaled_tanh(node: Node, op: Builder) -> Result:
-    """ScaledTanh is alpha * tanh(beta * x); Mul and Tanh are written."""
+    """ScaledTanh is written as alpha * Tanh(beta * x)."""
     bent = op.Tanh(_numbers(node) * _needed(node, "beta", node.float))
     return bent * _needed(node, "alpha", node.float)
 
 
 @retired("FC")
 def fc(node: Node, op: Builder) -> Result:
-    """FC is a product with transposed weights; Flatten of both inputs and Gemm are written."""
+    """FC, a product with transposed weights, is written as Flatten of both inputs and Gemm."""
     x, w, b = node.inputs
     assert x is not None
     assert w is not None
@@ -103,10 +103,10 @@ def fc(node: Node, op: Builder) -> Result:
 
 @retired("Crop")
 def crop(node: Node, op: Builder) -> Result:
-    """Crop cuts the borders of pictures or takes a part of a given size; Slice is written."""
+    """Crop, which removes borders or takes a part of a fixed size, is written as Slice."""
     border, size = _needed(node, "border", node.ints), node.ints_or_none("scale")
     if len(border) != 4 or (size is not None and len(size) != 2):
-        raise InvalidModel(f"Crop {node.name!r}: border takes four numbers, scale two")
+        raise InvalidModel(f"Crop {node.name!r}: border must have four numbers, and scale two")
     left, top, right, bottom = border
     ends = [-bottom or END, -right or END] if size is None else [top + size[0], left + size[1]]
     starts = op.const([top, left])
@@ -115,19 +115,19 @@ def crop(node: Node, op: Builder) -> Result:
 
 @retired("DynamicSlice")
 def dynamic_slice(node: Node, op: Builder) -> Result:
-    """DynamicSlice has its bounds as inputs, as Slice from opset 10 on; Slice is written."""
+    """DynamicSlice, whose bounds are inputs, is written as Slice."""
     x, *bounds = node.inputs or (None,)
     if x is None or None in bounds[:2] or len(bounds) < 2:
-        raise InvalidModel(f"DynamicSlice {node.name!r} lacks its data or its bounds")
+        raise InvalidModel(f"DynamicSlice {node.name!r} lacks the input data or a bound")
     kinds = {value.elem_type_or_none for value in bounds if value is not None}
     if not kinds <= {T.INT32, T.INT64, None}:
         raise InvalidModel(f"DynamicSlice {node.name!r} has bounds that are not integers")
     if not {value.rank_or_none for value in bounds if value is not None} <= {1, None}:
-        raise InvalidModel(f"DynamicSlice {node.name!r} has bounds that are not lists")
+        raise InvalidModel(f"DynamicSlice {node.name!r} has bounds that are not vectors")
     dims = [value.dims for value in bounds if value is not None and value.dims_or_none]
     counts = [one[0] for one in dims if isinstance(one[0], int)]
     if x.rank_or_none is not None and max(counts, default=0) > x.rank:
-        raise InvalidModel(f"DynamicSlice {node.name!r} has bounds for more axes than there are")
+        raise InvalidModel(f"DynamicSlice {node.name!r} has bounds for more axes than its data has")
     if op.version < 10:  # an early opset has too few facts for other indices
         bounds = [value and op.const(value.const()) for value in bounds]
     return op.Slice(x, *bounds)
@@ -135,21 +135,21 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
 
 @retired("ConstantFill")
 def constant_fill(node: Node, op: Builder) -> Result:
-    """ConstantFill repeats a number; ConstantOfShape, Expand or a constant is written."""
+    """ConstantFill is written as ConstantOfShape, Expand or a constant."""
     kind = int(number(node, "dtype", T.FLOAT))
     if kind in (T.STRING, T.UNDEFINED) or not T.has(kind):
-        raise InvalidModel(f"ConstantFill {node.name!r} makes no numbers: its dtype is {kind}")
+        raise InvalidModel(f"ConstantFill {node.name!r} has the dtype {kind}, which is not numeric")
     value = op.const(np.array(number(node, "value", 0)), kind)
     shape = _fill_shape(node, op)
     if shape.rank_or_none not in (1, None):
-        raise InvalidModel(f"ConstantFill {node.name!r} makes no tensor: its shape is not a list")
+        raise InvalidModel(f"ConstantFill {node.name!r} has a shape input that is not a vector")
     if (
         (lengths := shape.dims_or_none)
         and isinstance(lengths[0], int)
         and lengths[0] > LARGEST_RANK
     ):
         raise InvalidModel(
-            f"ConstantFill {node.name!r} makes no tensor: its shape lists {lengths[0]} lengths"
+            f"ConstantFill {node.name!r} has a shape of {lengths[0]} sizes, which are too many"
         )
     known = shape.const_or_none() if op.version < 9 else None
     if known is not None and prod(known.tolist()) <= MOST_FILLED:
@@ -159,12 +159,12 @@ def constant_fill(node: Node, op: Builder) -> Result:
 
 def _sizes(node: Node, sizes: list[int]) -> list[int]:
     if any(size < 0 for size in sizes):
-        raise InvalidModel(f"{node.op} {node.name!r} makes nothing: its shape is {sizes}")
+        raise InvalidModel(f"{node.op} {node.name!r} has a negative size: its shape is {sizes}")
     return sizes
 
 
 def _fill_shape(node: Node, op: Builder) -> Value:
-    """The shape from an attribute, the input's shape or its value, followed by `extra_shape`."""
+    """Returns the shape from an attribute or the input, followed by `extra_shape`."""
     extra = node.ints_or_none("extra_shape") or []
     if not node.inputs or node.inputs[0] is None:
         return op.const(_sizes(node, [*_needed(node, "shape", node.ints), *extra]))
@@ -182,17 +182,17 @@ def _fill_shape(node: Node, op: Builder) -> Value:
 
 @retired("GivenTensorFill")
 def given_tensor_fill(node: Node, op: Builder) -> Result:
-    """GivenTensorFill gives the numbers of its attribute `values`; a constant is written."""
+    """GivenTensorFill is written as a constant with the numbers of its attribute `values`."""
     shape = _fill_shape(node, op).const()
     values = np.array(_needed(node, "values", node.floats))
     if values.size != np.prod(shape):
         raise InvalidModel(
-            f"GivenTensorFill {node.name!r} has {values.size} values for {shape.tolist()}"
+            f"GivenTensorFill {node.name!r} has {values.size} values for the shape {shape.tolist()}"
         )
     return op.const(values.reshape(shape), T.FLOAT)
 
 
 @retired("ATen GRUUnit LoopIndexTensor")
 def unknown_by_now(node: Node, op: Builder) -> Result:
-    """This operator was an experiment; no specification defines its result."""
+    """Refuses an experimental operator, whose result no specification defines."""
     raise Refusal(Why.NOT_EXPRESSIBLE, f"no specification defines what {node.op} computes")

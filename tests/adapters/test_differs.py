@@ -22,18 +22,18 @@ TREES = (
 CLASSES = TREES.replace("target_treeids=[0,0],target_nodeids=[1,2],target_ids=[0,0],target_weights=[0.25,3.0]", "class_treeids=[0,0,0,0],class_nodeids=[1,1,2,2],class_ids=[0,1,0,1],class_weights=[3.0,0.25,0.5,2.0]")  # fmt: skip
 CLASSIFIED = '(float[2,1] x) => (string[2] y, float[2,2] z) {{ y, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_strings=["a","b"],{}{}>(x) }}'  # fmt: skip
 CASES = {
-    "LabelEncoder": ({"": 18, "ai.onnx.ml": 2}, {"ai.onnx.ml": 4}, "(float[2] x) => (int64[2] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan, 0.5], values_int64s=[3, 9]>(x) }", {"x": [NAN, 0.5]}, "NaN matches no value"),
+    "LabelEncoder": ({"": 18, "ai.onnx.ml": 2}, {"ai.onnx.ml": 4}, "(float[2] x) => (int64[2] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan, 0.5], values_int64s=[3, 9]>(x) }", {"x": [NAN, 0.5]}, "matches no value"),
     "OneHot": ({"": 10}, {"": 11}, "(int64[2] i) => (float[2,3] y) <int64 d = {3}, float[2] v = {-1, 5}> { y = OneHot(i, d, v) }", {"i": [-1, 1]}, "counts from the end"),
-    "Dropout": ({"": 10}, {"": 12}, "(float[2] x) => (float[2] y, bool[2] m) { y, m = Dropout(x) }", {}, "the mask is false"),
-    "TreeEnsembleRegressor": ({"": 18, "ai.onnx.ml": 3}, {"ai.onnx.ml": 5}, f'(float[2,1] x) => (float[2,1] y) {{ y = ai.onnx.ml.TreeEnsembleRegressor<n_targets=1,post_transform="LOGISTIC",{TREES}>(x) }}', {"x": [[0], [1]]}, "single target is not applied"),
+    "Dropout": ({"": 10}, {"": 12}, "(float[2] x) => (float[2] y, bool[2] m) { y, m = Dropout(x) }", {}, "is false everywhere"),
+    "TreeEnsembleRegressor": ({"": 18, "ai.onnx.ml": 3}, {"ai.onnx.ml": 5}, f'(float[2,1] x) => (float[2,1] y) {{ y = ai.onnx.ml.TreeEnsembleRegressor<n_targets=1,post_transform="LOGISTIC",{TREES}>(x) }}', {"x": [[0], [1]]}, "there is a single target"),
     "TreeEnsembleClassifier": ({"": 18, "ai.onnx.ml": 3}, {"ai.onnx.ml": 5}, CLASSIFIED.format(CLASSES, ""), {"x": [[0], [1]]}, "wins if its score is above zero"),
     "TreeEnsembleClassifier with numbers": ({"": 18, "ai.onnx.ml": 3}, {"ai.onnx.ml": 5}, CLASSIFIED.format(CLASSES, "").replace("string[2] y", "int64[2] y").replace('classlabels_strings=["a","b"]', "classlabels_int64s=[7,9]"), {"x": [[0], [1]]}, "wins if its score is above zero"),
     "TreeEnsembleClassifier with bases": ({"": 18, "ai.onnx.ml": 3}, {"ai.onnx.ml": 5}, CLASSIFIED.format(CLASSES, ",base_values=[0.5,0.125]"), {"x": [[0], [1]]}, "only one of the two base values is used"),
     "AveragePool": ({"": 19}, {"": 18}, '(float[1,1,7] x) => (float[1,1,n] y) { y = AveragePool<kernel_shape=[3], dilations=[2], strides=[2], auto_pad="SAME_LOWER">(x) }', {}, "no dilations"),
     "Clip": ({"": 12}, {"": 13}, "(float[3] x) => (float[3] y) <float l = {nan}> { y = Clip(x, l) }", {"x": [-1, 0, 1]}, "min of Clip is NaN and has no effect"),
     "Squeeze": ({"": 13}, {"": 12}, "(float[2,1] x) => (float[a,b] y) <int64[0] s = {}> { y = Squeeze(x, s) }", {}, "every axis of size 1"),
-    "Resize": ({"": 18}, {"": 17}, '(float[1,1,3,4] x) => (float[1,1,3,2] y) <float[4] s = {1.0, 1.0, 1.3, 0.5}> { y = Resize<mode="linear", antialias=1>(x, , s) }', {}, "keeps its size is copied"),
-    "MaxUnpool": ({"": 9}, {"": 8}, "(float[1,1,2,2] x, int64[1,1,2,2] i) => (float[1,1,5,5] y) <int64[4] o = {1, 1, 5, 5}> { y = MaxUnpool<kernel_shape=[2, 2], strides=[2, 2]>(x, i, o) }", {"x": [[[[1, 2], [3, 4]]]], "i": [[[[5, 7], [13, 15]]]]}, "count in output_shape"),
+    "Resize": ({"": 18}, {"": 17}, '(float[1,1,3,4] x) => (float[1,1,3,2] y) <float[4] s = {1.0, 1.0, 1.3, 0.5}> { y = Resize<mode="linear", antialias=1>(x, , s) }', {}, "copies an axis"),
+    "MaxUnpool": ({"": 9}, {"": 8}, "(float[1,1,2,2] x, int64[1,1,2,2] i) => (float[1,1,5,5] y) <int64[4] o = {1, 1, 5, 5}> { y = MaxUnpool<kernel_shape=[2, 2], strides=[2, 2]>(x, i, o) }", {"x": [[[[1, 2], [3, 4]]]], "i": [[[[5, 7], [13, 15]]]]}, "refer to output_shape"),
 }  # fmt: skip
 
 

@@ -224,7 +224,7 @@ def test_a_node_that_is_refused_where_it_stands_is_not_called_unchanged():
     found = plan(model(two, 13), 12)
     assert not found.possible
     (path,) = found.paths
-    assert "needs data and scale, and one is missing" in path.dead_end
+    assert "needs data and scale, and has one output" in path.dead_end
     assert "unchanged" not in str(found)
 
 

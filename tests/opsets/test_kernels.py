@@ -157,8 +157,8 @@ LIST = "(float[2] x) => (float y) { i = Constant<value_ints = [0]>() y = ReduceS
     ("graph", "opset", "release", "says"),
     [
         (NORM, 11, "1.2", "a LayerNormalization in single nodes without a bias"),
-        (LIST, 15, "1.10", "Constant with a list of numbers or texts is read as a scalar"),
-        (LIST, 15, "1.11", "Constant with a list of numbers or texts is read as a scalar"),
+        (LIST, 15, "1.10", "Constant with a list of numbers or strings is read as a scalar"),
+        (LIST, 15, "1.11", "Constant with a list of numbers or strings is read as a scalar"),
     ],
 )
 def test_a_form_that_an_old_release_misreads_is_told_and_written_otherwise(

@@ -8,7 +8,7 @@ from opshift.adapter import KEEP, Builder, Node, Result, Value, misread, np
 EMPTY_LIST = partial(
     misread,
     releases="onnxruntime 1.2..1.16",
-    says="an empty list as `axes`, which its checker rejects",
+    says="{op} with an empty list as `axes` is rejected when the model loads",
     source="2026-11-29 measured: ReduceMax and ReduceSum at 11, in 18 releases from 1.2 to 1.32",
 )
 EMPTY_NAME = partial(

@@ -55,7 +55,7 @@ def unfit_updates(node: Node) -> str | None:
     found, sizes = node["updates"].dims, (*node["indices"].dims[:-1], *node["data"].dims[named:])
     for one, size in zip(found, sizes, strict=True):
         if isinstance(one, int) and isinstance(size, int) and one != size:
-            return f"its updates have an axis of size {one}, and {size} is needed"
+            return f"its updates have size {one} on an axis that needs {size}"
     return None
 
 

@@ -33,7 +33,7 @@ def refuse(node: Node, *names: str) -> None:
     """Refuses a node that sets one of these attributes; no adapter expresses their effect."""
     for name in names:
         if attribute(node, name, 0):
-            raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with {name}")
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with {name} has no form in ai.onnx")
 
 
 def mean_of_last(op: Builder, x: Value) -> Value:

@@ -97,7 +97,9 @@ def padding(node: Node, op: Builder, mask: Value, batch: Value, k: Value, fill: 
     if mask.rank == 3:
         return op.Unsqueeze(added, op.const([1]))
     if mask.rank > 3:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with a mask of rank {mask.rank}")
+        raise Refusal(
+            Why.NOT_EXPRESSIBLE, f"{node.op} with a mask of rank {mask.rank} has no form in ai.onnx"
+        )
     return op.Unsqueeze(added, op.const([1, 2]))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention and QAttention: one input is projected to queries, keys and values."""
+"""Attention and QAttention of com.microsoft: one input is projected to queries, keys and values."""
 
 from opshift.adapter import Builder, Node, Result, T, Value, leaving
 
@@ -42,7 +42,7 @@ def _attended(node: Node, op: Builder, projected: Value, w: Value) -> Result:
 
 @leaving("QAttention", domain=MICROSOFT, since=13)
 def qattention(node: Node, op: Builder) -> Result:
-    """QAttention is Attention with an integer projection; MatMulInteger is written for it."""
+    """QAttention is Attention with an integer projection, written as MatMulInteger."""
     zeros = node.input("input_zero_point"), node.input("weight_zero_point")
     sums = op.MatMulInteger(node["input"], node["weight"], *zeros)
     reals = named(node, "bias input_scale weight_scale")

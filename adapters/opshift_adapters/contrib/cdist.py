@@ -8,10 +8,12 @@ from opshift_adapters._lib.contrib import MICROSOFT
 
 @leaving("CDist", domain=MICROSOFT, since=8)
 def cdist(node: Node, op: Builder) -> Result:
-    """CDist is a^2 + b^2 - 2ab of all pairs of rows; MatMul and ReduceSumSquare are written."""
+    """CDist becomes a^2 + b^2 - 2ab of all pairs of rows, by MatMul and ReduceSumSquare."""
     metric = node.str("metric")
     if metric not in ("sqeuclidean", "euclidean"):
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with the metric {metric!r}")
+        raise Refusal(
+            Why.NOT_EXPRESSIBLE, f"{node.op} with the metric {metric!r} has no form in ai.onnx"
+        )
     a, b = node["A"], node["B"]
     twice = op.MatMul(a, op.Transpose(b, perm=[1, 0])) * op.const(-2.0, like=a)
     squares = twice + _squares(op, a) + op.Transpose(_squares(op, b), perm=[1, 0])
@@ -20,5 +22,5 @@ def cdist(node: Node, op: Builder) -> Result:
 
 
 def _squares(op: Builder, x: Value) -> Value:
-    """The sum of the squares of each row."""
+    """Returns the sum of the squares of each row."""
     return op.ReduceSumSquare(x, op.const([1]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DynamicQuantizeLSTM: LSTM with quantized weights, which quantizes data and state at each step."""
+"""DynamicQuantizeLSTM: LSTM with quantized weights that quantizes data and state at each step."""
 
 from opshift.adapter import Builder, Node, Result, T, Value, alternative, leaving
 
@@ -14,8 +14,8 @@ AS_IN_LSTM = (
 
 @leaving("DynamicQuantizeLSTM", domain=MICROSOFT, since=11, approximate=True)
 def dynamic_quantize_lstm(node: Node, op: Builder) -> Result:
-    """LSTM of quantized data with dequantized weights is written; its state is not quantized."""
-    op.approximate(f"{node.op}: onnxruntime quantises the state at each step, and LSTM does not")
+    """DynamicQuantizeLSTM becomes LSTM of dequantized inputs; the state is not quantized."""
+    op.approximate(f"{node.op} quantises the state at each step, but the written LSTM does not")
     w, r = _weights(node, op, "W"), _weights(node, op, "R")
     rest = [node.input(name) for name in ("B", "sequence_lens", "initial_h", "initial_c", "P")]
     x = op.DequantizeLinear(*op.DynamicQuantizeLinear(node["X"], outputs=3))
@@ -25,7 +25,7 @@ def dynamic_quantize_lstm(node: Node, op: Builder) -> Result:
 
 
 def _weights(node: Node, op: Builder, name: str) -> Value:
-    """The dequantized weights, transposed; a scale is for a direction or for a column."""
+    """Returns the dequantized weights, transposed; scales are per direction or per column."""
     shape = op.const([0, 1, -1])
     zero = op.Reshape(op.Cast(node[f"{name}_zero_point"], to=T.FLOAT), shape)
     moved = op.Cast(node[name], to=T.FLOAT) - zero
@@ -40,5 +40,5 @@ def of_dynamic_steps(node: Node) -> bool:
 
 @alternative("DynamicQuantizeLSTM", domain=MICROSOFT, runtime="onnxruntime==1.16")
 def steps_of_unsigned_codes(node: Node, op: Builder) -> Result:
-    """The weights become uint8, 128 higher."""
+    """The weights of DynamicQuantizeLSTM become uint8, 128 higher."""
     return with_unsigned(node, op, W="W_zero_point", R="R_zero_point")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes FusedGemm, FusedMatMul and TransposeMatMul with operators of ai.onnx."""
+"""FusedGemm, FusedMatMul and TransposeMatMul, written with operators of ai.onnx."""
 
 from opshift.adapter import Builder, Node, Result, Value, leaving
 
@@ -8,7 +8,7 @@ from opshift_adapters._lib.contrib import MICROSOFT, activated, attribute
 
 @leaving("FusedGemm", domain=MICROSOFT, since=11)
 def fused_gemm(node: Node, op: Builder) -> Result:
-    """FusedGemm is Gemm and an activation; both are written."""
+    """FusedGemm is written as Gemm followed by its activation."""
     same = {name: node.attr(name) for name in ("alpha", "beta", "transA", "transB")}
     y = op.Gemm(node["A"], node["B"], node.input("C"), **same)
     parameters = [attribute(node, f"activation_{one}", None) for one in ("alpha", "beta", "gamma")]
@@ -18,7 +18,7 @@ def fused_gemm(node: Node, op: Builder) -> Result:
 
 @leaving("FusedMatMul TransposeMatMul", domain=MICROSOFT)
 def fused_matmul(node: Node, op: Builder) -> Result:
-    """FusedMatMul is alpha * A @ B of transposed inputs; Transpose, MatMul and Mul are written."""
+    """FusedMatMul is alpha * A @ B of transposed inputs: Transpose, MatMul and Mul are written."""
     product = op.MatMul(_turned(node, op, "A"), _turned(node, op, "B"))
     alpha = node.float("alpha")
     return product if alpha == 1 else product * op.const(alpha, like=node["A"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FusedConv, ConvTransposeWithDynamicPads and NhwcMaxPool: windows in other words."""
+"""FusedConv, ConvTransposeWithDynamicPads and NhwcMaxPool, written with operators of ai.onnx."""
 
 from opshift.adapter import Builder, InvalidModel, Node, Result, Value, leaving
 
@@ -12,7 +12,7 @@ POOL = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
 
 @leaving("FusedConv", domain=MICROSOFT, since=11)
 def fused_conv(node: Node, op: Builder) -> Result:
-    """FusedConv is Conv, an optional Add and an activation; these are written."""
+    """FusedConv is written as Conv, an optional Add and its activation."""
     y = op.Conv(node["X"], node["W"], node.input("B"), **written(node, *CONV))
     added = node.input("Z")
     y = y if added is None else y + added
@@ -23,11 +23,11 @@ def fused_conv(node: Node, op: Builder) -> Result:
 
 @leaving("ConvTransposeWithDynamicPads", domain=MICROSOFT, since=11)
 def conv_transpose_with_dynamic_pads(node: Node, op: Builder) -> Result:
-    """ConvTranspose is written; the pads, an input, must be constant and become an attribute."""
+    """ConvTransposeWithDynamicPads becomes ConvTranspose, whose pads must be constant."""
     pads, w, bias = node["Pads"].const().tolist(), node["W"], node.input("B")
     if w.rank_or_none not in (None, len(pads) // 2 + 2):
         raise InvalidModel(
-            f"{node.op} {node.name!r} has {len(pads)} pads and weights of rank {w.rank}"
+            f"{node.op} {node.name!r} has {len(pads)} pads, but weights of rank {w.rank}"
         )
     same = written(node, *TRANSPOSED)
     y: Value = op.ConvTranspose(node["X"], w, bias, pads=pads, **same)
@@ -36,7 +36,7 @@ def conv_transpose_with_dynamic_pads(node: Node, op: Builder) -> Result:
 
 @leaving("NhwcMaxPool", domain=MICROSOFT, since=12)
 def nhwc_max_pool(node: Node, op: Builder) -> Result:
-    """NhwcMaxPool has the channels last; MaxPool between two Transposes is written."""
+    """NhwcMaxPool (channels last) is written as MaxPool between two Transposes."""
     x = node["x"]
     moved = op.Transpose(x, perm=[0, x.rank - 1, *range(1, x.rank - 1)])
     y: Value = op.MaxPool(moved, **written(node, *POOL))

@@ -19,17 +19,15 @@ from opshift_adapters._lib.kinds import as_type
 
 @leaving("GatedAdd", domain=MICROSOFT, since=7)
 def gated_add(node: Node, op: Builder) -> Result:
-    """GatedAdd is x + y * gate; Mul and Add are written."""
+    """GatedAdd is written as x + y * gate."""
     if node.input("gate_weight") is not None:
-        raise Refusal(
-            Why.NOT_EXPRESSIBLE, "onnxruntime computes GatedAdd with gate_weight on GPUs only"
-        )
+        raise Refusal(Why.NOT_EXPRESSIBLE, "GatedAdd with gate_weight is defined only for GPUs")
     return node["X"] + node["Y"] * node["gate"]
 
 
 @leaving("ScaledSiLU", domain=MICROSOFT, since=7)
 def scaled_silu(node: Node, op: Builder) -> Result:
-    """ScaledSiLU is z * Sigmoid(z) of z = scale * x; Mul and Sigmoid are written."""
+    """ScaledSiLU is written as z * Sigmoid(z) of z = scale * x."""
     x, scale = node["X"], node.input("scale")
     alpha = 1.0 if scale is not None else node.float("alpha")
     if scale is not None or alpha != 1:
@@ -41,17 +39,15 @@ def scaled_silu(node: Node, op: Builder) -> Result:
 
 @leaving("GatedRMSNorm", domain=MICROSOFT, since=11)
 def gated_rms_norm(node: Node, op: Builder) -> Result:
-    """GatedRMSNorm is RMSNormalization times a gate in float; its formula is written."""
+    """GatedRMSNorm is written as RMSNormalization times an activated gate, in float."""
     x, kind = node["X"], node["X"].elem_type
     wide, scale, gate = (as_type(op, one, T.FLOAT) for one in named(node, "X scale gate"))
     width, whole = scale.dims[0], x.dims[-1]
     if not isinstance(width, int) or not isinstance(whole, int):
-        raise Refusal(
-            Why.NEEDS_SHAPE, f"the last dimension of {x.name!r} or of its scale is unknown"
-        )
+        raise Refusal(Why.NEEDS_SHAPE, f"the last size of {x.name!r} or of its scale is unknown")
     if whole != width and (not width or whole % width):
         raise InvalidModel(
-            f"GatedRMSNorm {node.name!r} has rows of {whole} numbers and a scale of {width}"
+            f"GatedRMSNorm {node.name!r} has rows of {whole} numbers, but a scale of {width}"
         )
     before = [0] * (x.rank - 1)
     rows = wide if whole == width else op.Reshape(wide, op.const([*before, whole // width, width]))
@@ -73,7 +69,7 @@ def _activated(node: Node, op: Builder, gate: Value) -> Value:
 
 @leaving("LinearAttentionGate", domain=MICROSOFT, since=7)
 def linear_attention_gate(node: Node, op: Builder) -> Result:
-    """LinearAttentionGate is Softplus of a shifted input, scaled, and Sigmoid of another input."""
+    """LinearAttentionGate becomes a scaled Softplus of a + dt_bias, and Sigmoid of b."""
     a, b = node["a"], node.input("b")
     decay = op.Softplus(as_type(op, a, T.FLOAT) + node["dt_bias"]) * node["decay_scale"]
     found = as_type(op, decay, a.elem_type)

@@ -9,7 +9,7 @@ from opshift_adapters._lib.nbits import unpacked
 
 @leaving("GatherBlockQuantized", domain=MICROSOFT, since=13)
 def gather_block_quantized(node: Node, op: Builder) -> Result:
-    """GatherBlockQuantized chooses rows; they are gathered, unpacked and scaled by block."""
+    """GatherBlockQuantized becomes Gather of rows, which are unpacked and scaled by block."""
     data, scale, zero = node["data"], node["scales"], node.input("zero_points")
     bits, size = node.int("bits"), node.int("block_size")
     along = node.int("quantize_axis") % 2, node.int("gather_axis")
@@ -17,10 +17,12 @@ def gather_block_quantized(node: Node, op: Builder) -> Result:
     if data.elem_type != T.UINT8 or bits not in (4, 8) or data.rank != 2 or along != (1, 0):
         raise Refusal(
             Why.NOT_EXPRESSIBLE,
-            f"{node.op} of other data than rows of bytes with blocks in each row",
+            f"{node.op} has a form in ai.onnx only for 2-D bytes with blocks in each row",
         )
     if width != blocks * size:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} whose last block is not full")
+        raise Refusal(
+            Why.NOT_EXPRESSIBLE, f"{node.op} with an incomplete last block has no form in ai.onnx"
+        )
     indices, kind = node["indices"], scale.elem_type
     codes = unpacked(op, op.Gather(data, indices, axis=0), bits, [-1, blocks, size], kind)
     moved = codes - _points(op, zero, indices, bits, blocks, kind)
@@ -33,7 +35,7 @@ def gather_block_quantized(node: Node, op: Builder) -> Result:
 def _points(
     op: Builder, zero: Value | None, indices: Value, bits: int, blocks: int, kind: int
 ) -> Value:
-    """The zero point of each block of the chosen rows, or the middle code if there are none."""
+    """Returns the zero point of each block of the selected rows, by default the middle code."""
     if zero is None:
         return op.const(1 << (bits - 1), kind)
     width = zero.shape[-1] * 8 // bits

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GroupQueryAttention: query heads share heads of keys; each row has a cache of its own length."""
+"""GroupQueryAttention: query heads share key heads; each row has a cache of its own length."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, leaving
 
@@ -11,7 +11,7 @@ from opshift_adapters._lib.heads import LOWEST, length, scale_of, turn, width
 def group_query_attention(node: Node, op: Builder) -> Result:
     """GroupQueryAttention extends the cache of each row; queries see keys up to their position."""
     if node.int("smooth_softmax") > 0:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with smooth_softmax")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with smooth_softmax has no form in ai.onnx")
     heads, shared = node.int("num_heads"), node.int("kv_num_heads")
     q, k, v, size = _parts(node, op, heads, shared)
     own = length(op, q, 1)
@@ -38,7 +38,7 @@ def group_query_attention(node: Node, op: Builder) -> Result:
 
 
 def _parts(node: Node, op: Builder, heads: int, shared: int) -> tuple[Value, Value, Value, int]:
-    """Queries, keys and values as [batch, sequence, heads, size]."""
+    """Returns queries, keys and values as [batch, sequence, heads, size]."""
     q, k, v = node["query"], node.input("key"), node.input("value")
     whole = width(q, 2, "a query")
     if k is None or v is None:
@@ -63,7 +63,7 @@ def _rotated(node: Node, op: Builder, x: Value, places: Value, size: int) -> Val
 
 
 def _continued(node: Node, op: Builder, cache: Value | None, new: Value, past: Value) -> Value:
-    """The cache with the new rows after the last valid row of each batch element."""
+    """Returns the cache with the new rows after the last valid row of each batch entry."""
     total = op.Cast(node["total_sequence_length"], to=T.INT64)
     if cache is None:
         return new
@@ -77,7 +77,7 @@ def _continued(node: Node, op: Builder, cache: Value | None, new: Value, past: V
 
 
 def _hidden(node: Node, op: Builder, places: Value, keys: Value) -> Value:
-    """The addend that hides the keys after a query and before its window."""
+    """Returns the bias that hides the keys after a query and before its window."""
     along = op.Range(op.const(0), length(op, keys, 2), op.const(1))
     own = op.Unsqueeze(places, op.const([2]))  # [batch, sequence, 1]
     ends = op.Unsqueeze(op.Cast(node["seqlens_k"], to=T.INT64), op.const([1, 2]))

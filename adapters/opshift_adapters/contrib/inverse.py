@@ -5,19 +5,20 @@ from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, leaving,
 
 from opshift_adapters._lib.contrib import MICROSOFT
 
-COFACTORS = "the inverse is computed by cofactors, and onnxruntime's by elimination"
+COFACTORS = "cofactors replace the elimination of onnxruntime and round differently"
 
 
 @leaving("Inverse", domain=MICROSOFT, since=11, approximate=True)
 def inverse(node: Node, op: Builder) -> Result:
-    """Inverse of at most 3 rows is the transposed cofactors divided by the determinant."""
+    """Inverse of up to 3 rows is written as transposed cofactors divided by the determinant."""
     x = node["X"]
     size = x.dims[-1]
     if size == 1:
         return op.Reciprocal(x)
     if size not in (2, 3):
         raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"{node.op} of matrices that are not known to be of 1 to 3 rows"
+            Why.NOT_EXPRESSIBLE,
+            f"{node.op} of matrices without 1 to 3 known rows has no form in ai.onnx",
         )
     op.approximate(f"{node.op}: {COFACTORS}")
     cofactors = _of_two(op, x) if size == 2 else _of_three(op, x)
@@ -27,7 +28,7 @@ def inverse(node: Node, op: Builder) -> Result:
 
 
 def _of_two(op: Builder, x: Value) -> Value:
-    """The cofactors of 2 x 2: the opposite element, negated outside the diagonal."""
+    """Returns the cofactors of 2 x 2: the opposite element, negated outside of the diagonal."""
     turned = op.Gather(
         op.Gather(x, op.const([1, 0]), axis=x.rank - 2), op.const([1, 0]), axis=x.rank - 1
     )
@@ -35,7 +36,7 @@ def _of_two(op: Builder, x: Value) -> Value:
 
 
 def _of_three(op: Builder, x: Value) -> Value:
-    """The cofactors of 3 x 3: products of the elements one and two places further, cyclically."""
+    """Returns the cofactors of 3 x 3: products of elements one and two steps on, cyclically."""
     steps = {1: op.const([1, 2, 0]), 2: op.const([2, 0, 1])}
 
     def behind(rows: int, columns: int) -> Value:

@@ -9,14 +9,14 @@ from opshift_adapters._lib.nbits import unpacked
 
 @leaving("MatMulNBits", domain=MICROSOFT, since=13, approximate=True)
 def matmul_nbits(node: Node, op: Builder) -> Result:
-    """MatMulNBits has packed weights; they are unpacked and scaled, and MatMul is written."""
+    """MatMulNBits is written as MatMul with weights that are unpacked and scaled."""
     bits = node.int("bits")
     if bits not in (4, 8) or node.input("g_idx") is not None:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} of {bits} bits, or with columns in an order")
-    if node.int("accuracy_level") > 1:
-        op.approximate(
-            f"{node.op}: onnxruntime may quantise the other factor, which stays as it is"
+        raise Refusal(
+            Why.NOT_EXPRESSIBLE, f"{node.op} with {bits} bits or g_idx has no form in ai.onnx"
         )
+    if node.int("accuracy_level") > 1:
+        op.approximate(f"{node.op}: onnxruntime may quantise A, but the written MatMul does not")
     rows, columns = node.int("N"), node.int("K")
     scale = node["scales"]
     kind, size = scale.elem_type, node.int("block_size")
@@ -32,7 +32,7 @@ def matmul_nbits(node: Node, op: Builder) -> Result:
 
 
 def _zeros(op: Builder, zero: Value | None, bits: int, rows: int, blocks: int, kind: int) -> Value:
-    """The zero point of each block: packed, or as numbers, or the middle code if there are none."""
+    """Returns the zero point of each block: packed, as numbers, or by default the middle code."""
     if zero is None:
         return op.const(1 << (bits - 1), kind)
     if zero.elem_type != T.UINT8:

@@ -9,16 +9,14 @@ from opshift_adapters._lib.heads import apart, attended, biases_of, scale_of, wi
 
 @leaving("MultiHeadAttention", domain=MICROSOFT, since=13)
 def multi_head_attention(node: Node, op: Builder) -> Result:
-    """MultiHeadAttention is Softmax(Q @ K^T * scale + biases) @ V; this formula is written."""
+    """MultiHeadAttention is written as Softmax(Q @ K^T * scale + biases) @ V."""
     if node.output("qk") is not None:
-        raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"{node.op} with the products as an output has no other form"
-        )
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with the output qk has no form in ai.onnx")
     q, k, v = (node.input(name) for name in ("query", "key", "value"))
     if q is None or k is None or v is None or q.rank != 3:
         raise Refusal(
             Why.NOT_EXPRESSIBLE,
-            f"{node.op} with queries, keys and values in one tensor has no other form",
+            f"{node.op} with Q, K and V in one tensor has no form in ai.onnx",
         )
     heads, bias, known = node.int("num_heads"), node.input("bias"), k.rank == 4
     size = width(q, 2, "a query") // heads
@@ -33,7 +31,7 @@ def multi_head_attention(node: Node, op: Builder) -> Result:
 
 
 def _shifted(op: Builder, bias: Value, q: Value, k: Value, v: Value) -> tuple[Value, ...]:
-    """Each projection plus its part of the bias."""
+    """Adds to each projection its part of the bias."""
     sizes = [width(one, 2, "a projection") for one in (q, k, v)]
     parts = op.Split(bias, op.const(sizes), axis=0, outputs=3)
     return tuple(one + part for one, part in zip((q, k, v), parts, strict=True))

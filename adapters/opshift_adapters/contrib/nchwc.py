@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""com.microsoft.nchwc: layers whose channels are stored in blocks that suit one processor.
+"""com.microsoft.nchwc: layers with a blocked channel layout that suits one processor.
 
-A value in blocks is written as an image whose channels fill the last block: the same numbers in
+A blocked value is written as an image whose channels fill the last block: the same numbers in
 another order. The width of the blocks follows from the sizes in the model.
 """
 
@@ -21,7 +21,7 @@ WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 
 
 def plain_filter(filter: Array, sizes: ConvFilter) -> Array:
-    """A filter in the order of ONNX: each block of outputs, and of inputs, is the innermost."""
+    """Returns a filter in the order of ONNX; blocks of outputs (and inputs) are innermost."""
     width, rest = sizes.width, filter.shape[2:]
     if sizes.has_inner_blocks:
         parts = (sizes.outputs // width, sizes.inputs // width, *rest, width, width)
@@ -32,7 +32,7 @@ def plain_filter(filter: Array, sizes: ConvFilter) -> Array:
 
 @leaving("Conv", domain=NCHWC)
 def conv(node: Node, op: Builder) -> Result:
-    """Conv in blocks is Conv with the filter in its own order, perhaps Add, and an activation."""
+    """Conv in blocks becomes Conv with a reordered filter, perhaps Add, and an activation."""
     sizes = filter_of(node, width_around(node))
     filter = op.const(plain_filter(node["W"].const(), sizes))
     y: Value = op.Conv(node["X"], filter, node.input("B"), **written(node, "group", *WINDOW))
@@ -42,9 +42,9 @@ def conv(node: Node, op: Builder) -> Result:
     return activated(op, y, name, told) if name else y
 
 
-@leaving("MaxPool AveragePool", domain=NCHWC, ignores={"storage_order": "there are no indices"})
+@leaving("MaxPool AveragePool", domain=NCHWC, ignores={"storage_order": "no Indices output exists"})
 def pool(node: Node, op: Builder) -> Result:
-    """A pool in blocks treats each channel as the pool of ONNX does."""
+    """A blocked pooling is written as the pooling of ai.onnx."""
     width_around(node)
     counts = ("count_include_pad",) if node.op == "AveragePool" else ()
     made: Value = op.emit(node.op, node["X"], **written(node, "ceil_mode", *counts, *WINDOW))
@@ -53,7 +53,7 @@ def pool(node: Node, op: Builder) -> Result:
 
 @leaving("GlobalMaxPool GlobalAveragePool", domain=NCHWC)
 def global_pool(node: Node, op: Builder) -> Result:
-    """A pool of whole images in blocks treats each channel as the pool of ONNX does."""
+    """A blocked global pooling is written as the global pooling of ai.onnx."""
     width_around(node)
     made: Value = op.emit(node.op, node["X"])
     return made
@@ -61,23 +61,23 @@ def global_pool(node: Node, op: Builder) -> Result:
 
 @leaving("Upsample", domain=NCHWC, since=10)
 def upsample(node: Node, op: Builder) -> Result:
-    """Upsample in blocks is Resize by whole factors."""
+    """A blocked Upsample is written as Resize by integer factors."""
     width_around(node)
     scales = op.const([float(one) for one in attribute(node, "scales", [1] * 4)], dtype=T.FLOAT)
     named = {
         "mode": node.str("mode"),
         "coordinate_transformation_mode": node.str("coordinate_transformation_mode"),
     }
-    whole = op.const([], T.FLOAT)  # below opset 13 the region must be given
+    whole = op.const([], T.FLOAT)  # below opset 13, the input roi is required
     made: Value = op.Resize(node["X"], whole, scales, nearest_mode="floor", **named)
     return made
 
 
 @leaving("ReorderInput", domain=NCHWC)
 def reorder_input(node: Node, op: Builder) -> Result:
-    """ReorderInput adds the channels that fill the last block."""
+    """ReorderInput is written as Pad with the channels that fill the last block."""
     width, x = width_around(node), node["X"]
-    channels = plain_channels(node, x.claimed_dims_or_none) or 0  # it is known, as blocks are
+    channels = plain_channels(node, x.claimed_dims_or_none) or 0  # known, because the width is
     if node.int("channels_last"):
         x = op.Transpose(x, perm=[0, 3, 1, 2])
     added = round_up(channels, width) - channels
@@ -86,7 +86,7 @@ def reorder_input(node: Node, op: Builder) -> Result:
 
 @leaving("ReorderOutput", domain=NCHWC)
 def reorder_output(node: Node, op: Builder) -> Result:
-    """ReorderOutput removes the channels that fill the last block."""
+    """ReorderOutput is written as Slice without the channels that fill the last block."""
     x, channels = node["X"], node.int("channels")
     if round_up(channels, width_around(node)) != channels:
         x = op.Slice(x, op.const([0]), op.const([channels]), op.const([1]))

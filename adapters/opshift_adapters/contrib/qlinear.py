@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QLinear operators: quantized numbers are dequantized, computed with, and quantized again.
+"""QLinear operators, written as dequantization, computation in float, and quantization.
 
-If onnxruntime does not dequantize, its own arithmetic is written, so that no result differs.
+If onnxruntime does not dequantize, its own arithmetic is written, so that results are equal.
 """
 
 from typing import Any
@@ -12,29 +12,29 @@ from opshift_adapters._lib.contrib import MICROSOFT, named, written
 
 
 def real(node: Node, op: Builder, names: str) -> Value:
-    """The dequantized input of the first name, whose scale and zero point the others are."""
+    """Dequantizes an input; `names` are the input, its scale and its zero point."""
     return op.DequantizeLinear(*named(node, names))
 
 
 def codes(node: Node, op: Builder, y: Value, names: str) -> Value:
-    """`y` quantized by a scale and a zero point."""
+    """Quantizes `y` by the inputs `names`: a scale and a zero point."""
     return op.QuantizeLinear(y, *named(node, names))
 
 
 def rounded(op: Builder, y: Value, like: Value) -> Value:
-    """The nearest code that an element type has."""
+    """Rounds `y` to the nearest code of an element type."""
     return op.QuantizeLinear(y, op.const(1, T.FLOAT), op.const(0, like=like))
 
 
 def as_float(op: Builder, x: Value) -> Value:
-    """Codes as floats; constants are folded."""
+    """Casts codes to float; constants are folded."""
     known = x.const_or_none()
     return op.Cast(x, to=T.FLOAT) if known is None else op.const(known.astype("float32"))
 
 
 @leaving("QLinearAdd", domain=MICROSOFT, since=10)
 def qlinear_add(node: Node, op: Builder) -> Result:
-    """QLinearAdd is a sum of codes, multiplied by ratios of the scales; Mul and Add are written."""
+    """QLinearAdd becomes a sum of codes times the ratios of the scales, by Mul and Add."""
     a, b, scale = named(node, "A B C_scale")
     left, right = (one / scale for one in named(node, "A_scale B_scale"))
     lost = left * as_float(op, node["A_zero_point"]) + right * as_float(op, node["B_zero_point"])
@@ -45,7 +45,7 @@ def qlinear_add(node: Node, op: Builder) -> Result:
 
 @leaving("QLinearMul", domain=MICROSOFT, since=10)
 def qlinear_mul(node: Node, op: Builder) -> Result:
-    """QLinearMul is a product of codes, multiplied by the ratio of the scales; Mul is written."""
+    """QLinearMul becomes a product of codes times the ratio of the scales, by Mul."""
     one = op.const(1, T.FLOAT)
     left = op.DequantizeLinear(node["A"], one, node["A_zero_point"])
     right = op.DequantizeLinear(node["B"], one, node["B_zero_point"])
@@ -71,7 +71,7 @@ def qlinear_leaky_relu(node: Node, op: Builder) -> Result:
 
 @leaving("QLinearSoftmax", domain=MICROSOFT, since=13)
 def qlinear_softmax(node: Node, op: Builder) -> Result:
-    """onnxruntime multiplies Softmax by the whole part of 1 / scale before it rounds.
+    """QLinearSoftmax multiplies Softmax by Floor(1 / scale) before rounding, like onnxruntime.
 
     DequantizeLinear, Softmax (below 13 after Flatten), Mul and QuantizeLinear are written.
     """
@@ -90,7 +90,9 @@ def qlinear_concat(node: Node, op: Builder) -> Result:
     """QLinearConcat becomes DequantizeLinear of each input, Concat and QuantizeLinear."""
     parts = node.inputs[2:]
     if len(parts) % 3 or None in parts:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with a tensor without scale or zero point")
+        raise Refusal(
+            Why.NOT_EXPRESSIBLE, f"{node.op} with an unscaled input has no form in ai.onnx"
+        )
     reals = [op.DequantizeLinear(*parts[at : at + 3]) for at in range(0, len(parts), 3)]
     y = op.Concat(*reals, axis=node.int("axis"))
     return codes(node, op, y, "Y_scale Y_zero_point")
@@ -136,7 +138,7 @@ CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 @leaving("QLinearConv", domain=MICROSOFT, since=10)
 def qlinear_conv(node: Node, op: Builder) -> Result:
-    """QLinearConv of ai.onnx is written, between Transposes if the channels come last."""
+    """QLinearConv becomes QLinearConv of ai.onnx, between Transposes if channels are last."""
     same = written(node, *CONV)
     x, *rest = node.inputs
     if not node.int("channels_last"):
@@ -150,7 +152,7 @@ def qlinear_conv(node: Node, op: Builder) -> Result:
 
 @leaving("QGemm", domain=MICROSOFT, since=10)
 def qgemm(node: Node, op: Builder) -> Result:
-    """QGemm is MatMulInteger plus C, scaled at the end; MatMulInteger, Add and Mul are written."""
+    """QGemm becomes MatMulInteger, Add of C, and Mul by the scales at the end."""
     a, b, c = node["A"], node["B"], node.input("C")
     a = op.Transpose(a, perm=[1, 0]) if node.int("transA") else a
     b = op.Transpose(b, perm=[1, 0]) if node.int("transB") else b

@@ -14,7 +14,7 @@ def _scaled(op: Builder, sums: Value, scale: Value, bias: Value | None) -> Value
 
 @leaving("DynamicQuantizeMatMul", domain=MICROSOFT, since=11)
 def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
-    """DynamicQuantizeMatMul becomes DynamicQuantizeLinear, MatMulInteger, and Mul by the scales."""
+    """DynamicQuantizeMatMul becomes DynamicQuantizeLinear, MatMulInteger and Mul by scales."""
     a, scale, zero = op.DynamicQuantizeLinear(node["A"], outputs=3)
     whole = scale * node["b_scale"]
     sums = op.MatMulInteger(a, node["B"], zero, node.input("b_zero_point"))
@@ -28,13 +28,13 @@ def of_dynamic_codes(node: Node) -> bool:
 
 @alternative("DynamicQuantizeMatMul", domain=MICROSOFT, runtime="onnxruntime==1.16")
 def dynamic_product_of_unsigned_codes(node: Node, op: Builder) -> Result:
-    """The weights become uint8, 128 higher."""
+    """The weights of DynamicQuantizeMatMul become uint8, 128 higher."""
     return with_unsigned(node, op, B="b_zero_point")
 
 
 @leaving("MatMulIntegerToFloat", domain=MICROSOFT, since=10)
 def matmul_integer_to_float(node: Node, op: Builder) -> Result:
-    """MatMulIntegerToFloat becomes MatMulInteger, and Mul by the scales."""
+    """MatMulIntegerToFloat becomes MatMulInteger and Mul by the scales."""
     scale = node["a_scale"] * node["b_scale"]
     zeros = node.input("a_zero_point"), node.input("b_zero_point")
     return _scaled(op, op.MatMulInteger(node["A"], node["B"], *zeros), scale, node.input("bias"))

@@ -7,14 +7,14 @@ from opshift_adapters._lib.contrib import MICROSOFT, attribute, refuse
 from opshift_adapters._lib.heads import turn, with_last_split
 
 UNREAD = {
-    "num_heads": "the size of a head is the size of the cache",
-    "scale": "no kernel of onnxruntime reads it",
+    "num_heads": "the cache determines the size of a head",
+    "scale": "no kernel of onnxruntime reads `scale`",
 }
 
 
 @leaving("RotaryEmbedding", domain=MICROSOFT, since=13, ignores=UNREAD)
 def rotary_embedding(node: Node, op: Builder) -> Result:
-    """RotaryEmbedding rotates pairs by the angles of their positions; Mul and Add are written."""
+    """RotaryEmbedding rotates pairs by the angles of their positions, by Mul and Add."""
     refuse(node, "is_packed_batching")
     x, partly = node["input"], attribute(node, "rotary_embedding_dim", 0)
     packed = x.rank == 3
@@ -28,7 +28,7 @@ def rotary_embedding(node: Node, op: Builder) -> Result:
 
 
 def _half(node: Node, partly: int) -> int:
-    """The number of pairs that rotate: all pairs of a head, or some."""
+    """Returns the number of pairs that rotate: all pairs of a head, or only some."""
     if partly:
         return partly // 2
     half = node["cos_cache"].dims[1]
@@ -38,7 +38,7 @@ def _half(node: Node, partly: int) -> int:
 
 
 def _heads(node: Node, partly: int) -> list[int]:
-    """The number of heads and their size; -1 stands for an unknown number."""
+    """Returns the number of heads and their size; -1 stands for an unknown number."""
     size = 2 * _half(node, partly)
     known = not partly and size
     return [-1, size] if known else [attribute(node, "num_heads", 1), -1]

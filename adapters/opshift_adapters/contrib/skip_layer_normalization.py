@@ -22,10 +22,10 @@ def skip_layer_normalization(node: Node, op: Builder) -> Result:
 
 @leaving("SkipSimplifiedLayerNormalization", domain=MICROSOFT, since=11)
 def skip_simplified_layer_normalization(node: Node, op: Builder) -> Result:
-    """The sum divided by its root mean square, and scaled; the sum may also be an output."""
+    """SkipSimplifiedLayerNormalization is RMS normalization of a sum, perhaps an output."""
     if node.output("mean") is not None or node.output("inv_std_var") is not None:
         raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"no specification defines the mean and the deviation of {node.op}"
+            Why.NOT_EXPRESSIBLE, f"no specification defines mean and deviation of {node.op}"
         )
     total = _total(op, node)
     y = root_mean_square_normalized(op, total, node["gamma"], node.float("epsilon"))
@@ -37,12 +37,12 @@ def _total(op: Builder, node: Node) -> Value:
     return total if bias is None else total + bias
 
 
-UNREAD = {"mask_index_type": "only one kind of mask is defined, the number of words"}
+UNREAD = {"mask_index_type": "`mask_index_type` has only one defined value"}
 
 
 @leaving("EmbedLayerNormalization", domain=MICROSOFT, since=13, ignores=UNREAD)
 def embed_layer_normalization(node: Node, op: Builder) -> Result:
-    """LayerNormalization of summed embeddings, and the number of words that the mask keeps."""
+    """EmbedLayerNormalization becomes LayerNormalization of embeddings, plus a word count."""
     ids, words, places = named(node, "input_ids word_embedding position_embedding")
     segments, kinds = node.input("segment_ids"), node.input("segment_embedding")
     total = op.Gather(words, ids, axis=0)
@@ -54,7 +54,7 @@ def embed_layer_normalization(node: Node, op: Builder) -> Result:
 
 
 def _positions(op: Builder, ids: Value, given: Value | None) -> Value:
-    """The given positions of the words, or 0, 1, 2, ..."""
+    """Returns the positions of the words, by default 0, 1, 2, ..."""
     if given is not None:
         return given
     length = op.Gather(op.Shape(ids), op.const(1), axis=0)
@@ -63,14 +63,14 @@ def _positions(op: Builder, ids: Value, given: Value | None) -> Value:
 
 def _mask_index(node: Node, op: Builder, ids: Value) -> Value:
     mask = node.input("mask")
-    if mask is None:  # onnxruntime then counts no words
+    if mask is None:  # onnxruntime then returns 0
         mask = op.Cast(ids, to=T.INT32) * op.const(0, T.INT32)
     return op.ReduceSum(mask, op.const([1]), keepdims=0)
 
 
 @leaving("QEmbedLayerNormalization", domain=MICROSOFT, since=13)
 def q_embed_layer_normalization(node: Node, op: Builder) -> Result:
-    """EmbedLayerNormalization of dequantized tables is written."""
+    """QEmbedLayerNormalization becomes EmbedLayerNormalization of dequantized tables."""
     ids, segments = node["input_ids"], node.input("segment_ids")
     places = _positions(op, ids, None)
     total = _looked_up(node, op, "word_embedding_quant", ids)
@@ -85,12 +85,12 @@ def q_embed_layer_normalization(node: Node, op: Builder) -> Result:
 
 
 def _quantized(node: Node, name: str) -> tuple[Value, Value, Value]:
-    """Codes with their scale and zero point."""
+    """Returns the codes with their scale and zero point."""
     plain = name.removesuffix("_quant")
     return node[name], node[f"{plain}_scale"], node[f"{plain}_zero_point"]
 
 
 def _looked_up(node: Node, op: Builder, name: str, places: Value) -> Value:
-    """Dequantized rows of a table of codes."""
+    """Returns dequantized rows of a table of codes."""
     codes, scale, zero = _quantized(node, name)
     return op.DequantizeLinear(op.Gather(codes, places, axis=0), scale, zero)

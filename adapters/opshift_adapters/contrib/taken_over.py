@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that ai.onnx has, too, with the same inputs or nearly the same."""
+"""Operators of com.microsoft that ai.onnx has, too, with nearly the same inputs."""
 
 from opshift.adapter import Builder, Node, Result, T, leaving
 
@@ -9,7 +9,7 @@ from opshift_adapters._lib.kinds import as_type
 
 @leaving("ExpandDims", domain=MICROSOFT, since=13)
 def expand_dims(node: Node, op: Builder) -> Result:
-    """ExpandDims is Unsqueeze at one axis; the axis becomes a vector."""
+    """ExpandDims is written as Unsqueeze, whose axis is a vector."""
     axis = node["axis"]
     known = axis.const_or_none()
     if known is not None:
@@ -19,13 +19,13 @@ def expand_dims(node: Node, op: Builder) -> Result:
 
 @leaving("GatherND", domain=MICROSOFT, since=11)
 def gather_nd(node: Node, op: Builder) -> Result:
-    """GatherND of ai.onnx is written; its indices are cast to int64."""
+    """GatherND of com.microsoft becomes GatherND of ai.onnx, with int64 indices."""
     return op.GatherND(node["data"], as_type(op, node["indices"], T.INT64))
 
 
 @leaving("GridSample", domain=MICROSOFT, since=16)
 def grid_sample(node: Node, op: Builder) -> Result:
-    """GridSample of ai.onnx is written, with the same attributes."""
+    """GridSample of com.microsoft becomes GridSample of ai.onnx with the same attributes."""
     return op.GridSample(
         node["X"],
         node["Grid"],
@@ -37,7 +37,7 @@ def grid_sample(node: Node, op: Builder) -> Result:
 
 @leaving("Pad", domain=MICROSOFT, since=11)
 def pad(node: Node, op: Builder) -> Result:
-    """Pad of ai.onnx is written; its pads become a vector and its value a scalar."""
+    """Pad of com.microsoft becomes Pad of ai.onnx: pads are a vector, the value is a scalar."""
     pads, value = node["pads"], node.input("value")
     if pads.rank != 1:
         pads = op.Reshape(pads, op.const([-1]))
@@ -48,33 +48,33 @@ def pad(node: Node, op: Builder) -> Result:
 
 @leaving("QuantizeLinear", domain=MICROSOFT, since=21)
 def quantize_linear(node: Node, op: Builder) -> Result:
-    """QuantizeLinear of ai.onnx is written, with the same inputs."""
+    """QuantizeLinear of com.microsoft becomes QuantizeLinear of ai.onnx."""
     zero, axis = node.input("y_zero_point"), attribute(node, "axis", 1)
     return op.QuantizeLinear(node["x"], node["y_scale"], zero, axis=axis)
 
 
 @leaving("DequantizeLinear", domain=MICROSOFT, since=21)
 def dequantize_linear(node: Node, op: Builder) -> Result:
-    """DequantizeLinear of ai.onnx is written, with the same inputs."""
+    """DequantizeLinear of com.microsoft becomes DequantizeLinear of ai.onnx."""
     zero, axis = node.input("x_zero_point"), attribute(node, "axis", 1)
     return op.DequantizeLinear(node["x"], node["x_scale"], zero, axis=axis)
 
 
 @leaving("Range", domain=MICROSOFT, since=11)
 def range_(node: Node, op: Builder) -> Result:
-    """Range of ai.onnx is written; it needs a step, which is 1 if the node has none."""
+    """Range of com.microsoft becomes Range of ai.onnx, with step 1 by default."""
     start, step = node["start"], node.input("delta")
     return op.Range(start, node["limit"], op.const(1, like=start) if step is None else step)
 
 
 @leaving("Trilu", domain=MICROSOFT, since=14)
 def trilu(node: Node, op: Builder) -> Result:
-    """Trilu of ai.onnx is written, with the same inputs."""
+    """Trilu of com.microsoft becomes Trilu of ai.onnx with the same inputs."""
     return op.Trilu(node["X"], node.input("k"), upper=node.int("upper"))
 
 
 @leaving("Unique", domain=MICROSOFT, since=11)
 def unique(node: Node, op: Builder) -> Result:
-    """Unique of ai.onnx is written, unsorted and without its output of first indices."""
+    """Unique of com.microsoft becomes unsorted Unique of ai.onnx, without first indices."""
     y, _, place, count = op.Unique(node["x"], sorted=0, outputs=4)
     return (y, place, count)[: node.n_outputs]

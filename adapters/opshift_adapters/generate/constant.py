@@ -34,7 +34,7 @@ CONSTANT_9 = boundary(9, "Constant:d85bdf", directions="up")
 @adapter("Constant", 9, 8, handles_types=True)
 @example("bool scalar", "() => (bool y) { y = Constant<value = bool {1}>() }", gives="Identity")
 def constant_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added all types to Constant; below it, other types than floats are initializers."""
+    """Opset 9 added all types to Constant; below, types other than floats are initializers."""
     kind = node.attr("value").data_type
     return KEEP if kind in FLOATS else op.const(node.tensor("value"), kind)
 
@@ -44,7 +44,7 @@ CONSTANT_11 = boundary(11, "Constant:c0237c", directions="up")
 
 @adapter("Constant", 11, 10)
 def constant_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added `sparse_value` to Constant; below it, a dense value is written."""
+    """Opset 11 added `sparse_value` to Constant; below, a dense value is written."""
     if node.has(
         "sparse_value"
     ):  # pragma: no cover: examples cannot hold one; test_constant.py does
@@ -59,7 +59,7 @@ CONSTANT_12 = boundary(12, "Constant:882c28", directions="up")
 
 @adapter("Constant", 12, 11)
 def constant_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added attributes for numbers and strings; below it, `value` is written."""
+    """Opset 12 added attributes for numbers and strings; below, `value` is written."""
     for form, dtype in CONSTANT_FORMS.items():
         if node.has(form):
             return op.same(node, value=np.array(node.attr(form), dtype=dtype), **{form: None})
@@ -69,7 +69,7 @@ def constant_12_11(node: Node, op: Builder) -> Result:
 @misread(
     "Constant",
     "onnxruntime 1.3..1.11",
-    "Constant with a list of numbers or texts is read as a scalar",
+    "Constant with a list of numbers or strings is read as a scalar",
     source="2026-11-23 measured in 1.3 to 1.11: Constants with lists",
     since=12,
 )
@@ -85,7 +85,7 @@ ONE_FLOAT_IS_NOT_READ = [
     misread(
         "Constant",
         releases,
-        "Constant with value_float is not read",
+        "Constant with value_float is not supported",
         source="2026-11-22 measured: 73 operators, each in the forms that it had",
         since=12,
     )(
@@ -99,7 +99,7 @@ ONE_FLOAT_IS_NOT_READ = [
 
 @alternative("Constant", runtime="onnxruntime==1.10")
 def constant_as_tensor(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.3 to 1.11, OpenCV and OpenVINO misread some attributes; `value` is written."""
+    """`value` is written, because onnxruntime 1.3 to 1.11, OpenCV and OpenVINO misread others."""
     return constant_12_11(node, op) if op.version >= 12 else KEEP
 
 
@@ -113,7 +113,7 @@ CONSTANT_25 = boundary(25, "Constant:54abdd ConstantOfShape:3c555e")
 
 @adapter("ConstantOfShape", 9, 8, in_other_words=True)
 def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added ConstantOfShape; below it, Expand of a scalar is written."""
+    """Opset 9 added ConstantOfShape; below opset 9, Expand of a scalar is written."""
     value, kind = np.zeros(1), T.FLOAT
     if node.has("value"):
         value, kind = node.tensor("value"), node.attr("value").data_type
@@ -121,7 +121,7 @@ def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
 
 
 def constant_of_shape_20_19(node: Node, op: Builder) -> Result:
-    """Opset 20 added bfloat16 and 8-bit floats; below it, a float tensor is made and cast."""
+    """Opset 20 added bfloat16 and 8-bit floats; below, a float tensor is written and cast."""
     kind = node.attr("value").data_type
     wide = op.same(node, value=node.tensor("value").astype(np.float32))
     return op.Cast(wide, to=kind, saturate=None if kind == T.BFLOAT16 else 0)
@@ -136,10 +136,10 @@ EYE_LIKE = fragile("EyeLike")
 @adapter("EyeLike", 9, 8, in_other_words=True)
 @example("static", "(float[2,3] x) => (float[2,3] y) { y = EyeLike(x) }", gives="Identity")
 def eye_like_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added EyeLike; below it, Equal compares each row index with each column index."""
+    """Opset 9 added EyeLike; below, Equal compares each row index with each column index."""
     x = node["input"]
     kind, shape = node.attr("dtype") or x.elem_type, x.shape_or_none
-    if shape is not None and shape[0] * shape[1] <= 1024:  # larger ones would swell the model
+    if shape is not None and shape[0] * shape[1] <= 1024:  # larger constants enlarge the model
         return op.const(np.eye(shape[0], shape[1], node.int("k")), kind)
     rows = arange(op, size_of(op, x, 0)) + op.const(node.int("k"))
     columns = op.Unsqueeze(arange(op, size_of(op, x, 1)), axes=[0])
@@ -151,7 +151,7 @@ EYE_22 = boundary(22, "EyeLike:899eeb", cast=cast_around("float"))
 
 @adapter("Range", 11, 10)
 def range_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added Range; below it, start + i * delta is written for each i."""
+    """Opset 11 added Range; below, start + i * delta is written for each i."""
     ends = [node["start"], node["limit"], node["delta"]]
     kind = _type_of_one(ends)
     (result,) = node.outputs
@@ -180,7 +180,7 @@ def _not_below_zero(op: Builder, count: Value) -> Value:
 
 
 def _counted_by_one(op: Builder, start: Value, limit: Value, kind: int) -> Value:
-    """The integers from start to limit with step 1; none if the limit is below the start."""
+    """Returns the integers from start to limit with step 1; none if limit is below start."""
     low, high = start.bounds_or_none, limit.bounds_or_none
     rises = low is not None and high is not None and high.lowest >= low.highest
     begin, end = (as_type(op, v, T.INT64) for v in (start, limit))
@@ -198,7 +198,7 @@ def _float_range(op: Builder, kind: int, start: Value, limit: Value, delta: Valu
 
 
 def _type_of_one(values: Sequence[Value]) -> int:
-    """The type that the values share, from any value whose type is known."""
+    """Returns the element type that the values share, from a value whose type is known."""
     known = (v.elem_type_or_none for v in values)
     return next((kind for kind in known if kind is not None), None) or values[0].elem_type
 
@@ -208,11 +208,11 @@ RANGE_27 = boundary(27, "Range:770b92", directions="up")
 
 @adapter("Range", 27, 26, handles_types=True)
 def range_27_26(node: Node, op: Builder) -> Result:
-    """Opset 27 added `stash_type` for 16-bit floats; below it, Casts to it are written."""
+    """Opset 27 added `stash_type` for 16-bit floats; below, Casts to that type are written."""
     ends = [node["start"], node["limit"], node["delta"]]
     kind, stash = _type_of_one(ends), node.int("stash_type")
     if kind not in (T.FLOAT16, T.BFLOAT16):
         return op.same(node, stash_type=None)
     if stash not in (T.FLOAT, T.DOUBLE):
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"Range stash_type {stash} has no equivalent")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"Range with stash_type {stash} needs opset 27")
     return op.Cast(op.Range(*(op.Cast(v, to=stash) for v in ends)), to=kind)

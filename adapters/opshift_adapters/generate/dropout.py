@@ -26,13 +26,13 @@ from opshift_adapters._lib.scales import FLOAT8
 
 
 def mask_of(node: Node) -> Value | None:
-    """The output `mask` if it is read, else None."""
+    """Returns the output `mask` if it is read, else None."""
     mask = node.output("mask")
     return mask if mask is not None and mask.used else None
 
 
 def trains(node: Node) -> bool | None:
-    """Whether Dropout of opset 12 or later drops; None if that is computed."""
+    """Returns whether Dropout of opset 12 or later is in training mode; None if unknown."""
     training = node.input("training_mode")
     known = training and training.const_or_none()
     if training is None:
@@ -41,7 +41,7 @@ def trains(node: Node) -> bool | None:
 
 
 def narrow_types(node: Node, op: Builder) -> Result:
-    """Opset 22 added 8-bit floats and more types of `ratio`; below it, both are cast to float."""
+    """Opset 22 added 8-bit floats and more types of `ratio`; below, both are cast to float."""
     data, ratio = node["data"], node.input("ratio")
     if ratio is not None:
         known = ratio.const_or_none()
@@ -60,7 +60,7 @@ BFLOAT16_13 = boundary(13, "Dropout:03e4f9")
 
 
 def dropped(op: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Value, Value]:
-    """`scale * data * mask` and the mask, which keeps an element with probability 1 - ratio."""
+    """Returns `scale * data * mask` and the mask, which is true with probability 1 - ratio."""
     kind, known = x.elem_type, ratio.const_or_none()
     draws: dict[str, Any] = {} if seed is None else {"seed": float(seed)}
     draw = op.RandomUniformLike(x, dtype=T.FLOAT, **draws)
@@ -72,15 +72,15 @@ def dropped(op: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Valu
     else:
         share = float(known.item())
         if not 0 <= share < 1:
-            raise InvalidModel(f"Dropout drops the share {share:g}; give a ratio from 0 to below 1")
+            raise InvalidModel(f"Dropout has the ratio {share:g}; give a ratio from 0 to below 1")
         scale = op.const(1 / (1 - share), wide)
     y = as_type(op, x, wide) * op.Cast(kept, to=wide) * scale
     return as_type(op, y, kind), kept
 
 
-@adapter("Dropout", 12, 11, ignores={"seed": "only training draws numbers"})
+@adapter("Dropout", 12, 11, ignores={"seed": "only training draws random numbers"})
 def dropout_12_11(node: Node, op: Builder) -> Result:
-    """Below opset 12 Dropout only copies; in training, a random mask is drawn and multiplied."""
+    """Below opset 12, Dropout only copies; for training, a random mask is drawn and multiplied."""
     x, ratio, training = node["data"], node.input("ratio"), trains(node)
     if training is False:
         known = ratio and ratio.const_or_none()
@@ -109,7 +109,7 @@ def dropout_11_12(node: Node, op: Builder) -> Result:
 
 @adapter("Dropout", 10, 9, handles_types=True)
 def dropout_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 made the mask bool; below it, it has the type of the data and is cast."""
+    """Opset 10 made the mask bool; below, the mask has the type of the data and is cast."""
     if mask_of(node) is None:
         return op.same(node, outputs=1)
     y, mask = op.same(node, outputs=2)
@@ -118,7 +118,7 @@ def dropout_10_9(node: Node, op: Builder) -> Result:
 
 @adapter("Dropout", 9, 10, handles_types=True)
 def dropout_9_10(node: Node, op: Builder) -> Result:
-    """Opset 10 made the mask bool; below it, the mask has the type of the data and is cast."""
+    """Opset 10 made the mask bool; before, the mask had the type of the data."""
     if mask_of(node) is None:
         return op.same(node, outputs=1)
     y, mask = op.same(node, outputs=2)
@@ -127,7 +127,7 @@ def dropout_9_10(node: Node, op: Builder) -> Result:
 
 @adapter("Dropout", 7, 6)
 def dropout_7_6(node: Node, op: Builder) -> Result:
-    """Opset 7 removed `is_test`; below it, is_test=1 is written, and a mask that is all true."""
+    """Opset 7 removed `is_test`; below, is_test=1 is written, with a mask that is all true."""
     x = node["data"]
     (y,) = op.same(node, outputs=1, is_test=1)
     if mask_of(node) is None:
@@ -138,11 +138,11 @@ def dropout_7_6(node: Node, op: Builder) -> Result:
 
 @adapter("Dropout", 6, 7)
 def dropout_6_7(node: Node, op: Builder) -> Result:
-    """Opset 7 removed `is_test` and only copies; for is_test=0 a random mask is drawn."""
+    """Opset 7 removed `is_test` and only copies; for is_test=0, a random mask is drawn."""
     mask, x = mask_of(node), node["data"]
     if node.int("is_test"):
         if mask is not None:
-            raise Refusal(Why.AMBIGUOUS, "no specification defines the mask when is_test is set")
+            raise Refusal(Why.AMBIGUOUS, "no specification defines the mask if is_test is 1")
         return op.same(node, outputs=1, is_test=None)
     y, kept = dropped(op, x, op.const(node.float("ratio"), T.FLOAT), None)
     return y, op.Cast(kept, to=x.elem_type)
@@ -154,7 +154,7 @@ CONSUMED_6 = boundary(6, "Dropout:e07e17", up=drop_attribute("consumed_inputs"))
 @in_other_words("Dropout")
 @example("inference", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Identity")
 def kept_elements(node: Node, op: Builder) -> Result:
-    """Outside of training, Dropout is Identity, unless its mask is read."""
+    """Outside of training, Dropout is written as Identity, unless its mask is read."""
     if mask_of(node) is not None or (op.version >= 12 and trains(node) is not False):
         return KEEP
     return op.Identity(node["data"])

@@ -8,14 +8,14 @@ MULTINOMIAL_7 = impossible(
     "Multinomial",
     7,
     6,
-    "sampling from a distribution needs opset 7",
+    "Multinomial needs opset 7, because no older operator samples",
     cases=[("any", "(float[2,3] x) => (int32[2,4] y) { y = {op}<sample_size=4>(x) }")],
 )
 
 
 @adapter("Bernoulli", 15, 14)
 def bernoulli_15_14(node: Node, op: Builder) -> Result:
-    """Opset 15 added Bernoulli; below it, RandomUniformLike < probability is written."""
+    """Opset 15 added Bernoulli; below, RandomUniformLike < probability is written."""
     p = node["input"]
     draw = op.RandomUniformLike(p, dtype=T.FLOAT, seed=node.attr("seed"))
     if p.elem_type == T.DOUBLE:

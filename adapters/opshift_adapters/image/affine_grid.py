@@ -17,14 +17,14 @@ from opshift_adapters._lib.blocks import arange, column, element, part
 from opshift_adapters._lib.kinds import as_type
 
 IMAGE_DECODER_20 = impossible(
-    "ImageDecoder", 20, 19, "image decoding has no older operator",
+    "ImageDecoder", 20, 19, "ImageDecoder has no older form, because no operator decodes images",
     cases=[("any", "(uint8[N] x) => (uint8[H,W,C] y) { y = {op}(x) }")],
 )  # fmt: skip
 
 
 @adapter("AffineGrid", 20, 19, in_other_words=True)
 def affine_grid_20_19(node: Node, op: Builder) -> Result:
-    """Opset 20 added AffineGrid; below it, evenly spaced positions times theta are written."""
+    """Opset 20 added AffineGrid; below, a grid of even positions times theta is written."""
     theta, size, kind = node["theta"], node["size"], node["theta"].elem_type
     work = T.DOUBLE if kind == T.DOUBLE else T.FLOAT
     count = size.shape[0] - 2
@@ -41,11 +41,11 @@ def affine_grid_20_19(node: Node, op: Builder) -> Result:
 
 
 def _line(node: Node, op: Builder, size: Value, kind: int) -> Value:
-    """Positions along one axis between -1 and 1, from edge to edge or from centre to centre."""
+    """Returns positions from -1 to 1 along one axis, from edge to edge or centre to centre."""
     corners, known = node.int("align_corners"), size.const_or_none()
     if corners and known is not None and known == 1:
         raise Refusal(
-            Why.AMBIGUOUS, "no specification defines the position of the only element of an axis"
+            Why.AMBIGUOUS, "AffineGrid with align_corners is not defined for an axis of size 1"
         )
     at = op.Cast(arange(op, size), to=kind) * 2
     length = op.Cast(size, to=kind)
@@ -55,7 +55,7 @@ def _line(node: Node, op: Builder, size: Value, kind: int) -> Value:
 
 
 def _places(op: Builder, lines: list[Value], sizes: Value, kind: int) -> Value:
-    """Each position as a row of coordinates, the last axis first, followed by a 1."""
+    """Returns each position as a row of coordinates, last axis first, followed by a 1."""
     columns = [column(op, line, len(lines), i) for i, line in enumerate(lines)][::-1]
     columns.append(op.const(1, kind))
     last = op.const([-1])

@@ -26,7 +26,7 @@ from opshift_adapters._lib.blocks import arange, column, count_elements, part, s
 from opshift_adapters._lib.kinds import FLOATS, as_type
 from opshift_adapters._lib.sampling import takes_nearest
 
-ROUNDED = by_width("GridSample", unless=takes_nearest)  # between elements, integers are rounded
+ROUNDED = by_width("GridSample", unless=takes_nearest)  # interpolated integers are rounded
 GRID_SAMPLE_22 = boundary(22, "GridSample:d255c0", cast=cast_around("float"))
 NEW_NAMES = {"bilinear": "linear", "bicubic": "cubic"}
 OLD_NAMES = {new: old for old, new in NEW_NAMES.items()}
@@ -34,17 +34,17 @@ OLD_NAMES = {new: old for old, new in NEW_NAMES.items()}
 
 @adapter("GridSample", 19, 20)
 def grid_sample_19_20(node: Node, op: Builder) -> Result:
-    """Opset 20 renamed the modes bilinear and bicubic to linear and cubic."""
+    """Opset 20 renamed the modes bilinear and bicubic of GridSample to linear and cubic."""
     mode = node.str("mode") if node.has("mode") else None
     return op.same(node, mode=NEW_NAMES.get(mode, mode) if mode else None)
 
 
-FEW_CHANNELS = 8  # up to which one index for each channel takes less than one for all channels
+FEW_CHANNELS = 8  # up to this number, an index per channel is faster than an index for all channels
 
 
 @adapter("GridSample", 20, 19)
 def grid_sample_20_19(node: Node, op: Builder) -> Result:
-    """Opset 20 added ranks other than 4 and renamed modes; below it, other ranks are rewritten."""
+    """Opset 20 added ranks other than 4 and renamed modes; below, other ranks are rewritten."""
     x, grid = node["X"], node["grid"]
     rank = x.rank_or_none or grid.rank
     mode = OLD_NAMES.get(node.str("mode"), node.str("mode"))
@@ -61,7 +61,7 @@ def grid_sample_20_19(node: Node, op: Builder) -> Result:
 @misread(
     "GridSample",
     "onnxruntime 1.11..1.16",
-    "GridSample of mode bicubic with padding_mode border gives other numbers",
+    "GridSample of mode bicubic with padding_mode border returns wrong numbers",
     source="2026-11-23 measured in 1.13, 1.14, 1.15, 1.16 and 1.17: GridSample in 18 combinations"
     " of its attributes",
     since=16,
@@ -72,34 +72,34 @@ def is_cubic_with_a_border(node: Node) -> bool:
 
 @adapter("GridSample", 16, 15)
 def grid_sample_16_15(node: Node, op: Builder) -> Result:
-    """Opset 16 added GridSample; below it, a weighted sum of gathered elements is written."""
+    """Opset 16 added GridSample; below, a weighted sum of gathered elements is written."""
     mode = NEW_NAMES.get(node.str("mode"), node.str("mode"))
     return _sampled(node, op, mode, 4)
 
 
 @in_other_words("GridSample")
 def grid_sample_in_other_words(node: Node, op: Builder) -> Result:
-    """GridSample of any rank is a weighted sum of gathered elements."""
+    """GridSample of any rank is written as a weighted sum of gathered elements."""
     mode = NEW_NAMES.get(node.str("mode"), node.str("mode"))
     return _sampled(node, op, mode, node["X"].rank_or_none or node["grid"].rank)
 
 
 def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:
-    """GridSample by one Gather of all elements around all positions, and one sum.
+    """Writes GridSample as one Gather of all elements around all positions, and one sum.
 
-    The coordinates of a position begin with the last axis. They lie in the first dimension. The
-    next dimension holds the taps: the elements along an axis that the mode reads. In the sum, one
-    dimension holds all combinations of taps, because some runtimes do not run rank 6. Positions
-    lie in the last dimensions, because runtimes are slow if a short last dimension is broadcast.
+    Axis 0 has the coordinates of a position, last axis of the image first. The next axis has the
+    taps: the elements along one axis that the mode reads. The sum has all combinations of taps on a
+    single axis, because some runtimes do not support rank 6. Positions are the last axes, because
+    runtimes are slow if a short last axis is broadcast.
     """
     x, grid, kind = node["X"], node["grid"], node["X"].elem_type
     if mode != "nearest" and kind not in FLOATS:
         raise Refusal(
             Why.AMBIGUOUS,
-            "no specification defines how an integer between two positions is rounded",
+            "no specification defines the rounding of integers that GridSample interpolates",
         )
     if node.str("padding_mode") == "zeros" and kind == T.STRING:
-        raise Refusal(Why.AMBIGUOUS, "no specification defines which string is zero")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines which string GridSample pads with")
     work = _position_type(node)
     widened = mode != "nearest" and kind != work
     data = op.Cast(x, to=work) if widened else x
@@ -112,12 +112,12 @@ def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:
 
 
 def _position_type(node: Node) -> int:
-    """The type in which positions and weights are computed."""
+    """Returns the element type in which positions and weights are computed."""
     return T.DOUBLE if node["X"].elem_type == T.DOUBLE else T.FLOAT
 
 
 def _sizes(op: Builder, x: Value, rank: int) -> Value:
-    """The sizes of the sampled axes, the last one first."""
+    """Returns the sizes of the sampled axes, last axis first."""
     known = x.dims_or_none
     if known is not None and all(isinstance(size, int) for size in known[2:]):
         return op.const([size for size in reversed(known[2:]) if isinstance(size, int)])
@@ -125,7 +125,7 @@ def _sizes(op: Builder, x: Value, rank: int) -> Value:
 
 
 def _positions(node: Node, op: Builder, place: Value, size: Value, kind: int) -> Value:
-    """Coordinates between -1 and 1 as positions in the tensor."""
+    """Converts coordinates from -1 to 1 to positions in the tensor."""
     one, two = op.const(1, kind), op.const(2, kind)
     if node.int("align_corners"):
         return (place + one) / two * (size - one)
@@ -135,7 +135,7 @@ def _positions(node: Node, op: Builder, place: Value, size: Value, kind: int) ->
 def _read_nearest(
     node: Node, op: Builder, data: Value, at: Value, sizes: Value, mode: str
 ) -> Value:
-    """The element nearest to each position."""
+    """Returns the element nearest to each position."""
     count = sizes.shape[0]
     index, outside = _cells(node, op, op.Round(at), column(op, sizes, count + 2, 0))
     steps = index * column(op, _strides(op, sizes), count + 2, 0)
@@ -148,7 +148,7 @@ def _read_nearest(
 
 
 def _read_around(node: Node, op: Builder, data: Value, at: Value, sizes: Value, mode: str) -> Value:
-    """The weighted sum of the elements around each position; a weight of 0 ignores the element."""
+    """Returns the weighted sum of the elements around each position; weight 0 skips elements."""
     kind, count = data.elem_type, sizes.shape[0]
     at = op.Unsqueeze(at, op.const([1]))
     base = op.Floor(at)
@@ -171,7 +171,7 @@ def _read_around(node: Node, op: Builder, data: Value, at: Value, sizes: Value, 
 
 
 def _shape_of_few_channels(node: Node) -> list[int] | None:
-    """The known shape of the result, if it is one picture of few channels."""
+    """Returns the known shape of the result, if it is one image with few channels, else None."""
     x, grid = node["X"].shape_or_none, node["grid"].shape_or_none
     if x is None or grid is None or x[0] != 1 or not 0 < x[1] <= FEW_CHANNELS:
         return None
@@ -182,7 +182,7 @@ def _shape_of_few_channels(node: Node) -> list[int] | None:
 def _sum_of_few_channels(
     op: Builder, data: Value, place: Value, weight: Value, shape: list[int]
 ) -> Value:
-    """The weighted sum in each channel, because Gather is slow if it finds few numbers at once."""
+    """Returns the weighted sum per channel, because Gather of few numbers at a time is slow."""
     channels, positions, taps = shape[1], math.prod(shape[2:]), place.shape[0]
     lines = op.Reshape(data, op.const([channels, -1]))
     place = op.Expand(op.Reshape(place, op.const([1, -1])), op.const([channels, taps * positions]))
@@ -197,7 +197,7 @@ def _sum_of_few_channels(
 
 
 def _weights(op: Builder, off: Value, taps: Array, kind: int) -> Value:
-    """The weight of each tap; tap 0 lies `off` before the position."""
+    """Returns the weight of each tap; tap 0 is `off` before the position."""
     if len(taps) == 2:
         return op.Abs(1 - taps - off)
     distance = op.Abs(taps - off)
@@ -213,7 +213,7 @@ def _weights(op: Builder, off: Value, taps: Array, kind: int) -> Value:
 
 
 def _cells(node: Node, op: Builder, at: Value, sizes: Value) -> tuple[Value, Value | None]:
-    """The index along each axis of the element at a whole position, and whether it is outside."""
+    """Returns element indices of integer positions along each axis, and which are outside."""
     kind = _position_type(node)
     zero, outside = op.const(0, kind), None
     last = op.Cast(sizes, to=kind) - 1
@@ -222,11 +222,11 @@ def _cells(node: Node, op: Builder, at: Value, sizes: Value) -> tuple[Value, Val
     elif node.str("padding_mode") == "reflection":
         at = _reflected(node, op, at, last, kind)
     inside = op.Cast(op.Min(op.Max(at, zero), last), to=T.INT64)
-    return op.Max(inside, op.const(0)), outside  # NaN may read any element
+    return op.Max(inside, op.const(0)), outside  # for NaN, any element may be read
 
 
 def _strides(op: Builder, sizes: Value) -> Value:
-    """The distance of neighbours along each axis in the flattened picture."""
+    """Returns the distance of neighbours along each axis in the flattened image."""
     strides = [op.const([1])]
     for axis in range(sizes.shape[0] - 1):
         strides.append(strides[-1] * part(op, sizes, axis, axis + 1))
@@ -234,9 +234,9 @@ def _strides(op: Builder, sizes: Value) -> Value:
 
 
 def _elements(op: Builder, x: Value, data: Value, place: Value, sizes: Value, front: int) -> Value:
-    """The elements at flat positions within each picture, with the channels after the pictures.
+    """Returns the elements at flat positions in each image, channels after images.
 
-    The positions have `front` axes before the axis of the pictures.
+    The positions have `front` axes before the image axis.
     """
     count = sizes.shape[0]
     if (x.dims_or_none or (None,))[0] != 1:
@@ -249,18 +249,18 @@ def _elements(op: Builder, x: Value, data: Value, place: Value, sizes: Value, fr
 
 
 def _every_tap(op: Builder, values: Value, number: int, count: int, taps: int) -> Value:
-    """The taps of one coordinate for all combinations of taps, in one dimension."""
+    """Returns the taps of one coordinate for all combinations of taps, on a single axis."""
     which = np.arange(taps**count) // taps**number % taps
     return op.Gather(op.Gather(values, op.const(number), axis=0), op.const(which), axis=0)
 
 
 def _reflected(node: Node, op: Builder, at: Value, last: Value, kind: int) -> Value:
-    """Positions mirrored at both edges until they lie inside."""
+    """Mirrors positions at both edges until they are inside."""
     if node.int("align_corners"):
         low, span = (
             op.const(0, kind),
             op.Max(last, op.const(0.5, kind)),
-        )  # one element: any span will do
+        )  # for one element, any span is right
     else:
         low, span = op.const(-0.5, kind), last + 1
     there_and_back = span * 2

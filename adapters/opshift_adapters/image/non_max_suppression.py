@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NonMaxSuppression removes boxes that overlap a better box."""
+"""NonMaxSuppression removes boxes that overlap a box with a higher score."""
 
 import functools
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ NMS_11 = boundary(11, "NonMaxSuppression:ba6b91")
 
 NO_BOXES = dict.fromkeys(
     ("boxes", "scores", "iou_threshold", "score_threshold", "center_point_box"),
-    "without this limit the operator chooses no box",
+    "without this limit, NonMaxSuppression selects no box",
 )
 
 
 @adapter("NonMaxSuppression", 10, 9, ignores=NO_BOXES)
 def non_max_suppression_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added NonMaxSuppression; below it, a Loop takes the best box and drops overlaps."""
+    """Opset 10 added NonMaxSuppression; below, a Loop takes the best box and drops overlaps."""
     limit = node.input("max_output_boxes_per_class")
     if limit is None:
         return op.Identity(op.const(np.zeros((0, 3), np.int64)))
@@ -38,7 +38,7 @@ def non_max_suppression_10_9(node: Node, op: Builder) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The candidates, [batch, class or 1, box], and the limits of the choice."""
+    """The candidate boxes, [batch, class or 1, box], and the limits of the selection."""
 
     scores: Value
     alive: Value
@@ -70,7 +70,7 @@ def _field(node: Node, op: Builder, limit: Value) -> Field:
 
 
 def _candidates(node: Node, op: Builder) -> tuple[Value, Value, Value]:
-    """The boxes, their scores, and a mask of sufficient scores; a box is added to an empty list."""
+    """Returns boxes, scores and a mask of sufficient scores; an empty list gets a dummy box."""
     boxes, scores, least = node["boxes"], node["scores"], node.input("score_threshold")
     if least is None:
         good = op.ConstantOfShape(op.Shape(scores), value=np.array([True]))
@@ -91,7 +91,7 @@ def _candidates(node: Node, op: Builder) -> tuple[Value, Value, Value]:
 
 
 def _side(node: Node, op: Builder, first: Value, second: Value) -> tuple[Value, Value]:
-    """The start and the end of the boxes along one axis."""
+    """Returns the start and the end of the boxes along one axis."""
     if node.int("center_point_box"):
         half = second / op.const(2, T.FLOAT)
         return first - half, first + half
@@ -99,7 +99,7 @@ def _side(node: Node, op: Builder, first: Value, second: Value) -> tuple[Value, 
 
 
 def _round(op: Builder, field: Field, i: Value, alive: Value) -> tuple[Value, ...]:
-    """Whether to continue, the boxes that are left, the chosen box, and whether it is valid."""
+    """Returns whether to continue, the remaining boxes, the selected box and its validity."""
     masked = op.Where(alive, field.scores, op.const(-np.inf, T.FLOAT))
     best = op.ReduceMax(masked, axes=[2], keepdims=1)
     among = alive & ~(field.scores < best)
@@ -115,7 +115,7 @@ def _round(op: Builder, field: Field, i: Value, alive: Value) -> tuple[Value, ..
 
 
 def _overlapped(op: Builder, field: Field, place: Value) -> Value:
-    """A mask of the boxes that overlap the box at `place` too much, computed like in runtimes."""
+    """Returns a mask of boxes that overlap the box at `place` too much, computed as in runtimes."""
 
     def there(values: Value) -> Value:
         return op.Unsqueeze(op.Gather(op.Reshape(values, op.const([-1])), place, axis=0), axes=[2])

@@ -31,18 +31,18 @@ from opshift_adapters._lib.resizing import (
 )
 from opshift_adapters._lib.sampling import Filter, by_scales, takes_nearest
 
-ROUNDED = by_width("Resize", unless=takes_nearest)  # between elements, integers are rounded
+ROUNDED = by_width("Resize", unless=takes_nearest)  # interpolated integers are rounded
 ADDED_11 = (
     "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
     "extrapolation_value",
 )  # fmt: skip
-OF_OTHER_MODES = dict.fromkeys(ADDED_11[1:], "it has no effect in the mode of the node")
+OF_OTHER_MODES = dict.fromkeys(ADDED_11[1:], "this attribute has no effect in the mode of the node")
 ADDED_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
 
 
 @adapter("Resize", 10, 9)
 def resize_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added Resize; below it, Upsample is written, or sampling if an axis shrinks."""
+    """Opset 10 added Resize; below, Upsample is written, or sampling if an axis shrinks."""
     x, scales = node["X"], node["scales"]
     known = scales.const_or_none()
     if known is not None and (known >= 1).all():
@@ -52,7 +52,7 @@ def resize_10_9(node: Node, op: Builder) -> Result:
 
 @form("Resize")
 def typed_scales(node: Node, op: Builder) -> Result:
-    """At opset 10 onnxruntime 0.4 reads scales only from their typed field; they are rewritten."""
+    """At opset 10, scales are rewritten; onnxruntime 0.4 reads only the typed data field."""
     known = node["scales"].const_or_none() if op.version == 10 else None
     return KEEP if known is None else op.same(node, inputs={"scales": op.const(known)})
 
@@ -60,7 +60,7 @@ def typed_scales(node: Node, op: Builder) -> Result:
 @misread(
     "Resize",
     "onnxruntime 0.4..1.4",
-    "the linear mode of an input with three or five axes",
+    "Resize with mode linear of an input with three or five axes is not supported",
     source="2026-11-29 measured in 18 releases from 0.4 to 1.32: the linear mode of two to five"
     " axes",
     before=13,
@@ -71,7 +71,7 @@ def blends_along_a_line(node: Node) -> bool:
 
 @alternative("Resize", runtime="onnxruntime==1.4")
 def blended(node: Node, op: Builder) -> Result:
-    """onnxruntime before 1.5 blends only planes and pictures; others are written as sampling."""
+    """Resize is written as sampling, because onnxruntime before 1.5 lacks this rank."""
     if op.version >= 11:
         return written_out(node, op)
     return by_scales(op, node["X"], node["scales"], Filter(node.str("mode"), rounding="by scale"))
@@ -79,7 +79,7 @@ def blended(node: Node, op: Builder) -> Result:
 
 @adapter("Resize", 10, 11)
 def resize_10_11(node: Node, op: Builder) -> Result:
-    """Opset 11 added modes of coordinates and rounding; those of opset 10 are written out."""
+    """Opset 11 added modes of coordinates and rounding; the modes of opset 10 are written out."""
     x, scales = node["X"], node["scales"]
     if node.str("mode") == "linear":
         return _asymmetric(node, op, x, scales)
@@ -101,7 +101,7 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 
 @adapter("Resize", 11, 10, handles_types=True, ignores=OF_OTHER_MODES)
 def resize_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added modes and `sizes`; below it, other modes are written as sampling."""
+    """Opset 11 added modes and `sizes`; below opset 11, other modes are written as sampling."""
     lists = given(node)
     scales, sizes = lists["scales"], lists["sizes"]
     plain = scales if sizes is None else _as_scales(op, node["X"], sizes)
@@ -114,18 +114,18 @@ def resize_11_10(node: Node, op: Builder) -> Result:
 
 
 def _as_scales(op: Builder, x: Value, sizes: Value) -> Value | None:
-    """Static scales whose products, rounded down, are exactly these sizes, else None."""
+    """Returns static scales that give exactly these sizes after rounding down, else None."""
     goal, own = sizes.const_or_none(), x.shape_or_none
     if goal is None or own is None or 0 in own:
         return None
     scales = goal.astype(np.float32) / np.array(own, dtype=np.float32)
-    kinds = (np.float32, np.float64)  # runtimes multiply in either type
+    kinds = (np.float32, np.float64)  # runtimes multiply in one or the other type
     fits = all((np.floor(scales.astype(k) * np.array(own, dtype=k)) == goal).all() for k in kinds)
     return op.const(scales) if fits else None
 
 
 def _always_so(node: Node, scales: Array | None) -> bool:
-    """Whether Resize of opset 10 has the same result on every axis."""
+    """Returns whether Resize of opset 10 has the same result on every axis."""
     where = node.str("coordinate_transformation_mode")
     if node.str("mode") != "nearest":
         return (
@@ -139,7 +139,7 @@ def _always_so(node: Node, scales: Array | None) -> bool:
 
 
 def _same_nearest(where: str, rounding: str, scale: float) -> bool:
-    """Whether opset 10 samples one axis at the same positions."""
+    """Returns whether Resize of opset 10 samples one axis at the same positions."""
     whole, centred = scale.is_integer(), rounding.startswith("round_prefer")
     if where == "asymmetric":
         if scale >= 1:
@@ -156,7 +156,7 @@ def _same_nearest(where: str, rounding: str, scale: float) -> bool:
 
 @adapter("Resize", 12, 13)
 def resize_12_13(node: Node, op: Builder) -> Result:
-    """Opset 13 made unused lists optional and removed tf_half_pixel_for_nn, which is replaced."""
+    """Opset 13 made inputs optional and removed tf_half_pixel_for_nn, which is replaced."""
     if node.str("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
         if (node.str("mode"), node.str("nearest_mode")) != ("nearest", "floor"):
             return written_out(node, op)
@@ -171,7 +171,7 @@ def resize_12_13(node: Node, op: Builder) -> Result:
 
 @adapter("Resize", 13, 12)
 def resize_13_12(node: Node, op: Builder) -> Result:
-    """Opset 13 made `roi` and `scales` optional; below it, empty tensors are written."""
+    """Opset 13 made `roi` and `scales` optional; below, empty tensors are written."""
     empty = op.const([], T.FLOAT)
     lists = {name: node.input(name) or empty for name in ("roi", "scales")}
     return op.same(node, inputs=lists)
@@ -182,7 +182,7 @@ RESIZE_18_UP = boundary(18, "Resize:5422e9", directions="up")
 
 @adapter("Resize", 18, 17)
 def resize_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added `axes`, `antialias` and an aspect policy; below it, they are written out."""
+    """Opset 18 added `axes`, `antialias` and an aspect policy; below, they are written out."""
     if not any(node.has(name) for name in ADDED_18):
         return KEEP
     x, lists = node["X"], all_axes(node, op)
@@ -197,7 +197,7 @@ def resize_18_17(node: Node, op: Builder) -> Result:
 
 
 def _whole_sizes(node: Node, op: Builder, sizes: Value | None) -> Value | None:
-    """The sizes of all axes, if all is static and their common scale rounds no size, else None."""
+    """Returns static sizes of all axes if their common scale needs no rounding, else None."""
     x = node["X"]
     if sizes is None or sizes.const_or_none() is None or x.shape_or_none is None:
         return None
@@ -215,7 +215,7 @@ RESIZE_19_UP = boundary(19, "Resize:2a564e", directions="up")
 
 @adapter("Resize", 19, 18)
 def resize_19_18(node: Node, op: Builder) -> Result:
-    """Opset 19 added half_pixel_symmetric; below it, half_pixel or sampling is written."""
+    """Opset 19 added half_pixel_symmetric; below, half_pixel or sampling is written."""
     if node.str("coordinate_transformation_mode") != "half_pixel_symmetric":
         return KEEP
     scales = given(node)["scales"]
@@ -226,7 +226,7 @@ def resize_19_18(node: Node, op: Builder) -> Result:
 
 
 def _whole(x: Value, scales: Array | None, node: Node) -> bool:
-    """Whether no size has to be rounded."""
+    """Returns whether all new sizes are integers without rounding."""
     if scales is None:
         return False
     if all(float(scale).is_integer() for scale in scales):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RoiAlign: samples of the regions of pictures."""
+"""RoiAlign: interpolated samples of regions of images."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ def roi_align_15_16(node: Node, op: Builder) -> Result:
 
 @adapter("RoiAlign", 16, 15)
 def roi_align_16_15(node: Node, op: Builder) -> Result:
-    """Opset 16 added half_pixel; below it, the regions are shifted, or samples are written out."""
+    """Opset 16 added half_pixel; below, the regions are shifted, or samples are written out."""
     if node.str("coordinate_transformation_mode") == "output_half_pixel":
         return op.same(node, coordinate_transformation_mode=None)
     regions = node["rois"].const_or_none()
@@ -39,21 +39,21 @@ def roi_align_16_15(node: Node, op: Builder) -> Result:
 
 @adapter("RoiAlign", 10, 9)
 def roi_align_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added RoiAlign; below it, a Loop over the regions computes the samples."""
+    """Opset 10 added RoiAlign; below, a Loop over the regions computes the samples."""
     return _written_out(node, op, shift=0.0, least=1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class SampledAxis:
-    """The samples along one axis: two pixels, their weights, and whether the sample is inside."""
+    """Samples along one axis: two pixels, their weights, and whether the sample is inside."""
 
     low: Value
     high: Value
     near: Value
     far: Value
     inside: Value
-    each: Value  # the number of samples of a bin, as a vector of one
-    some: Value | None  # whether a bin has samples; None if it always has
+    each: Value  # the number of samples of a bin, as a vector of one element
+    some: Value | None  # whether a bin has samples; None if all bins have samples
 
 
 def _written_out(node: Node, op: Builder, *, shift: float, least: float | None) -> Value:
@@ -108,7 +108,7 @@ def _line(
     ratio: int,
     least: float | None,
 ) -> SampledAxis:
-    """Samples of one region along one axis, evenly spaced in each bin."""
+    """Returns the samples of one region along one axis, evenly spaced in each bin."""
     zero, one, number = op.const(0, kind), op.const(1, kind), op.const(bins, kind)
     length = last - first
     if least is not None:
@@ -138,7 +138,7 @@ def _line(
 def _samples(
     op: Builder, picture: Value, rows: SampledAxis, columns: SampledAxis, mode: str, kind: int
 ) -> Value:
-    """The value at each crossing from its four pixels: their weighted sum, or the largest share."""
+    """Returns the value of each sample from four pixels: the weighted sum or the largest share."""
     shares = []
     for row, height in ((rows.low, rows.near), (rows.high, rows.far)):
         line = op.Gather(picture, row, axis=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Upsample, which Resize replaced in opset 10: two factors for pictures, then one for each axis."""
+"""Upsample, which Resize replaced in opset 10: two factors for images, then one per axis."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from opshift.adapter import (
 
 from opshift_adapters._lib.sampling import Filter, by_scales, takes_nearest
 
-ROUNDED = by_width("Upsample", unless=takes_nearest)  # between elements, integers are rounded
+ROUNDED = by_width("Upsample", unless=takes_nearest)  # interpolated integers are rounded
 
 
 @adapter("Upsample", 6, 7)
@@ -30,7 +30,7 @@ def upsample_6_7(node: Node, op: Builder) -> Result:
 
 @adapter("Upsample", 7, 6, handles_types=True)
 def upsample_7_6(node: Node, op: Builder) -> Result:
-    """Below opset 7 only two of four axes can grow; other scales are written as sampling."""
+    """Below opset 7, only the last two of four axes can grow; other scales become sampling."""
     x, scales = node["X"], node.floats("scales")
     rank = len(scales)
     mode = "bilinear" if node.str("mode") == "linear" else node.str("mode")
@@ -45,7 +45,7 @@ def upsample_7_6(node: Node, op: Builder) -> Result:
     if any(
         scale != 1 and not isinstance(size, int) for size, scale in zip(dims, scales, strict=True)
     ):
-        raise Refusal(Why.NEEDS_SHAPE, "an axis that grows must have a static size before opset 7")
+        raise Refusal(Why.NEEDS_SHAPE, "before opset 7, Upsample needs static sizes of scaled axes")
     return by_scales(op, x, op.const(scales, T.FLOAT), Filter(node.str("mode")))
 
 
@@ -57,7 +57,7 @@ def upsample_8_9(node: Node, op: Builder) -> Result:
 
 @adapter("Upsample", 9, 8)
 def upsample_9_8(node: Node, op: Builder) -> Result:
-    """Below opset 9 `scales` is an attribute; for computed scales sampling is written."""
+    """Below opset 9, `scales` is an attribute; for computed scales, sampling is written."""
     x, scales = node["X"], node["scales"]
     if node.str("mode") == "nearest" and scales.const_or_none() is None:
         return by_scales(op, x, scales, Filter("nearest"))
@@ -70,5 +70,5 @@ def upsample_9_10(node: Node, op: Builder) -> Result:
     return op.Resize(node["X"], node["scales"], mode=node.attr("mode"))
 
 
-# Opset 10 deprecated Upsample; a model that has it there may convert down to where it is legal.
+# Opset 10 deprecated Upsample; a model with Upsample at opset 10 may still convert down.
 UPSAMPLE_10_DOWN = boundary(10, "Upsample:43dd8a", directions="down")

@@ -24,17 +24,17 @@ from opshift.adapter import (
 
 ML = "ai.onnx.ml"
 FRAGILE = fragile("DictVectorizer LabelEncoder TreeEnsemble", domain=ML)
-TYPED = by_width("LabelEncoder", floats=True, domain=ML)  # the keys in attributes have its types
+TYPED = by_width("LabelEncoder", floats=True, domain=ML)  # keys have the type of the input
 LISTS = {"strings": "O", "int64s": "int64", "floats": "float32"}
 OTHERS = dict.fromkeys(
     ("default_string", "default_int64", "default_float"),
-    "the default for another type has no effect",
+    "the default of another type has no effect",
 )
 
 
 @flaw("LabelEncoder", domain=ML)
 def no_keys(node: Node) -> str | None:
-    """There is at least one key."""
+    """LabelEncoder needs at least one key."""
     lists = ("classes_strings", "keys_strings", "keys_int64s", "keys_floats")
     empty = [name for name in lists if name in node.attributes and not node.attr(name)]
     return f"{empty[0]} is empty" if empty else None
@@ -42,7 +42,7 @@ def no_keys(node: Node) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """The value of each key, and the default for all other keys."""
+    """The value of each key, and the default value for all other keys."""
 
     keys: Array
     values: Array
@@ -57,12 +57,12 @@ def _table(node: Node) -> KeyTable:
     keys = _side(node, "keys")
     values = _side(node, "values")
     if len(keys) != len(values):
-        raise Refusal(Why.AMBIGUOUS, f"{len(keys)} keys and {len(values)} values")
+        raise Refusal(Why.AMBIGUOUS, f"LabelEncoder has {len(keys)} keys, but {len(values)} values")
     if "default_tensor" in node.attributes:
         given = _as_objects(node.tensor("default_tensor").ravel())
         if given.dtype != values.dtype or not given.size:
             raise Refusal(
-                Why.AMBIGUOUS, f"default_tensor is {given.dtype}, and the values are {values.dtype}"
+                Why.AMBIGUOUS, f"default_tensor is {given.dtype}, but the values are {values.dtype}"
             )
         return KeyTable(keys, values, given[0])
     word = {"O": "string", "i": "int64", "f": "float"}[values.dtype.kind]
@@ -71,10 +71,10 @@ def _table(node: Node) -> KeyTable:
 
 
 def _side(node: Node, side: str) -> Array:
-    """The keys or the values."""
+    """Returns the keys or the values of a LabelEncoder, from the only attribute that has them."""
     written = [name for name in node.attributes if name.startswith(f"{side}_")]
     if len(written) != 1:
-        raise Refusal(Why.AMBIGUOUS, f"{len(written)} lists of {side}")
+        raise Refusal(Why.AMBIGUOUS, f"LabelEncoder has {len(written)} lists of {side}")
     suffix = written[0].removeprefix(f"{side}_")
     if suffix == "tensor":
         return _as_objects(node.tensor(written[0]).ravel())
@@ -83,12 +83,12 @@ def _side(node: Node, side: str) -> Array:
 
 
 def _as_objects(array: Array) -> Array:
-    """The array, with texts as Python's."""
+    """Returns the array; an array of strings becomes an array of Python strings."""
     return array.astype("O") if array.dtype.kind in "OSU" else array
 
 
 def _distinct(table: KeyTable, *, last_wins: bool) -> KeyTable:
-    """The table with each key once; below version 4, the value of repeated keys is undefined."""
+    """Returns the table with each key once; below version 4, repeated keys are undefined."""
     rows: dict[Any, int] = {}
     plain = table.keys.tolist()
     for i, key in enumerate(plain):
@@ -97,7 +97,7 @@ def _distinct(table: KeyTable, *, last_wins: bool) -> KeyTable:
         if seen is not None and not last_wins and table.values[seen] != table.values[i]:
             raise Refusal(
                 Why.AMBIGUOUS,
-                f"key {key!r} has two values, and no specification defines which one is used",
+                f"key {key!r} has two values, and no specification defines which value is used",
             )
         rows[name] = i
     kept = sorted(rows.values())
@@ -105,7 +105,7 @@ def _distinct(table: KeyTable, *, last_wins: bool) -> KeyTable:
 
 
 def _encoder(op: Builder, x: Value, table: KeyTable) -> Value:
-    """A LabelEncoder of version 2 or 3; keys and values have types of their own."""
+    """Writes a LabelEncoder of version 2 or 3, whose keys and values may have different types."""
     named: dict[str, Any] = {}
     for side, array in (("keys", table.keys), ("values", table.values)):
         named[f"{side}_{_list(array)}"] = array.tolist()
@@ -124,7 +124,7 @@ def _gathered(op: Builder, index: Value, items: Sequence[Any], dtype: Any) -> Va
 
 
 def _compared(op: Builder, x: Value, table: KeyTable) -> Value:
-    """The table looked up by a comparison with every key, in operators of ai.onnx."""
+    """Looks up the table by a comparison with every key, in operators of ai.onnx."""
     keys = op.const(table.keys)
     wide = op.Unsqueeze(x, op.const([-1]))
     same = _equal(op, wide, keys, table)
@@ -163,7 +163,7 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
 
 @adapter("LabelEncoder", 2, 1, domain=ML, since=7, handles_types=True, ignores=OTHERS)
 def label_encoder_2_1(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 2 added keys and values; below it, a list of names, or Gather, is written."""
+    """ai.onnx.ml 2 added keys and values; below, a list of names, or Gather, is written."""
     x, table = node["X"], _distinct(_table(node), last_wins=False)
     count = len(table.keys)
     pair = (_list(table.keys), _list(table.values))
@@ -193,7 +193,7 @@ def label_encoder_3_4(node: Node, op: Builder) -> Result:
 
 @adapter("LabelEncoder", 4, 3, domain=ML, since=7, handles_types=True, ignores=OTHERS)
 def label_encoder_4_3(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 4 added more types; below it, they are cast, or every key is compared."""
+    """ai.onnx.ml 4 added more types; below, they are cast, or every key is compared."""
     x, table = node["X"], _distinct(_table(node), last_wins=True)
     keys, values = table.keys, table.values
     if keys.dtype == np.float64 or table.has_nan:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tree ensembles of ai.onnx.ml: lists, then also tensors (3), then one operator for all (5)."""
+"""Tree ensembles of ai.onnx.ml: lists, then tensors (3), then one operator for all (5)."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ PAIRS = {"nodes_values", "nodes_hitrates", "base_values", "target_weights", "cla
 
 @flaw(BOTH, domain=ML)
 def lists_that_do_not_fit(node: Node) -> str | None:
-    """The lists of nodes and votes have equal lengths and refer only to nodes that exist."""
+    """Lists of nodes and votes need equal lengths, and must refer to nodes that exist."""
     votes = "target" if node.op == "TreeEnsembleRegressor" else "class"
     for kind, needed in (("nodes", NODE_LISTS), (votes, VOTE_LISTS)):
         sizes = {name: _count(node, f"{kind}_{name}") for name in needed.split()}
@@ -55,19 +55,19 @@ def lists_that_do_not_fit(node: Node) -> str | None:
         if kind == "nodes" and node.has(optional):
             sizes[optional.removeprefix("nodes_")] = _count(node, optional)
         if len(set(sizes.values())) > 1:
-            return f"its lists are of unequal lengths: {kind} " + ", ".join(
+            return f"its lists have unequal lengths: {kind} " + ", ".join(
                 f"{n} {k}" for n, k in sizes.items()
             )
     modes, trees = node.strings("nodes_modes"), node.ints("nodes_treeids")
     if unknown := {*modes} - {*MODES[:-1], "LEAF"}:
-        return f"there is no mode {min(unknown)!r}"
+        return f"nodes_modes has the unknown mode {min(unknown)!r}"
     named = {*zip(node.ints(f"{votes}_treeids"), node.ints(f"{votes}_nodeids"), strict=True)}
     for side in ("true", "false"):
         ends = zip(trees, node.ints(f"nodes_{side}nodeids"), modes, strict=True)
         named |= {(tree, end) for tree, end, mode in ends if mode != "LEAF"}
     lost = named - {*zip(trees, node.ints("nodes_nodeids"), strict=True)}
     return (
-        f"it refers to node {min(lost)[1]} of tree {min(lost)[0]}, which is not there"
+        f"it refers to node {min(lost)[1]} of tree {min(lost)[0]}, which is missing"
         if lost
         else None
     )
@@ -81,7 +81,7 @@ def _count(node: Node, name: str) -> int:
 
 @flaw("TreeEnsemble", domain=ML)
 def codes_of_nothing(node: Node) -> str | None:
-    """The codes of modes, transforms, aggregations and targets are defined ones."""
+    """Codes of modes, transforms, aggregations and targets must be in the specified range."""
     codes = {"post_transform": len(TRANSFORMS), "aggregate_function": len(WAYS)}
     wrong = [
         f"{name} {node.int(name)}"
@@ -97,7 +97,7 @@ def codes_of_nothing(node: Node) -> str | None:
     wrong += [
         f"target {n}" for n in node.ints("leaf_targetids") if targets is not None and n >= targets
     ]
-    return f"there is no {wrong[0]}" if wrong else None
+    return f"{wrong[0]} is not defined" if wrong else None
 
 
 TENSORS_3_UP = boundary(
@@ -110,7 +110,7 @@ TENSORS_3_UP = boundary(
 
 @adapter(BOTH, 3, 2, domain=ML)
 def trees_3_2(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 3 added tensors of doubles; below it, lists of floats are written."""
+    """ai.onnx.ml 3 added tensors of doubles; below, lists of floats are written."""
     changed: dict[str, Any] = {}
     for name in sorted(PAIRS):
         long = f"{name}_as_tensor"
@@ -130,7 +130,7 @@ def trees_3_2(node: Node, op: Builder) -> Result:
 
 HINTS = dict.fromkeys(
     ("nodes_hitrates", "nodes_hitrates_as_tensor"),
-    "the number of visits of a node is a hint for speed",
+    "the number of visits of a node is only a hint about speed",
 )
 
 
@@ -140,7 +140,7 @@ def regressor_4_5(node: Node, op: Builder) -> Result:
     forest = read_classic(node, "target")
     how = node.str("aggregate_function")
     if how in ("MIN", "MAX") and forest.least_votes < 1:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{how} over leaves without a vote has no other form")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{how} over leaves without votes has no newer form")
     y = _transformed(node, op, forest, node.int("n_targets"), how)
     return op.Cast(y, to=T.FLOAT) if _in_double(node) else y
 
@@ -151,7 +151,7 @@ TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 def _scores(
     node: Node, op: Builder, forest: Forest, targets: int, how: str = "SUM", post: str = "NONE"
 ) -> Value:
-    """The aggregated votes plus base values, with a transform if the trees must apply it."""
+    """Returns the aggregated votes plus base values; the trees apply the transform if needed."""
     x, base = node["X"], _base(node)
     trees, kind = len(forest.roots), np.float64 if _in_double(node) else np.float32
     if not _in_double(node):
@@ -165,7 +165,7 @@ def _scores(
     if post != "NONE" and (base is not None or averaged):
         raise Refusal(
             Why.NOT_EXPRESSIBLE,
-            f"{post} cannot be applied, because the scores are summed outside of the trees",
+            f"{post} has no newer form, because the scores are summed outside of the trees",
         )
     code = WAYS.index("SUM" if averaged else how)
     named = write_ensemble(copies(forest, repeat=how in ("MIN", "MAX")), targets, kind)
@@ -179,7 +179,7 @@ def _scores(
 
 
 def _in_double(node: Node) -> bool:
-    """Whether sums are in double, because the input is double or no float holds the weights."""
+    """Returns whether sums are in double, because float cannot represent inputs or weights."""
     if node["X"].elem_type == T.DOUBLE:
         return True
     lists = ("target_weights", "class_weights", "base_values")
@@ -200,12 +200,12 @@ def _transformed(
     how: str = "SUM",
     scores: Value | None = None,
 ) -> Value:
-    """The scores after their transform; two transforms exist only in the trees."""
+    """Returns the transformed scores; only TreeEnsemble itself has two of the transforms."""
     post = node.str("post_transform")
     if post in TRANSFORMS[3:]:
         return _scores(node, op, forest, targets, how, post)
     y = _scores(node, op, forest, targets, how) if scores is None else scores
-    # Not by `post_transform`, because a runtime confuses the codes of these two.
+    # `post_transform` is not used, because a runtime confuses the codes of these two.
     if post == "LOGISTIC":
         return op.Sigmoid(y)
     return op.Softmax(y, axis=1) if post == "SOFTMAX" else y
@@ -213,7 +213,7 @@ def _transformed(
 
 @adapter("TreeEnsembleClassifier", 4, 5, domain=ML, since=9, ignores=HINTS)
 def classifier_4_5(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 5 has TreeEnsemble for all ensembles; ArgMax and Gather give the label."""
+    """ai.onnx.ml 5 has TreeEnsemble for all ensembles; ArgMax and Gather compute the label."""
     words = node.attr("classlabels_strings")
     labels = (
         np.array(node.strings("classlabels_strings"), "O")
@@ -227,7 +227,7 @@ def classifier_4_5(node: Node, op: Builder) -> Result:
     if count == 2 and len(forest.targets) == 1 and (base is None or base.size == 1):
         which, z = _one_sum(node, op, forest, base)
     elif base is not None and base.size != count:
-        raise Refusal(Why.AMBIGUOUS, f"{base.size} base values for {count} classes")
+        raise Refusal(Why.AMBIGUOUS, f"there are {base.size} base values for {count} classes")
     else:
         scores = _scores(node, op, forest, count)
         which = op.ArgMax(_of_voted(node, op, forest, scores, count), axis=1, keepdims=0)
@@ -237,7 +237,7 @@ def classifier_4_5(node: Node, op: Builder) -> Result:
 
 
 def _of_voted(node: Node, op: Builder, forest: Forest, scores: Value, count: int) -> Value:
-    """The scores, with minus infinity for a class without a vote, which cannot win."""
+    """Returns the scores; a class without a vote has minus infinity, so it cannot win."""
     if _base(node) is not None or forest.always_votes(set(range(count))) or forest.least_weight > 0:
         return scores
     votes = _scores(node, op, counting(forest), count)
@@ -246,7 +246,7 @@ def _of_voted(node: Node, op: Builder, forest: Forest, scores: Value, count: int
 
 
 def _one_sum(node: Node, op: Builder, forest: Forest, base: Array | None) -> tuple[Value, Value]:
-    """The winning class and the scores of both, if only one of two gets votes (decision 9)."""
+    """Returns the winning class and both scores if only one of two classes gets votes."""
     post, shares = node.str("post_transform"), forest.least_weight >= 0
     (voted,) = forest.targets
     sure = forest.always_votes({voted})
@@ -271,7 +271,7 @@ def _one_sum(node: Node, op: Builder, forest: Forest, base: Array | None) -> tup
     return op.Cast(op.Reshape(wins, op.const([-1])), to=T.INT64), z
 
 
-# ai.onnx.ml 5 deprecated them; a model that has them there may convert down to legal versions.
+# ai.onnx.ml 5 deprecated both operators; a model with them at version 5 may still convert down.
 DEPRECATED_5_DOWN = boundary(
     5,
     "TreeEnsembleClassifier:dca779 TreeEnsembleRegressor:fbe62a",
@@ -282,7 +282,7 @@ DEPRECATED_5_DOWN = boundary(
 
 @adapter("TreeEnsemble", 5, 4, domain=ML, since=7, handles_types=True, ignores=HINTS)
 def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 5 added TreeEnsemble; below it, TreeEnsembleRegressor is written."""
+    """ai.onnx.ml 5 added TreeEnsemble; below, TreeEnsembleRegressor is written."""
     forest, post = read_ensemble(node), TRANSFORMS[node.int("post_transform")]
     how = WAYS[node.int("aggregate_function")]
     x = node["X"]
@@ -303,10 +303,10 @@ def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
 
 
 def _of_doubles(node: Node, op: Builder, forest: Forest, how: str, post: str) -> Value:
-    """Votes in double: TreeEnsembleRegressor returns the number of each tree's leaf as a float."""
+    """Sums votes in double: TreeEnsembleRegressor returns the number of each tree's leaf."""
     targets = node.int("n_targets")
     if post in TRANSFORMS[3:] or (how in ("MIN", "MAX") and targets > 1):
-        raise Refusal(Why.NOT_EXPRESSIBLE, "TreeEnsembleRegressor returns float")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "TreeEnsembleRegressor has no double output")
     leaves = list(forest.leaves)
     table = np.zeros((len(leaves), targets))
     for number, leaf in enumerate(leaves):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention from two products and a Softmax.
+"""Attention, found as two products and a Softmax.
 
-Exporters scale the product, but the adapter scales both factors by a root, so that its nodes give
-no formula of theirs. The conditions on a mask need the values of a constant.
+Exporters scale the product of Q and K, but the adapter scales both factors by a root, so that its
+nodes do not match. The conditions on a mask need the values of a constant.
 """
 
 import math
@@ -12,7 +12,7 @@ from opshift.adapter import Formula, Found, Term, Value, dtype_of, modern, np
 
 
 def fits(found: Found) -> dict[str, Any] | None:
-    """The scale, if the inputs have four axes with equal batches and heads and the mask fits."""
+    """Returns the scale if the inputs are 4-D with equal batches and heads and the mask fits."""
     q, k, v = (found[name].dims_or_none for name in ("q", "k", "v"))
     if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 4:
         return None
@@ -24,7 +24,7 @@ def fits(found: Found) -> dict[str, Any] | None:
 
 
 def reaches(mask: Value, scores: tuple[Any, ...]) -> bool:
-    """Whether a mask has all keys, and broadcasts to the scores without making them larger."""
+    """Returns whether a mask covers all keys and broadcasts to the scores as they are."""
     dims = mask.dims_or_none
     if dims is None or not 2 <= len(dims) <= 4 or dims[-1] is None or dims[-1] != scores[3]:
         return False
@@ -33,7 +33,7 @@ def reaches(mask: Value, scores: tuple[Any, ...]) -> bool:
 
 
 def scaled(numbers: dict[str, Any], q: Value) -> dict[str, Any] | None:
-    """The attribute `scale`, left out if it is the default; None if it is not positive."""
+    """Returns `scale`, omitted if it is the default; None if the scale is not positive."""
     root, width, kind = numbers.get("root"), q.dims[3], dtype_of(q.elem_type)
     given = numbers["scale"] if root is None else root
     if not given > 0:
@@ -50,12 +50,12 @@ def scaled(numbers: dict[str, Any], q: Value) -> dict[str, Any] | None:
 
 @modern("Attention", since=23, when=fits)
 def attention(op: Formula, q: Term, k: Term, v: Term) -> Term:
-    """MatMul(Softmax(scaled scores), V)."""
+    """Matches MatMul(Softmax(scaled scores), V)."""
     return op.MatMul(op.Softmax(scores(op, q, k), axis=-1), v)
 
 
 def shows(found: Found) -> dict[str, Any] | None:
-    """The scale, if a constant mask shows each query at least one key, else None."""
+    """Returns the scale if a constant mask shows at least one key to each query, else None."""
     known = found["mask"].const_or_none()
     if known is None or known.dtype.kind != "f" or not np.isfinite(known).any(axis=-1).all():
         return None
@@ -63,7 +63,7 @@ def shows(found: Found) -> dict[str, Any] | None:
 
 
 def caps(found: Found) -> dict[str, Any] | None:
-    """The scale and `softcap`, if the scores are divided and multiplied by one positive number."""
+    """Returns the scale and `softcap` if one positive number divides and multiplies the scores."""
     told, cap = fits(found), found.numbers["softcap"]
     return None if told is None or not 0 < cap < math.inf else {**told, "softcap": cap}
 
@@ -74,13 +74,13 @@ def caps_and_shows(found: Found) -> dict[str, Any] | None:
 
 @modern("Attention", since=23, when=shows)
 def attention_with_a_known_mask(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
-    """MatMul(Softmax(scaled scores + mask), V), where each query sees at least one key."""
+    """Matches MatMul(Softmax(scaled scores + mask), V) in which each query sees a key."""
     return op.MatMul(op.Softmax(scores(op, q, k) + mask, axis=-1), v)
 
 
 @modern("Attention", since=23, when=caps)
 def attention_with_a_soft_cap(op: Formula, q: Term, k: Term, v: Term) -> Term:
-    """MatMul(Softmax(capped scores), V), where capped is Tanh(scores / cap) * cap."""
+    """Matches MatMul(Softmax(capped scores), V), where capped is Tanh(scores / cap) * cap."""
     return op.MatMul(op.Softmax(capped(op, q, k), axis=-1), v)
 
 
@@ -88,22 +88,22 @@ def attention_with_a_soft_cap(op: Formula, q: Term, k: Term, v: Term) -> Term:
 def attention_with_a_soft_cap_and_a_mask(
     op: Formula, q: Term, k: Term, v: Term, mask: Term
 ) -> Term:
-    """MatMul(Softmax(capped scores + mask), V), where each query sees at least one key."""
+    """Matches MatMul(Softmax(capped scores + mask), V) in which each query sees a key."""
     return op.MatMul(op.Softmax(capped(op, q, k) + mask, axis=-1), v)
 
 
-NO_KEYS = "a query without a visible key gives zeros, not NaN"
+NO_KEYS = "a query without a visible key returns zeros, not NaN"
 
 
 @modern("Attention", since=23, when=fits, differs=NO_KEYS)
 def attention_with_a_mask(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
-    """MatMul(Softmax(scaled scores + mask), V)."""
+    """Matches MatMul(Softmax(scaled scores + mask), V)."""
     return op.MatMul(op.Softmax(scores(op, q, k) + mask, axis=-1), v)
 
 
 @modern("Attention", since=23, when=fits)
 def attention_that_hides(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
-    """MatMul(Softmax(scaled scores + mask), V), but 0 for a query whose keys are all hidden."""
+    """Matches MatMul(Softmax(scaled scores + mask), V) with 0 for a query without keys."""
     chances = op.Softmax(scores(op, q, k) + mask, axis=-1)
     hidden = op.Equal(op.ReduceMax(mask, axes=[-1], keepdims=1), -math.inf)
     return op.MatMul(op.Where(hidden, 0, chances), v)
@@ -111,7 +111,7 @@ def attention_that_hides(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> 
 
 @modern("Attention", since=23, when=fits)
 def attention_of_what_is_shown(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
-    """MatMul(Softmax(scaled scores where mask), V), but 0 for a query without visible keys."""
+    """Matches masked scores in MatMul(Softmax(...), V) with 0 for a query without keys."""
     bias = op.Where(mask, 0, -math.inf)
     chances = op.Softmax(scores(op, q, k) + bias, axis=-1)
     hidden = op.Equal(op.ReduceMax(bias, axes=[-1], keepdims=1), -math.inf)
@@ -119,12 +119,12 @@ def attention_of_what_is_shown(op: Formula, q: Term, k: Term, v: Term, mask: Ter
 
 
 def scores(op: Formula, q: Term, k: Term) -> Term:
-    """The scaled product of queries and keys, or the product of both scaled by its root."""
+    """Matches the scaled product of Q and K, or the product of both scaled by a root."""
     turned, root = op.Transpose(k, perm=[0, 1, 3, 2]), op.number("root")
     return op.either(op.MatMul(q, turned) * op.number("scale"), op.MatMul(q * root, turned * root))
 
 
 def capped(op: Formula, q: Term, k: Term) -> Term:
-    """The capped scores: Tanh(scores / cap) * cap."""
+    """Matches the capped scores: Tanh(scores / cap) * cap."""
     cap = op.number("softcap")
     return op.Tanh(scores(op, q, k) / cap) * cap

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The codes of a type, and the ranges of scales and zero points that an operator accepts.
+"""Quantized codes of a type, and the scales and zero points that an operator accepts.
 
 The formulas of QuantizeLinear and DequantizeLinear are written by hand. Their adapters write limits
-and constants that depend on the type of the codes, and shapes that depend on the rank and the axis,
-so the nodes for one type and rank are not the formula for others.
+and constants that depend on the code type, and shapes that depend on rank and axis, so that the
+nodes for one type and rank do not match other types and ranks.
 """
 
 from typing import Any
@@ -14,17 +14,17 @@ CODES = (T.INT8, T.UINT8, T.INT16, T.UINT16)
 
 
 def limits_of(kind: int | None) -> tuple[int, int] | None:
-    """The smallest and the largest code of a type, if it is a type of codes."""
+    """Returns the smallest and the largest code of a type, or None for other types."""
     return T(kind).element.limits if kind in CODES else None
 
 
 def is_scalar(found: Found, *names: str) -> bool:
-    """Whether these inputs are known to have one element and no axes."""
+    """Returns whether these inputs are known to be scalars."""
     return all(found[name].shape_or_none == () for name in names)
 
 
 def whole_point(found: Found) -> dict[str, Any] | None:
-    """The zero point in the type of the data, if it has that type or is a constant that fits."""
+    """Returns the zero point in the type of the data, if it has this type or fits this type."""
     x, zero = found["x"], found["x_zero_point"]
     if zero.elem_type_or_none == x.elem_type_or_none:
         return {}
@@ -33,7 +33,7 @@ def whole_point(found: Found) -> dict[str, Any] | None:
 
 
 def as_codes(known: Array | None, kind: int | None) -> Array | None:
-    """Numbers as codes of a type, if all of them are such codes."""
+    """Returns numbers as codes of a type if all numbers are codes of the type, else None."""
     low, high = limits_of(kind) or (0, -1)
     if known is None or not np.all((known == np.floor(known)) & (low <= known) & (known <= high)):
         return None
@@ -41,14 +41,14 @@ def as_codes(known: Array | None, kind: int | None) -> Array | None:
 
 
 def length_of(x: Value, axis: int) -> int | None:
-    """One dimension of a value if it is known, else None."""
+    """Returns one dimension of a value if it is known, else None."""
     dims = x.dims_or_none
     size = dims[axis] if dims is not None and -len(dims) <= axis < len(dims) else None
     return size if isinstance(size, int) else None
 
 
 def reshaped(found: Found, side: str, kind: int | None) -> dict[str, Any] | None:
-    """The axis, if the scale and zero point of a side are vectors reshaped to lie along it."""
+    """Returns the axis along which scale and zero point are reshaped vectors, else None."""
     told, parts = found.numbers, (found[f"{side}_scale"], found[f"{side}_zero_point"])
     goal = told["goal"]
     if goal != told["zero_goal"] or goal[:1] != [-1] or any(size != 1 for size in goal[1:]):
@@ -60,7 +60,7 @@ def reshaped(found: Found, side: str, kind: int | None) -> dict[str, Any] | None
 
 
 def lying(found: Found, side: str, kind: int | None) -> dict[str, Any] | None:
-    """The axis of constants with this orientation, or of vectors along the last axis."""
+    """Returns the axis of constants with this orientation, or of vectors along the last axis."""
     scale, zero = f"{side}_scale", f"{side}_zero_point"
     shape = found[scale].shape_or_none
     if not shape or found[zero].shape_or_none != shape or any(size != 1 for size in shape[1:]):

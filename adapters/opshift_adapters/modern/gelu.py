@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gelu with Tanh as exporters write it: they round the root once, and the adapter twice."""
+"""Gelu with Tanh as exporters write it: they round the root once, but the adapter rounds twice."""
 
 from math import pi, sqrt
 
@@ -8,7 +8,7 @@ from opshift.adapter import Formula, Term, modern
 
 @modern("Gelu", since=20, attributes={"approximate": "tanh"})
 def by_tanh(op: Formula, x: Term) -> Term:
-    """x / 2 * (1 + Tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
+    """Matches x / 2 * (1 + Tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
     cubic = sqrt(2 / pi) * (x + 0.044715 * (x * x * x))
     product = sqrt(2 / pi) * x * (0.044715 * (x * x) + 1)
     return 0.5 * x * (op.Tanh(op.either(cubic, product)) + 1)

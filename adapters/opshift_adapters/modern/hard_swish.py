@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HardSwish from Clip: exporters write this form, and no adapter does."""
+"""HardSwish from Clip, a form that exporters write, but adapters do not."""
 
 from opshift.adapter import Formula, Term, modern
 
 
 @modern("HardSwish", since=14)
 def hard_swish(op: Formula, x: Term) -> Term:
-    """x * Clip(x + 3, 0, 6) / 6."""
+    """Matches x * Clip(x + 3, 0, 6) / 6."""
     return x * op.Clip(x + 3, 0, 6) / 6

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax, LogSoftmax and Hardmax: from exponentials and their sum, and of turned axes.
+"""Softmax, LogSoftmax and Hardmax, found as exponentials and their sum, or on transposed axes.
 
 Opset 1 has these operators, so no adapter removes them and `mirrored` has no nodes to read. The
-permutation around turned axes depends on the rank.
+permutation around transposed axes depends on the rank.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from opshift.adapter import Formula, Found, Term, modern
 
 
 def turned_back(found: Found) -> dict[str, Any] | None:
-    """The operator's axis before the first Transpose; None if the second does not undo it."""
+    """Returns the axis before the first Transpose; None if the second does not undo the first."""
     there, back, axis = (found.numbers[name] for name in ("there", "back", "axis"))
     if not there or not back or [there[place] for place in back] != list(range(len(there))):
         return None
@@ -19,18 +19,18 @@ def turned_back(found: Found) -> dict[str, Any] | None:
 
 
 def of_turned_axes(op: Formula, name: str, input: Term) -> Term:
-    """Transpose of the operator of a Transpose."""
+    """Matches Transpose(operator(Transpose(x)))."""
     turned = op.Transpose(input, perm=op.attribute("there"))
     made = getattr(op, name)(turned, axis=op.attribute("axis"))
     return op.Transpose(made, perm=op.attribute("back"))
 
 
-OVERFLOWS = "large numbers no longer overflow in its exponentials"
+OVERFLOWS = "large inputs of Softmax no longer overflow in Exp"
 
 
 @modern("Softmax", since=13)
 def softmax(op: Formula, input: Term) -> Term:
-    """Exp(x - max) / ReduceSum(Exp(x - max))."""
+    """Matches Exp(x - max) / ReduceSum(Exp(x - max))."""
     axis = op.axis("axis")
     power = op.Exp(input - op.ReduceMax(input, axes=axis, keepdims=1))
     return power / op.ReduceSum(power, axes=axis, keepdims=1)
@@ -38,20 +38,20 @@ def softmax(op: Formula, input: Term) -> Term:
 
 @modern("Softmax", since=13, differs=OVERFLOWS)
 def softmax_of_the_values(op: Formula, input: Term) -> Term:
-    """Exp(x) / ReduceSum(Exp(x))."""
+    """Matches Exp(x) / ReduceSum(Exp(x))."""
     power = op.Exp(input)
     return power / op.ReduceSum(power, axes=op.axis("axis"), keepdims=1)
 
 
 @modern("Softmax", since=13, when=turned_back)
 def softmax_of_turned_axes(op: Formula, input: Term) -> Term:
-    """Transpose(Softmax(Transpose(x)))."""
+    """Matches Transpose(Softmax(Transpose(x)))."""
     return of_turned_axes(op, "Softmax", input)
 
 
 @modern("LogSoftmax", since=13)
 def log_softmax(op: Formula, input: Term) -> Term:
-    """x - max - Log(ReduceSum(Exp(x - max)))."""
+    """Matches x - max - Log(ReduceSum(Exp(x - max)))."""
     axis = op.axis("axis")
     gap = input - op.ReduceMax(input, axes=axis, keepdims=1)
     return gap - op.Log(op.ReduceSum(op.Exp(gap), axes=axis, keepdims=1))
@@ -60,20 +60,20 @@ def log_softmax(op: Formula, input: Term) -> Term:
 @modern(
     "LogSoftmax",
     since=13,
-    differs="a probability that rounds to zero has a finite logarithm, not minus infinity",
+    differs="the logarithm of a probability that rounds to zero is finite, not minus infinity",
 )
 def log_of_softmax(op: Formula, input: Term) -> Term:
-    """Log(Softmax(x))."""
+    """Matches Log(Softmax(x))."""
     return op.Log(op.Softmax(input, axis=op.attribute("axis")))
 
 
 @modern("LogSoftmax", since=13, when=turned_back)
 def log_softmax_of_turned_axes(op: Formula, input: Term) -> Term:
-    """Transpose(LogSoftmax(Transpose(x)))."""
+    """Matches Transpose(LogSoftmax(Transpose(x)))."""
     return of_turned_axes(op, "LogSoftmax", input)
 
 
 @modern("Hardmax", since=13, when=turned_back)
 def hardmax_of_turned_axes(op: Formula, input: Term) -> Term:
-    """Transpose(Hardmax(Transpose(x)))."""
+    """Matches Transpose(Hardmax(Transpose(x)))."""
     return of_turned_axes(op, "Hardmax", input)

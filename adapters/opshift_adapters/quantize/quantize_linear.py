@@ -41,15 +41,15 @@ from opshift_adapters._lib.scales import (
 
 BOUNDED = saturates("QuantizeLinear", limit="Clip")
 ROUNDED_TWICE = by_width("QuantizeLinear", floats=True)  # the quotient is rounded, too
-CODES = by_width("DequantizeLinear")  # of int32, which have no zero point
+CODES = by_width("DequantizeLinear")  # int32 codes have no zero point
 DIVIDED = scales("QuantizeLinear", by="Div", along=along, reads_codes=False)
 MULTIPLIED = scales("DequantizeLinear", by="Mul", along=along, reads_codes=True)
-READ_BY_VALUE = by_value("DequantizeLinear", 0, 2)  # with its zero point
+READ_BY_VALUE = by_value("DequantizeLinear", 0, 2)  # the zero point is read, too
 
 
 @form("DequantizeLinear")
 def int32_multiplied(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.2 and 1.4 cannot dequantize int32 below opset 13; Cast and Mul are written."""
+    """DequantizeLinear of int32 below 13 becomes Cast and Mul, because onnxruntime 1.2 needs it."""
     if op.version > 12 or node["x"].elem_type_or_none != T.INT32:
         return KEEP
     zero = node.input("x_zero_point")
@@ -62,7 +62,7 @@ def int32_multiplied(node: Node, op: Builder) -> Result:
 @misread(
     "DequantizeLinear",
     "onnxruntime 1.0..1.2",
-    "DequantizeLinear of a tensor of rank 0 ends the process",
+    "DequantizeLinear of a tensor of rank 0 crashes the process",
     source="2026-11-22 measured in 1.0 to 1.2: DequantizeLinear of a scalar",
 )
 def of_a_scalar(node: Node) -> bool:
@@ -72,8 +72,8 @@ def of_a_scalar(node: Node) -> bool:
 @misread(
     "DequantizeLinear",
     "onnxruntime 1.9..1.13",
-    "DequantizeLinear of which an output of the graph is read is fused with its readers: the output"
-    " is lost, or the process ends",
+    "DequantizeLinear whose result is a graph output and is read is fused with readers: the output"
+    " is lost, or the process crashes",
     source="2026-11-29 measured in 1.7 to 1.14 and 1.17: an output that Gather, MatMul, Add,"
     " Reshape, Sigmoid and Transpose read between DequantizeLinear and QuantizeLinear",
 )
@@ -84,10 +84,10 @@ def of_a_read_output(node: Node, around: Surroundings) -> bool:
 
 @alternative("DequantizeLinear", runtime="onnxruntime==1.2")
 def plain_codes(node: Node, op: Builder) -> Result:
-    """A scalar becomes a vector of one element; codes of int8 become uint8; others are copied.
+    """A scalar becomes a vector, int8 codes become uint8, and other results are copied.
 
-    onnxruntime 1.0 to 1.2 end the process at a scalar, 1.8 and later saturate products with codes
-    of int8, and 1.9 to 1.13 lose an output that a node reads.
+    onnxruntime 1.0 to 1.2 crash at a scalar, 1.8 and later saturate products with codes of int8,
+    and 1.9 to 1.13 lose an output that a node reads.
     """
     if node["x"].rank_or_none == 0:
         return op.Squeeze(op.same(node, inputs={"x": op.Unsqueeze(node["x"], axes=[0])}))
@@ -112,7 +112,7 @@ def of_the_second_codes(node: Node, around: Surroundings) -> bool:
 
 
 def _multiplies_by(product: Node, second: Value) -> bool:
-    """Whether a product is of dequantized codes of uint8 and of a second factor."""
+    """Returns whether a product multiplies dequantized uint8 codes by `second`."""
     if product.op not in ("MatMul", "Gemm", "Conv") or product.proto.input[1] != second.name:
         return False
     first = maker(product.inputs[0], "DequantizeLinear") if product.inputs[0] else None
@@ -122,7 +122,7 @@ def _multiplies_by(product: Node, second: Value) -> bool:
 @misread(
     "QuantizeLinear",
     "onnxruntime 1.0..1.2",
-    "QuantizeLinear of int8 gives -127 for -128",
+    "QuantizeLinear of int8 returns -127 instead of -128",
     source="2026-11-26 measured in 1.0.0, 1.1.2, 1.2.0, 1.3.0 and 1.4.0: QuantizeLinear of 1,206"
     " numbers with 5 zero points of int8",
 )
@@ -134,7 +134,7 @@ def to_int8(node: Node) -> bool:
 @misread(
     "QuantizeLinear",
     "openvino 2022.1",
-    "QuantizeLinear with a scale above 1e33 gives other numbers",
+    "QuantizeLinear with a scale above 1e33 returns wrong numbers",
     source="2026-11-23 measured: nodes that gave other numbers in a corpus of 299 models, in"
     " models of their own",
 )
@@ -145,7 +145,7 @@ def by_a_huge_scale(node: Node) -> bool:
 
 @alternative("QuantizeLinear", runtime="onnxruntime==1.2")
 def over_unsigned_codes(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.0 to 1.2 give -127 for -128; codes of uint8 minus 128 are written."""
+    """QuantizeLinear to int8 becomes uint8 codes minus 128; onnxruntime 1.0 to 1.2 lack -128."""
     zero = node.input("y_zero_point")
     if zero is None or zero.elem_type_or_none != T.INT8:
         return KEEP
@@ -155,14 +155,14 @@ def over_unsigned_codes(node: Node, op: Builder) -> Result:
 
 
 def dequantize_widened(node: Node, op: Builder) -> Result:
-    """The older opset lacks this type, so a type with a larger range is written."""
+    """Widens the codes, because the older opset lacks their element type."""
     x = _from_a_wider_pair(node["x"], op) or widened(op, node["x"])
     zero, scale = widened(op, node.input("x_zero_point")), widened(op, node["x_scale"])
     return op.same(node, inputs={"x": x, "x_zero_point": zero, "x_scale": scale})
 
 
 def _from_a_wider_pair(x: Value, op: Builder) -> Value | None:
-    """The output of QuantizeLinear in a wider integer type, only for this reader."""
+    """Returns the output of QuantizeLinear in a wider integer type, for this node only."""
     source = maker(x, "QuantizeLinear")
     if source is None or x.elem_type not in (T.INT2, T.UINT2):
         return None
@@ -178,10 +178,10 @@ def _from_a_wider_pair(x: Value, op: Builder) -> Value | None:
 
 
 def gone_with_its_reader(node: Node, op: Builder) -> Result:
-    """The older opset lacks this type; the node is removed once it is unread."""
+    """Removes the node after its reader, because the older opset lacks its element type."""
     result = node.outputs[0]
     assert result is not None
-    return op.dissolve(f"{_name(result)} does not exist there")
+    return op.dissolve(f"the older opset lacks {_name(result)}")
 
 
 def _name(value: Value) -> str:
@@ -198,7 +198,7 @@ DEQUANTIZE_24 = boundary(24, "DequantizeLinear:3afd7a", cast=dequantize_widened)
 
 
 def quantize_widened(node: Node, op: Builder) -> Result:
-    """Opset 24 added float8e8m0 scales; below it, they are widened and `precision` is written."""
+    """Opset 24 added float8e8m0 scales; below, they are widened, and `precision` is written."""
     precision = node.int("precision") or T.FLOAT
     return op.same(node, inputs={"y_scale": widened(op, node["y_scale"])}, precision=precision)
 
@@ -211,7 +211,7 @@ QUANTIZE_23_UP = boundary(23, "QuantizeLinear:d1c854 DequantizeLinear:3bd8fa", d
 
 @adapter("DequantizeLinear", 23, 22, handles_types=True)
 def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
-    """Opset 23 added `output_dtype`; below it, the result has the scale's type and is cast."""
+    """Opset 23 added `output_dtype`; below, the result has the scale's type and is cast."""
     scale, kind = node["x_scale"], node.int("output_dtype")
     alike = kind == 0 or kind == scale.elem_type
     inputs = {
@@ -225,7 +225,7 @@ def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
 
 @adapter("QuantizeLinear", 23, 22)
 def quantize_linear_23_22(node: Node, op: Builder) -> Result:
-    """Opset 23 added `precision`; below it, the input and the scale are cast to that type."""
+    """Opset 23 added `precision`; below, the input and the scale are cast to that type."""
     x, scale = node["x"], node["y_scale"]
     precision = node.int("precision") or scale.elem_type
     inputs = {"x": as_type(op, x, precision), "y_scale": as_type(op, scale, precision)}
@@ -237,7 +237,7 @@ LINEAR_21_UP = boundary(21, "QuantizeLinear:1aff0c DequantizeLinear:514aa9", dir
 
 @adapter("DequantizeLinear", 21, 20, handles_types=True)
 def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
-    """Opset 21 added blocks, 16-bit and 4-bit integers; below it, Sub and Mul are written."""
+    """Opset 21 added blocks, 16-bit and 4-bit integers; below, Sub and Mul are written."""
     x, scale, axis, block = node["x"], node["x_scale"], node.int("axis"), node.int("block_size")
     data = _quantized_again(x, op) or widened(op, x)
     assert data is not None
@@ -249,7 +249,7 @@ def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
 
 
 def _quantized_again(x: Value, op: Builder) -> Value | None:
-    """The output of QuantizeLinear in 8 instead of 4 bits, only for this reader."""
+    """Returns the output of QuantizeLinear in 8 instead of 4 bits, for this node only."""
     source = maker(x, "QuantizeLinear")
     if source is None or x.elem_type not in (T.INT4, T.UINT4):
         return None
@@ -263,17 +263,17 @@ def _in_integers(node: Node, op: Builder, kind: int) -> Value:
 
 @adapter("QuantizeLinear", 21, 20, handles_types=True)
 def quantize_linear_21_20(node: Node, op: Builder) -> Result:
-    """Opset 21 added blocks, 16 and 4 bits and `output_dtype`; below it, quotients are rounded."""
+    """Opset 21 added blocks, 16- and 4-bit codes; below, the rounded quotient is written."""
     scale, zero, block = node["y_scale"], node.input("y_zero_point"), node.int("block_size")
     named = node.int("output_dtype")
     kind = zero.elem_type if zero else named or T.UINT8
     if kind in (T.INT4, T.UINT4):
-        return op.dissolve(f"{T(kind).name.lower()} does not exist there")
+        return op.dissolve(f"the older opset lacks {T(kind).name.lower()}")
     if kind in FLOAT8 and block:
         ratio = node["x"] / along(op, scale, node["x"], node.int("axis"), block)
         return op.Cast(ratio, to=kind, saturate=node.int("saturate"))
     if block or kind in (T.INT16, T.UINT16):
-        node.has("saturate")  # it affects only 8-bit floats
+        node.has("saturate")  # `saturate` affects only 8-bit floats
         return _in_integers(node, op, kind)
     if zero is None and kind != T.UINT8:
         zero = _zeros(op, scale, kind)
@@ -288,14 +288,14 @@ def _zeros(op: Builder, scale: Value, kind: int) -> Value:
 
 
 def dequantize_in_float(node: Node, op: Builder) -> Result:
-    """Below opset 19 the scale is float and float8 is missing; Casts or constants are written."""
+    """Below opset 19, scales are float and float8 is missing; Cast or a constant is written."""
     x, scale = node["x"], node["x_scale"]
     if x.elem_type in FLOAT8:
         known = x.const_or_none()
         if known is None:
             raise Refusal(
                 Why.TYPE_NOT_AVAILABLE,
-                f"{_name(x)} does not exist there; value {x.name!r} is not a constant",
+                f"the older opset lacks {_name(x)}, and {x.name!r} is not a constant",
             )
         data, axis = op.const(known.astype(np.float32), T.FLOAT), node.int("axis")
         zero = node.input("x_zero_point")
@@ -323,10 +323,10 @@ def quantize_linear_18_19(node: Node, op: Builder) -> Result:
     19,
     18,
     handles_types=True,
-    ignores={"saturate": "it affects only codes of 8-bit floats"},
+    ignores={"saturate": "`saturate` affects only 8-bit floats"},
 )
 def quantize_linear_19_18(node: Node, op: Builder) -> Result:
-    """Below opset 19 the scale is float; a division in another type is written before."""
+    """Below opset 19, the scale is float; a division in another type is written before."""
     x, scale, zero = node["x"], node["y_scale"], node.input("y_zero_point")
     if scale.elem_type in (T.FLOAT, T.INT32):
         return op.same(node, inputs={"y_scale": as_type(op, scale, T.FLOAT)}, saturate=None)
@@ -339,13 +339,13 @@ def quantize_linear_19_18(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"x": ratio, "y_scale": one}, saturate=None)
 
 
-ONE_SCALE = {"axis": "a single scale has no axis"}
+ONE_SCALE = {"axis": "a single scale does not use `axis`"}
 LINEAR_13_UP = boundary(13, "QuantizeLinear:48a123 DequantizeLinear:ec4034", directions="up")
 
 
 @adapter("DequantizeLinear", 13, 12, ignores=ONE_SCALE)
 def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
-    """Opset 13 added scales along an axis; below it, Sub and Mul are written."""
+    """Opset 13 added scales along an axis; below opset 13, Sub and Mul are written."""
     if per_tensor(node["x_scale"]):
         return op.same(node, axis=None)
     return multiplied(op, node, lambda p: along(op, p, node["x"], node.int("axis")))
@@ -353,7 +353,7 @@ def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
 
 @adapter("QuantizeLinear", 13, 12, ignores=ONE_SCALE)
 def quantize_linear_13_12(node: Node, op: Builder) -> Result:
-    """Opset 13 added scales along an axis; below it, Div, rounding and limits are written."""
+    """Opset 13 added scales along an axis; below, Div, rounding and Clip are written."""
     if per_tensor(node["y_scale"]):
         return op.same(node, axis=None)
     zero = node.input("y_zero_point")
@@ -363,14 +363,14 @@ def quantize_linear_13_12(node: Node, op: Builder) -> Result:
 
 @adapter("DequantizeLinear", 10, 9, in_other_words=True)
 def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added DequantizeLinear; below it, Sub and Mul are written."""
+    """Opset 10 added DequantizeLinear; below opset 10, Sub and Mul are written."""
     known = repeated(node)
     return multiplied(op, node, lambda p: single(op, p, node["x"])) if known is None else known
 
 
 @adapter("QuantizeLinear", 10, 9)
 def quantize_linear_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added QuantizeLinear; below it, Div, rounding, Add and limits are written."""
+    """Opset 10 added QuantizeLinear; below, Div, rounding, Add and Clip are written."""
     zero = node.input("y_zero_point")
     return rounded(
         op, node, lambda p: single(op, p, node["x"]), zero.elem_type if zero else T.UINT8
@@ -379,8 +379,8 @@ def quantize_linear_10_9(node: Node, op: Builder) -> Result:
 
 @in_other_words("QuantizeLinear")
 def rounded_quotient(node: Node, op: Builder) -> Result:
-    """QuantizeLinear is written as a rounded quotient within the limits of its codes."""
+    """QuantizeLinear is written as a rounded quotient, clipped to the range of its type."""
     if not 13 <= op.version < 19 or node["y_scale"].rank_or_none != 0:
-        return KEEP  # pragma: no cover: it is written only below the opset of these forms
-    node.int("axis")  # one scale has none
+        return KEEP  # pragma: no cover: other forms are converted by adapters
+    node.int("axis")  # a single scale has no axis
     return quantize_linear_10_9(node, op)

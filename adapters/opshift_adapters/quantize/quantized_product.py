@@ -27,7 +27,7 @@ from opshift_adapters._lib.scales import quantized, requantized, unsigned
 
 @adapter("DynamicQuantizeLinear", 11, 10, in_other_words=True)
 def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added DynamicQuantizeLinear; below it, its range is computed for QuantizeLinear."""
+    """Opset 11 added DynamicQuantizeLinear; below, the range is computed for QuantizeLinear."""
     x, zero, steps = node["x"], op.const(0, T.FLOAT), op.const(255, T.FLOAT)
     low = op.Min(op.ReduceMin(x, keepdims=0), zero)
     high = op.Max(op.ReduceMax(x, keepdims=0), zero)
@@ -40,7 +40,7 @@ def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("MatMulInteger", 10, 9, in_other_words=True)
 def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added MatMulInteger; below it, a MatMul of differences is written."""
+    """Opset 10 added MatMulInteger; below, MatMul of codes minus zero points is written."""
     a, zero = node["A"], node.input("a_zero_point")
     codes = requantized(op, a, zero) if zero is None or zero.rank_or_none == 0 else None
     kind = T.INT32 if codes is None or not _few_products(node["B"]) else T.FLOAT
@@ -59,7 +59,7 @@ SINGLE_TYPES = partial(
 @SINGLE_TYPES(
     "MatMulInteger",
     "onnxruntime 1.0..1.3",
-    "MatMulInteger of int8 weights with a zero point is not run",
+    "MatMulInteger of int8 weights with a zero point does not run",
 )
 def of_shifted_int8(node: Node) -> bool:
     return len(node.proto.input) > 2 and node["B"].elem_type_or_none == T.INT8
@@ -68,7 +68,7 @@ def of_shifted_int8(node: Node) -> bool:
 @SINGLE_TYPES(
     "MatMulInteger",
     "onnxruntime 1.0..1.3",
-    "MatMulInteger with a zero point of its second input alone ends the process",
+    "MatMulInteger with a zero point of only its second input crashes the process",
 )
 def with_the_second_zero_point_alone(node: Node) -> bool:
     return len(node.proto.input) > 3 and node.input("a_zero_point") is None
@@ -77,7 +77,7 @@ def with_the_second_zero_point_alone(node: Node) -> bool:
 @misread(
     "MatMulInteger",
     "openvino 2023.0",
-    "MatMul of two values, each behind DynamicQuantizeLinear and MatMulInteger, may give other"
+    "MatMul of two values that DynamicQuantizeLinear and MatMulInteger compute may return wrong"
     " numbers",
     source="2026-11-23 measured in 2023.0: the products of a network of a corpus, node by node,"
     " and in 2022.1 and 2026.4",
@@ -96,14 +96,14 @@ def of_unsigned_codes(node: Node, op: Builder) -> Result:
 
 
 def _few_products(b: Value) -> bool:
-    """Whether a float is known to hold each sum of products of 8-bit differences."""
+    """Returns whether float is known to represent each sum of products of 8-bit differences."""
     dims = b.dims_or_none
     depth = dims[-2:][0] if dims else None
     return isinstance(depth, int) and depth * 255**2 < 2**24
 
 
 def _shifted(op: Builder, x: Value, zero: Value | None, kind: int, *, rows: bool) -> Value:
-    """`x` minus its zero point; a vector of zero points has one for each row, or each column."""
+    """Subtracts the zero point; a vector of zero points has one for each row or column."""
     wide = op.Cast(x, to=kind)
     if zero is None:
         return wide
@@ -111,7 +111,7 @@ def _shifted(op: Builder, x: Value, zero: Value | None, kind: int, *, rows: bool
 
 
 def _per_row(op: Builder, x: Value, p: Value, rows: bool) -> Value:
-    """Scales or zero points of a matrix; a vector counts as a matrix of one row."""
+    """Returns scales or zero points of a matrix; a vector counts as a matrix of one row."""
     if p.rank == 0:
         return p
     if p.shape_or_none == (1,) or (rows and x.rank_or_none == 1):
@@ -121,7 +121,7 @@ def _per_row(op: Builder, x: Value, p: Value, rows: bool) -> Value:
 
 @adapter("ConvInteger", 10, 9, in_other_words=True)
 def conv_integer_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added ConvInteger; below it, Conv of differences is written, digit by digit."""
+    """Opset 10 added ConvInteger; below, Conv of differences is written, digit by digit."""
     zeros = node.input("x_zero_point"), node.input("w_zero_point")
     return as_type(op, _convolved(node, op, node["x"], node["w"], *zeros), T.INT32)
 
@@ -129,7 +129,7 @@ def conv_integer_10_9(node: Node, op: Builder) -> Result:
 def _convolved(
     node: Node, op: Builder, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None
 ) -> Value:
-    """The sums of products of differences, exact in float up to 65,793 products for each sum."""
+    """Convolves codes minus zero points, exact in float up to 65,793 products per sum."""
     digit, codes = _largest_digit(w, w_zero), requantized(op, x, x_zero)
     kind = T.FLOAT if digit else T.DOUBLE
     weights, data = (
@@ -149,11 +149,11 @@ def _convolved(
 
 
 FARTHEST = 255  # the largest difference of two codes
-LARGEST_SUM = 2**24  # up to which a float holds each integer
+LARGEST_SUM = 2**24  # up to this number, float represents each integer
 
 
 def _largest_digit(w: Value, zero: Value | None) -> int:
-    """The largest weight for which a float holds each sum of products; 0 if there is none."""
+    """Returns the largest digit of weights with sums that float represents; 0 if unknown."""
     shape, known = w.shape_or_none, w.const_or_none()
     point = np.zeros(1, np.int64) if zero is None else zero.const_or_none()
     if shape is None:
@@ -169,7 +169,7 @@ def _largest_digit(w: Value, zero: Value | None) -> int:
 def _by_digits(
     op: Builder, weights: Value, digit: int, convolved: Callable[[Value], Value]
 ) -> Value:
-    """The sums as int32, of one Conv for each digit of the weights, which are small integers."""
+    """Sums one Conv for each digit of the weights (small integers) as int32."""
     base, reach, factor = 2 * digit + 1, digit, 1
     total, rest = None, weights
     while True:
@@ -186,7 +186,7 @@ def _by_digits(
 
 
 def _per_channel(op: Builder, p: Value, behind: int) -> Value:
-    """One number for all, or a number for each output channel, then `behind` axes of size 1."""
+    """Returns a single number, or a number per output channel with `behind` axes of size 1."""
     return p if p.rank == 0 else op.Reshape(p, op.const([-1] + [1] * behind))
 
 
@@ -195,7 +195,7 @@ def _scaled(op: Builder, sums: Value, factor: Value, zero: Value) -> Value:
 
 
 def scales_in_float(node: Node, op: Builder) -> Result:
-    """Opset 21 added scales of other types; below it, they are cast to float."""
+    """Opset 21 added scales of other types; below opset 21, they are cast to float."""
     scales = {name: as_type(op, node[name], T.FLOAT) for name in ("a_scale", "b_scale", "y_scale")}
     return op.same(node, inputs=scales)
 
@@ -205,7 +205,7 @@ Q_LINEAR_MAT_MUL_21 = boundary(21, "QLinearMatMul:b67ba5", cast=scales_in_float)
 
 @adapter("QLinearMatMul", 10, 9, in_other_words=True)
 def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added QLinearMatMul; below it, a MatMul of differences is scaled and rounded."""
+    """Opset 10 added QLinearMatMul; below, MatMul of differences is scaled and rounded."""
     a = _shifted(op, node["a"], node["a_zero_point"], T.INT32, rows=True)
     b = _shifted(op, node["b"], node["b_zero_point"], T.INT32, rows=False)
     rows, columns = (_per_row(op, node[n], node[f"{n}_scale"], n == "a") for n in ("a", "b"))
@@ -215,7 +215,7 @@ def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
 
 @adapter("QLinearConv", 10, 9)
 def q_linear_conv_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added QLinearConv; below it, Conv of differences is scaled in float and rounded.
+    """Opset 10 added QLinearConv; below, Conv of differences is scaled in float and rounded.
 
     A sum with a bias wraps around in int32, as it does in onnxruntime.
     """
@@ -229,10 +229,10 @@ def q_linear_conv_10_9(node: Node, op: Builder) -> Result:
 
 
 def _one_scale(node: Node, name: str) -> Value:
-    """A scale of all elements."""
+    """Returns the scale of the whole tensor; a model with an empty scale is invalid."""
     scale = node[name]
     if scale.rank_or_none == 1 and scale.dims[0] == 0:
-        raise InvalidModel(f"{node.op} {node.name!r} has no number in {name}")
+        raise InvalidModel(f"{node.op} {node.name!r} has an empty {name}")
     return scale
 
 
@@ -248,7 +248,7 @@ def of_unsigned_weights(node: Node) -> bool:
 
 @alternative("ConvInteger", runtime="onnxruntime==1.32")
 def conv_of_unsigned_codes(node: Node, op: Builder) -> Result:
-    """The data becomes uint8, 128 higher; its zero point fills the pads."""
+    """The data of ConvInteger becomes uint8, 128 higher; its zero point fills the pads."""
     return with_unsigned(node, op, x="x_zero_point", w="w_zero_point")
 
 
@@ -260,7 +260,7 @@ def of_scaled_codes(node: Node) -> bool:
 
 @alternative("QLinearMatMul QLinearConv", runtime="onnxruntime==1.16")
 def scaled_product_of_unsigned_codes(node: Node, op: Builder) -> Result:
-    """The second codes become uint8, 128 higher."""
+    """The codes of the second factor become uint8, 128 higher."""
     _, second = _factors(node)
     return with_unsigned(node, op, **{second: f"{second}_zero_point"})
 

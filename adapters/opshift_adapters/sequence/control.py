@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""If and Loop: the types and shapes that may enter and leave their branches and bodies."""
+"""If and Loop: types and shapes of the values that enter and leave branches and bodies."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -33,12 +33,12 @@ CONTROL_19 = boundary(19, "If:74e247 Loop:a2e96d")
 
 
 def through_float(node: Node, op: Builder) -> Result:
-    """Below opset 16 control flow carries no bfloat16; it is cast to float at the borders."""
+    """Below opset 16, If, Loop and Scan pass no bfloat16; it is cast to float on entry and exit."""
     for value in (*node.inputs, *node.outputs):
         if value is not None and value.elem_type_or_none is None:
             raise Refusal(
                 Why.TYPE_NOT_AVAILABLE,
-                f"control flow carries no optionals and no sequences of bfloat16 before opset 16;"
+                f"before opset 16, {node.op} cannot pass an optional or a sequence of bfloat16:"
                 f" value {value.name!r}",
             )
     bodies = ("then_branch", "else_branch") if node.op == "If" else ("body",)
@@ -53,7 +53,7 @@ def through_float(node: Node, op: Builder) -> Result:
 
 
 def _around(op: Builder, graph: GraphProto) -> GraphProto:
-    """A subgraph whose inputs and outputs are float instead of bfloat16."""
+    """Returns a subgraph whose inputs and outputs are float instead of bfloat16."""
     narrow = [info.type.tensor_type.elem_type == T.BFLOAT16 for info in graph.input]
 
     def write(b: Builder, *inputs: Value) -> tuple[Value, ...]:
@@ -78,7 +78,7 @@ def _floated(info: ValueInfoProto) -> tuple[int, Sequence[Any] | None]:
 
 
 def _declared(info: ValueInfoProto) -> tuple[int, Sequence[Any] | None]:
-    """The element type of a graph's input, 0 if it is not declared, and its dimensions."""
+    """Returns the element type of a graph input (0 if not declared) and its dimensions."""
     tensor = info.type.tensor_type
     if not tensor.HasField("shape"):
         return tensor.elem_type, None
@@ -91,7 +91,7 @@ IF_13 = boundary(13, "If:7afcd9")
 
 
 def grown_as_scanned(node: Node, op: Builder) -> Result:
-    """Opset 13 lets Loop carry sequences; below it, appended tensors become a scan output."""
+    """Opset 13 lets Loop carry sequences; below, appended tensors become a scan output."""
     results, body = node.results("body")[1:], node.graph("body")
     trips, condition, *states = node.inputs
     growing = {i: v for i, v in enumerate(states) if v and v.elem_type_or_none is None}
@@ -119,17 +119,17 @@ def grown_as_scanned(node: Node, op: Builder) -> Result:
     return tuple(found)
 
 
-TENSORS_ONLY = "control flow carries only tensors before opset 13"
+TENSORS_ONLY = "before opset 13, Loop can carry only tensors"
 
 
 def _counters(body: GraphProto) -> tuple[tuple[int, Sequence[int]], tuple[int, Sequence[int]]]:
-    """The types of a body's trip number and condition: scalars, or vectors of one element."""
+    """Returns the types of a body's iteration number and condition: scalars, or vectors of 1."""
     number, keep = ([1] * len(_declared(info)[1] or ()) for info in body.input[:2])
     return (T.INT64, number), (T.BOOL, keep)
 
 
 def _appended(result: Value, sequence: str) -> Value:
-    """The tensor of static shape that a body appends to a sequence."""
+    """Returns the tensor of static shape that a body appends to a sequence."""
     grown = result.producer
     if grown is not None and grown.op == "SequenceInsert" and grown.input("position") is None:
         tensor = grown["tensor"]
@@ -144,7 +144,7 @@ def _empty(sequence: Value) -> bool:
 
 
 def _reads(graph: GraphProto, name: str) -> int:
-    """How often a graph and its subgraphs read a value."""
+    """Counts how often a graph and its subgraphs read a value."""
     count = sum(output.name == name for output in graph.output)
     for node in graph.node:
         count += list(node.input).count(name)
@@ -158,7 +158,7 @@ CONTROL_11 = boundary(11, "If:e6e4f5 Loop:6105ef", directions="up")
 
 @adapter("If", 11, 10)
 def if_11_10(node: Node, op: Builder) -> Result:
-    """Below opset 11 both branches have one shape; others become Loops of at most one trip."""
+    """Below opset 11, branches need equal shapes; other branches become Loops of 0 or 1 trip."""
     pairs = zip(node.results("then_branch"), node.results("else_branch"), strict=True)
     if all(_alike(a.claimed_dims_or_none, b.claimed_dims_or_none) for a, b in pairs):
         return KEEP
@@ -179,7 +179,7 @@ def if_11_10(node: Node, op: Builder) -> Result:
 
 
 def _alike(one: Dims | None, other: Dims | None) -> bool:
-    """Whether two shapes are equal, symbol for symbol."""
+    """Returns whether two shapes are known to be equal, also in symbolic dimensions."""
     return one is not None and one == other and None not in one
 
 
@@ -190,9 +190,9 @@ def _once(
     old: tuple[Value, ...],
     kept: Sequence[tuple[int, int | None]],
 ) -> tuple[Value, ...]:
-    """The outputs of a branch if there is a trip, else the old values.
+    """Returns the outputs of the branch if `trips` is 1, else the old values.
 
-    The body declares the rank if all values have one, because onnxruntime 0.4 needs a shape.
+    The body declares the rank if all values have the same rank, because onnxruntime 0.4 needs it.
     """
     body = op.graph(
         lambda b, i, keep, *_: (b.Identity(keep), *b.inline(branch)),
@@ -205,7 +205,7 @@ def _once(
 
 @form("Loop")
 def with_condition(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.2 to 1.10 end the process at a Loop without `cond`; true is written.
+    """Loop without `cond` gets true, because it crashes onnxruntime 1.2 to 1.10.
 
     At opset 10 and below, onnxruntime 0.4 needs the types of the outputs of the body.
     """
@@ -217,13 +217,13 @@ def with_condition(node: Node, op: Builder) -> Result:
 
 @form("If")
 def with_declared_results(node: Node, op: Builder) -> Result:
-    """At opset 10 and below, onnxruntime 0.4 needs the types of the outputs of branches."""
+    """Declares the output types of branches up to opset 10, because onnxruntime 0.4 needs them."""
     changed = _declared_graphs(node, op, "then_branch", "else_branch")
     return op.same(node, outputs=node.n_outputs, **changed) if changed else KEEP
 
 
 def _declared_graphs(node: Node, op: Builder, *names: str) -> dict[str, Any]:
-    """The graphs of a node with the types of their outputs, if any is missing at an old opset."""
+    """Returns the graphs of a node with declared output types, or {} if nothing is missing."""
     if op.version > 10:
         return {}
     graphs, changed = {name: node.graph(name) for name in names}, False
@@ -234,7 +234,7 @@ def _declared_graphs(node: Node, op: Builder, *names: str) -> dict[str, Any]:
     return graphs if changed else {}
 
 
-# Operators that onnxruntime does not compute at load, whatever their inputs are.
+# Operators that onnxruntime never folds when it loads a model.
 UNFOLDED = (
     "Bernoulli", "If", "Loop", "Multinomial", "RandomNormalLike", "RandomUniformLike", "Scan",
 )  # fmt: skip
@@ -243,11 +243,11 @@ UNFOLDED = (
 @misread(
     "Loop",
     "onnxruntime 0.4",
-    "the number of the iteration has the shape [1] in the body of a Loop",
+    "the iteration number in the body of a Loop has the shape [1] instead of []",
     source="2026-11-22 measured in 0.4: bodies of Loop",
 )
 def reads_its_number(node: Node) -> bool:
-    """Whether a body uses its number otherwise than as the first input of Reshape."""
+    """Returns whether a body reads its iteration number other than as data of a Reshape."""
     body = node.attr("body")
     return body.input[0].name in read_beside_reshape(body)
 
@@ -255,7 +255,7 @@ def reads_its_number(node: Node) -> bool:
 @misread(
     "Loop",
     "onnxruntime 0.4",
-    "a value that passes the body of a Loop has no declared shape, or a size without a name",
+    "a Loop whose body lacks a declared shape or the name of a size does not run",
     source="2026-11-23 measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
 )
 def passes_unsized_values(node: Node) -> bool:
@@ -265,7 +265,7 @@ def passes_unsized_values(node: Node) -> bool:
 @misread(
     "Loop",
     "onnxruntime 1.2..1.10",
-    "a Loop without a condition ends the process",
+    "a Loop without a condition crashes the process",
     source="2026-11-22 measured in 1.2, 1.4, 1.7, 1.8, 1.10 and 1.11: a Loop without a condition,"
     " and 8 models of a corpus",
 )
@@ -275,10 +275,10 @@ def has_no_condition(node: Node) -> bool:
 
 @alternative("Loop", runtime="onnxruntime==0.4")
 def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 needs known ranks in a body; a Loop with declared shapes is written.
+    """Loop gets a body of known ranks and declared shapes, because onnxruntime 0.4 needs them.
 
-    It also numbers trips by tensors of shape [1]. A value that has several ranks is passed as its
-    elements and its shape.
+    onnxruntime 0.4 also numbers iterations by tensors of shape [1]. A value without a single rank
+    is passed as its elements and its shape.
     """
     old, (trips, condition, *states) = node.graph("body"), node.inputs
     results = node.results("body")
@@ -316,7 +316,7 @@ def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
 @misread(
     "If",
     "onnxruntime 0.4",
-    "a result of a branch of If has no declared shape, or a size without a name",
+    "an If whose branches lack a declared shape or the name of a size does not run",
     source="2026-11-23 measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
 )
 def gives_unsized_results(node: Node) -> bool:
@@ -326,7 +326,7 @@ def gives_unsized_results(node: Node) -> bool:
 @misread(
     "If",
     "onnxruntime 0.4..1.2",
-    "a result of a branch of If is computed from constants, and other numbers come out",
+    "an If branch whose result is computed from constants returns wrong numbers",
     source="2026-11-29 measured in 0.4, 1.0 to 1.4 and 1.7: 320 forms of If at 7, 9, 10 and 11",
 )
 def gives_constants(node: Node) -> bool:
@@ -335,9 +335,9 @@ def gives_constants(node: Node) -> bool:
 
 @alternative("If", runtime="onnxruntime==0.4")
 def with_results_computed_late(node: Node, op: Builder) -> Result:
-    """onnxruntime up to 1.2 loses results that it computes at load, and 0.4 needs their ranks.
+    """Branch results get ranks; constant results are computed late, for onnxruntime up to 1.2.
 
-    In a branch, the condition is a factor of 1 in the shapes of results that are constant.
+    Constant results of a branch get the condition as a factor 1 in their shape, or are lost.
     """
     condition, graphs = node["cond"], dict[str, Any]()
     for name in ("then_branch", "else_branch"):
@@ -368,9 +368,9 @@ def _shaped_by(
 
 
 def fixed_results(node: Node, name: str) -> list[bool]:
-    """Whether each result of a graph of a node is computed from constants alone.
+    """Returns whether each result of a subgraph is computed only from constants.
 
-    The nodes of the graph decide, because the values of a graph that is being written are unknown.
+    The nodes of the graph decide, because facts are unknown while the graph is being written.
     """
     graph = node.graph(name)
     fixed = {tensor.name for tensor in graph.initializer}
@@ -391,7 +391,7 @@ def fixed_results(node: Node, name: str) -> list[bool]:
 
 
 def is_constant(value: Value) -> bool:
-    """Whether a value is computed from constants and static shapes alone."""
+    """Returns whether a value is computed only from constants and static shapes."""
     waiting, seen = [value], set[str]()
     while waiting:
         one = waiting.pop()
@@ -408,9 +408,9 @@ def is_constant(value: Value) -> bool:
 def declare_types(
     infos: Iterable[ValueInfoProto], known: Iterable[tuple[int | None, int | None]]
 ) -> None:
-    """Declares known element types and ranks of undeclared values; sizes stay unknown.
+    """Declares known element types and ranks of values that have no declaration.
 
-    A shape without an element type ends the process of onnxruntime 0.4 to 1.2.
+    A shape without an element type crashes onnxruntime 0.4 to 1.2. Sizes stay unknown.
     """
     for info, (kind, rank) in zip(infos, known, strict=True):
         tensor = info.type.tensor_type
@@ -435,7 +435,7 @@ def name_sizes(infos: Iterable[ValueInfoProto]) -> bool:
 
 
 def has_unsized_ends(graph: GraphProto) -> bool:
-    """Whether an input or output is declared without a shape, or a size has no number or name."""
+    """Returns whether an input or output lacks a shape, or a size has neither number nor name."""
     tensors = [info.type.tensor_type for info in (*graph.input, *graph.output)]
     return not all(
         tensor.HasField("shape")
@@ -445,7 +445,7 @@ def has_unsized_ends(graph: GraphProto) -> bool:
 
 
 def read_beside_reshape(graph: GraphProto) -> Iterator[str]:
-    """The names that nodes read or graphs return, except the first inputs of Reshape."""
+    """Yields the names that nodes read or graphs return, except the first inputs of Reshape."""
     yield from (one.name for one in graph.output)
     for node in graph.node:
         yield from node.input[node.op_type == "Reshape" :]
@@ -455,7 +455,7 @@ def read_beside_reshape(graph: GraphProto) -> Iterator[str]:
 
 
 def known_of(values: Iterable[Value | None]) -> list[tuple[int | None, int | None]]:
-    """The element type and the rank of each value, None where they are unknown."""
+    """Returns the element type and the rank of each value, None if unknown."""
     return [
         (value.elem_type_or_none, value.rank_or_none) if value is not None else (None, None)
         for value in values
@@ -465,7 +465,7 @@ def known_of(values: Iterable[Value | None]) -> list[tuple[int | None, int | Non
 def _packed(
     op: Builder, values: Sequence[Value | None], ranks: Sequence[int | None]
 ) -> Iterator[Value]:
-    """Each value of known rank, and for another value its elements and its shape."""
+    """Yields each value of known rank, and the elements and the shape of any other value."""
     for value, rank in zip(values, ranks, strict=False):
         assert value is not None
         if rank is None:
@@ -476,14 +476,14 @@ def _packed(
 
 
 def _unpacked(op: Builder, parts: Iterator[Value], rank: int | None) -> Value:
-    """The next value of the packed ones (see `_packed`)."""
+    """Returns the next value from the parts that `_packed` yields."""
     value = next(parts)
     return value if rank is not None else op.Reshape(value, next(parts), allowzero=1)
 
 
 @adapter("Loop", 11, 10)
 def loop_11_10(node: Node, op: Builder) -> Result:
-    """Below opset 11 a Loop carries at least one value; an unused zero is added."""
+    """Below opset 11, a Loop must carry at least one value; an unused zero is added."""
     if len(node.inputs) > 2:
         return KEEP
     old = node.graph("body")

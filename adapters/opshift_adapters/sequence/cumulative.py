@@ -12,17 +12,17 @@ Step = Callable[[Builder, Value, Value], Value]
 
 
 def along(node: Node, op: Builder, step: Step, start: int) -> Value:
-    """The result of `step` from each element to the next, beginning with `start`.
+    """Applies `step` to running result and next element along the axis, beginning with `start`.
 
     A known number of elements is combined in steps of doubled length, an unknown number by a Scan.
     """
     x = node["x"]
-    narrow = x.elem_type == T.BFLOAT16 and op.version < 16  # which Scan and If do not carry
+    narrow = x.elem_type == T.BFLOAT16 and op.version < 16  # Scan and If do not pass bfloat16 there
     wide = op.Cast(x, to=T.FLOAT) if narrow else x
     if (axis := _axis_of_known_size(node)) is not None:
         found = _in_runs(node, op, wide, step, start, axis)
     elif _may_be_empty(x):
-        found = op.If(  # runtimes cannot scan a tensor without elements
+        found = op.If(  # runtimes cannot run a Scan over an empty tensor
             op.Cast(op.Size(x), to=T.BOOL),
             then_branch=op.graph(lambda b: along_any_axis(node, b, wide, step, start)),
             else_branch=op.graph(lambda b: b.Identity(wide)),
@@ -33,7 +33,7 @@ def along(node: Node, op: Builder, step: Step, start: int) -> Value:
 
 
 def _axis_of_known_size(node: Node) -> int | None:
-    """The axis, if it is known and its number of elements is known and not 0."""
+    """Returns the axis if axis and size are known and the size is not 0, else None."""
     dims, axis = node["x"].dims_or_none, node["axis"].const_or_none()
     if not dims or axis is None or axis.size != 1:
         return None
@@ -42,9 +42,9 @@ def _axis_of_known_size(node: Node) -> int | None:
 
 
 def _in_runs(node: Node, op: Builder, wide: Value, step: Step, start: int, axis: int) -> Value:
-    """Each element combined with ever longer runs of the elements before it.
+    """Combines each element with runs of earlier elements that double in length.
 
-    The elements along the axis, with `start` before the first one.
+    The `start` number stands before the first element of the axis.
     """
     x, exclusive, reverse = node["x"], node.int("exclusive"), node.int("reverse")
     size = x.dims[axis]
@@ -93,7 +93,7 @@ def along_any_axis(node: Node, op: Builder, x: Value, step: Step, start: int) ->
 
 
 def along_axis(node: Node, op: Builder, wide: Value, step: Step, start: int, axis: int) -> Value:
-    """A Scan of `wide` along one axis; each step rounds to the type of `x`."""
+    """Writes a Scan of `wide` along one axis; each step rounds to the element type of `x`."""
     x, exclusive, reverse = node["x"], node.int("exclusive"), node.int("reverse")
     axis = counted_axis(x, axis)
     kind = x.elem_type
@@ -127,7 +127,7 @@ def along_axis(node: Node, op: Builder, wide: Value, step: Step, start: int, axi
 
 
 def _with_three_axes(op: Builder, x: Value, axis: int) -> Value:
-    """`x` with one axis for the axes before `axis` and one for those after it.
+    """Merges the axes before `axis` into one axis, and the axes after it into another.
 
     onnxruntime runs a Scan only if the ranks in the body are known.
     """
@@ -137,7 +137,7 @@ def _with_three_axes(op: Builder, x: Value, axis: int) -> Value:
 
 
 def without(op: Builder, x: Value, axis: int) -> Value:
-    """The shape of `x` without one axis."""
+    """Returns the shape of `x` without one axis."""
     shape = x.shape_or_none
     if shape is not None:
         return op.const([*shape[:axis], *shape[axis + 1 :]])
@@ -147,12 +147,12 @@ def without(op: Builder, x: Value, axis: int) -> Value:
     return op.Concat(part(op, sizes, 0, axis), part(op, sizes, axis + 1), axis=0)
 
 
-LONGEST_PICKED = 64  # elements along the axis: so many times more are gathered
+LONGEST_PICKED = 64  # the longest axis to gather; it multiplies the number of elements
 
 
 @adapter("CumSum", 11, 10, in_other_words=True)
 def cum_sum_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added CumSum; below it, floats are gathered and summed, or added in runs."""
+    """Opset 11 added CumSum; below, floats are gathered and summed, or added in runs."""
     short = _short_axis(node["x"], node["axis"])
     if short is not None:
         return _sums_of_picked(node, op, *short)
@@ -160,12 +160,12 @@ def cum_sum_11_10(node: Node, op: Builder) -> Result:
 
 
 def _step_by_step(node: Node, op: Builder) -> Value:
-    """Opset 14 added 16-bit floats to CumSum; below it, doubled runs or a Scan of elements add."""
+    """Opset 14 added 16-bit floats to CumSum; below, doubled runs or a Scan add the elements."""
     return along(node, op, lambda b, before, element: before + element, 0)
 
 
 def _short_axis(x: Value, axis: Value) -> tuple[int, int] | None:
-    """The axis and its size, if few floats lie along it. A ReduceSum of integers is not exact."""
+    """Returns axis and size if few floats lie along the axis; ReduceSum of integers is inexact."""
     dims, known = x.dims_or_none, axis.const_or_none()
     if dims is None or known is None or x.elem_type not in (T.FLOAT, T.DOUBLE):
         return None
@@ -176,7 +176,7 @@ def _short_axis(x: Value, axis: Value) -> tuple[int, int] | None:
 
 
 def _sums_of_picked(node: Node, op: Builder, axis: int, size: int) -> Value:
-    """For each element, the sum of all elements up to it."""
+    """Returns, for each element, the sum of all elements up to this element."""
     x, place = node["x"], np.arange(size)
     before = place - place[:, None]
     before = -before if node.int("reverse") else before
@@ -192,5 +192,5 @@ CUM_SUM_14 = boundary(14, "CumSum:5c797f", cast=_step_by_step)
 
 @adapter("CumProd", 26, 25, in_other_words=True)
 def cum_prod_26_25(node: Node, op: Builder) -> Result:
-    """Opset 26 added CumProd; below it, doubled runs are multiplied, or elements are scanned."""
+    """Opset 26 added CumProd; below, doubled runs are multiplied, or a Scan multiplies."""
     return along(node, op, lambda b, before, element: before * element, 1)

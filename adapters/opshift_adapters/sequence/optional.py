@@ -24,14 +24,14 @@ TYPES_18_UP = boundary(18, "OptionalGetElement:79fb9b OptionalHasElement:9ab68b"
 @adapter("OptionalGetElement", 18, 17, handles_types=True)
 @example("tensor", "(float[2] x) => (float[2] y) { y = OptionalGetElement(x) }", gives="Identity")
 def optional_get_element_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 accepts an input that is not optional; below it, that input is the result."""
+    """Opset 18 accepts an input that is not optional; below, that input is the result."""
     return KEEP if _is_optional(node["input"]) else node["input"]
 
 
 @adapter("OptionalHasElement", 18, 17, handles_types=True)
 @example("tensor", "(float[2] x) => (bool y) { y = OptionalHasElement(x) }", gives="Identity")
 def optional_has_element_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 accepts no input or no optional; below it, the known answer is a constant."""
+    """Opset 18 accepts a missing or non-optional input; below, the answer is a constant."""
     value = node.input("input")
     if value is not None and _is_optional(value):
         return KEEP
@@ -40,26 +40,26 @@ def optional_has_element_18_17(node: Node, op: Builder) -> Result:
 
 def _is_optional(value: Value) -> bool:
     if value.type is None:
-        raise Refusal(Why.NEEDS_TYPE, f"it is not known whether {value.name!r} is an optional")
+        raise Refusal(Why.NEEDS_TYPE, f"it is unknown whether {value.name!r} is an optional")
     return value.type.HasField("optional_type")
 
 
 @adapter("OptionalGetElement OptionalHasElement", 15, 14)
 def optional_element_15_14(node: Node, op: Builder) -> Result:
-    """Opset 15 added optionals; below it, the value that was given to Optional is used."""
+    """Opset 15 added optionals; below, the value that Optional wraps is used directly."""
     optional = node["input"]
     source = optional.producer
     if source is None or source.op != "Optional":
-        raise Refusal(Why.NEEDS_CONSTANT, f"{GONE}, and what is in {optional.name!r} is not known")
+        raise Refusal(Why.NEEDS_CONSTANT, f"{GONE}; the content of {optional.name!r} is unknown")
     element = source.input("input")
     if node.op == "OptionalHasElement":
         return op.const(element is not None, T.BOOL)
     if element is None:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "an empty optional has no element")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "OptionalGetElement reads an empty optional")
     return element
 
 
 @adapter("Optional", 15, 14)
 def optional_15_14(node: Node, op: Builder) -> Result:
-    """Opset 15 added Optional; below it, the node is removed with the last node that reads it."""
+    """Opset 15 added Optional; below, the node is removed with the last node that reads it."""
     return op.dissolve(GONE)

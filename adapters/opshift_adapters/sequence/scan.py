@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scan: the axes of the batch and of time; below opset 8 a Loop is written."""
+"""Scan: the axes of the batch and of time; below opset 8, a Loop is written."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,22 +34,22 @@ from opshift_adapters.sequence.control import (
 
 @illegal("Scan")
 def scans_what_it_has(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
-    """A Scan scans at least one of its inputs."""
+    """`num_scan_inputs` must be positive and at most the number of inputs."""
     scanned = given.get("num_scan_inputs")
     wrong = isinstance(scanned, int) and not 0 < scanned <= inputs
-    return f"num_scan_inputs is {scanned}, and the node has {inputs} inputs" if wrong else None
+    return f"num_scan_inputs is {scanned}, but the node has {inputs} inputs" if wrong else None
 
 
 @flaw("Scan")
 def lists_of_other_counts(node: Node) -> str | None:
-    """There is an axis and a direction for each value that is scanned or stacked."""
+    """Scan needs one axis and one direction for each scan input and each scan output."""
     scanned, given = node.int("num_scan_inputs"), [value for value in node.inputs if value]
     stacked = len(node.results("body")) - (len(given) - scanned)
     counts = {"directions": scanned, "scan_input_axes": scanned, "scan_input_directions": scanned}
     counts |= {"scan_output_axes": stacked, "scan_output_directions": stacked}
     lists = {name: node.ints(name) for name in counts if name in node.attributes}
     for name, found in lists.items():
-        if found and 0 <= counts[name] != len(found):  # below 0, the body computes too little
+        if found and 0 <= counts[name] != len(found):  # negative if the body has too few outputs
             return f"{name} has {len(found)} numbers for {counts[name]} values"
     return _axis_beyond(node, lists, given[len(given) - scanned :])
 
@@ -57,15 +57,15 @@ def lists_of_other_counts(node: Node) -> str | None:
 def _axis_beyond(
     node: Node, lists: Mapping[str, list[int]], values: list[Value]
 ) -> str | None:  # pragma: no cover: only illegal nodes reach this
-    """The axes of a Scan are dimensions of its inputs, and are not negative before opset 11."""
+    """Checks that the axes of a Scan exist, and are not negative before opset 11."""
     old = node.schema is not None and node.schema.since < 11
     for name in ("scan_input_axes", "scan_output_axes"):
         if old and (negative := [axis for axis in lists.get(name, ()) if axis < 0]):
-            return f"{name} holds {negative[0]}, but must not be negative before opset 11"
+            return f"{name} has the axis {negative[0]}, but must not be negative before opset 11"
     for axis, value in zip(lists.get("scan_input_axes", ()), values, strict=False):
         rank = value.rank_or_none
         if rank is not None and not -rank <= axis < rank:
-            return f"scan_input_axes holds {axis}, and the input has {rank} dimensions"
+            return f"scan_input_axes has the axis {axis}, but the input has {rank} axes"
     return None
 
 
@@ -81,7 +81,7 @@ AXES_11 = boundary(11, "Scan:787e3b", directions="up")
 @misread(
     "Scan",
     "onnxruntime 0.4..1.2",
-    "a result of the body of Scan is computed from constants, and other numbers come out",
+    "a Scan body whose result is computed from constants returns wrong numbers",
     source="2026-11-29 measured in 0.4, 1.0, 1.2 and 1.7: bodies of Scan at 9 and 11",
 )
 def gives_constants(node: Node) -> bool:
@@ -91,7 +91,7 @@ def gives_constants(node: Node) -> bool:
 @misread(
     "Scan",
     "onnxruntime 0.4",
-    "a value that passes the body of a Scan has no declared shape, or a size without a name",
+    "a Scan whose body lacks a declared shape or the name of a size does not run",
     source="2026-11-23 measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
 )
 def passes_unsized_values(node: Node) -> bool:
@@ -100,9 +100,9 @@ def passes_unsized_values(node: Node) -> bool:
 
 @alternative("Scan", runtime="onnxruntime==0.4")
 def with_declared_shapes(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 needs all types in a body; they are declared, and unknown sizes get names."""
+    """Scan bodies get declared types and named sizes, because onnxruntime 0.4 needs both."""
     if node.schema is not None and node.schema.since < 9:
-        return KEEP  # its values have a batch, and it reads other inputs
+        return KEEP  # Scan of opset 8 has a batch axis and other inputs
     body, scanned = node.graph("body"), node.int("num_scan_inputs")
     given, results = known_of(node.inputs), known_of(node.results("body"))
     first = len(given) - scanned
@@ -119,7 +119,7 @@ def with_declared_shapes(node: Node, op: Builder) -> Result:
 
 @adapter("Scan", 11, 10)
 def scan_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative axes of Scan; below it, the rank is added."""
+    """Opset 11 allows negative axes of Scan; below opset 11, the rank is added to them."""
     scanned = node.int("num_scan_inputs")
     changed: dict[str, Any] = {}
     for name, values, extra in (
@@ -135,7 +135,7 @@ def scan_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("Scan", 8, 9)
 def scan_8_9(node: Node, op: Builder) -> Result:
-    """Opset 9 removed the batch and the lengths; a Scan over the batch scans each item."""
+    """Opset 9 removed batch and lengths; a Scan over the batch contains a Scan of each item."""
     lengths, values, scanned, directions = _read_scan_8(node)
     count = len(values) - scanned
     named: dict[str, Any] = {"num_scan_inputs": scanned, "scan_input_directions": directions}
@@ -181,7 +181,7 @@ def _read_scan_8(node: Node) -> tuple[Value | None, list[Value], int, list[int]]
     if lengths is not None and any(directions):
         raise Refusal(
             Why.AMBIGUOUS,
-            "no specification defines where a shorter sequence begins in the reverse direction",
+            "no specification defines where a reversed Scan of a shorter sequence begins",
         )
     return lengths, values, scanned, directions
 
@@ -195,14 +195,14 @@ def _known(value: Value) -> tuple[int, Sequence[Any] | None]:
 
 
 def _item(value: Value) -> tuple[int, Sequence[Any] | None]:
-    """The element type and the shape of one element along the first axis."""
+    """Returns the element type and the shape of one element along the first axis."""
     dims = value.dims_or_none
     return value.elem_type, None if dims is None else dims[1:]
 
 
 @adapter("Scan", 9, 8)
 def scan_9_8(node: Node, op: Builder) -> Result:
-    """Below opset 9 Scan has a batch on axis 0 and time on axis 1; a batch of one is written."""
+    """Below opset 9, Scan has the batch as axis 0 and time as axis 1; a batch of 1 is added."""
     scanned = node.int("num_scan_inputs")
     values = [value for value in node.inputs if value is not None]
     count = len(values) - scanned
@@ -241,14 +241,14 @@ def _to_front(op: Builder, value: Value, axis: int) -> Value:
 
 
 def _backwards(op: Builder, value: Value, element: Value) -> Value:
-    """The same values in the reverse order of time."""
+    """Returns the same values in the reverse order of time."""
     body = op.graph(lambda b, x: b.Identity(x), _known(element))
     return op.Scan(None, value, num_scan_inputs=1, directions=[1], body=body, outputs=1)[0]
 
 
 @adapter("Scan", 8, 7)
 def scan_8_7(node: Node, op: Builder) -> Result:
-    """Opset 8 added Scan; below it, a Loop processes the elements one by one."""
+    """Opset 8 added Scan; below opset 8, a Loop processes the elements one by one."""
     lengths, values, scanned, directions = _read_scan_8(node)
     count, n_outputs = len(values) - scanned, node.n_outputs
     body = node.graph("body")
@@ -290,7 +290,7 @@ def scan_8_7(node: Node, op: Builder) -> Result:
 def _loop(
     op: Builder, trips: Value, write: Any, states: Sequence[Value], outputs: int
 ) -> tuple[Value, ...]:
-    """A Loop with these states, or with a zero, because it must carry a value."""
+    """Writes a Loop that carries `states`, or a zero, because it must carry a value."""
     idle = () if states else (op.const(0),)
 
     def step(b: Builder, i: Value, keep: Value, *old: Value) -> tuple[Value, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences, which opset 11 added; below it, their known elements are used as tensors."""
+"""Sequences, which opset 11 added; below, their known elements are used as tensors."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ GONE = "sequence values do not exist before opset 11"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An element that is the part of a tensor from `start` to `end` along an axis."""
+    """A sequence element that is the part of a tensor from `start` to `end` along an axis."""
 
     whole: Value
     axis: int
@@ -38,7 +38,7 @@ Element = Value | Piece
 
 
 def elements(sequence: Value) -> list[Element]:
-    """The elements of a sequence that nodes of the model build; refuses other sequences."""
+    """Returns the elements of a sequence that nodes of the model build; refuses other sequences."""
     node = sequence.producer
     if node is None:
         raise _unknown(sequence)
@@ -61,29 +61,29 @@ def elements(sequence: Value) -> list[Element]:
 
 
 def _unknown(sequence: Value) -> Refusal:
-    return Refusal(Why.NEEDS_CONSTANT, f"{GONE}, and what is in {sequence.name!r} is not known")
+    return Refusal(Why.NEEDS_CONSTANT, f"{GONE}, and the elements of {sequence.name!r} are unknown")
 
 
 def _position(node: Node, items: list[Element], last: int) -> int:
-    """A constant position that exists; `last` is the default position of the operator."""
+    """Returns a constant position in a sequence; `last` is the default of the operator."""
     given = node.input("position")
     position = last if given is None else int(given.const().flat[0])
     if not -len(items) <= position <= last:
-        raise Refusal(Why.AMBIGUOUS, f"a sequence of {len(items)} has no position {position}")
+        raise Refusal(Why.AMBIGUOUS, f"a sequence of size {len(items)} has no position {position}")
     return position
 
 
 @flaw("SplitToSequence")
 def no_parts(node: Node) -> str | None:
-    """A list of lengths has at least one part; onnx's inference takes an empty name for a list."""
+    """SplitToSequence must not have an empty list of lengths or an empty name as `split`."""
     split = node.input("split")
     if split is None and len(node.inputs) > 1:
-        return "onnx's inference takes the empty name of split for an input; remove the empty name"
-    return "split names no part" if split is not None and split.shape_or_none == (0,) else None
+        return "split is an empty name, which onnx's inference reads as an input; remove the name"
+    return "split is an empty list" if split is not None and split.shape_or_none == (0,) else None
 
 
 def pieces(node: Node) -> list[Element]:
-    """The parts into which SplitToSequence divides its input."""
+    """Returns the parts into which SplitToSequence divides its input."""
     whole, split, axis = node["input"], node.input("split"), split_axis(node)
     known = np.array(1) if split is None else split.const()
     if known.ndim:
@@ -93,7 +93,7 @@ def pieces(node: Node) -> list[Element]:
     else:
         size = whole.dims[axis]
         if not isinstance(size, int):
-            raise Refusal(Why.NEEDS_SHAPE, f"{GONE}, and the size of {whole.name!r} is not known")
+            raise Refusal(Why.NEEDS_SHAPE, f"{GONE}, and the size of {whole.name!r} is unknown")
         ends = [min(end, size) for end in range(int(known), size + int(known), int(known))]
     squeezed = split is None and node.int("keepdims") == 0
     starts = [0, *ends][: len(ends)]
@@ -108,7 +108,7 @@ def split_axis(node: Node) -> int:
 
 
 def taken(op: Builder, element: Element) -> Value:
-    """An element as a tensor; writes Slice and Squeeze."""
+    """Returns an element as a tensor, by Slice and Squeeze if needed."""
     if isinstance(element, Value):
         return element
     axis, start, end = element.axis, element.start, element.end
@@ -117,7 +117,7 @@ def taken(op: Builder, element: Element) -> Value:
 
 
 def split_one_by_one(sequence: Value) -> Node | None:
-    """The SplitToSequence that makes one element of each index along an axis, else None."""
+    """Returns the SplitToSequence that makes an element of each index of an axis, or None."""
     node = sequence.producer
     alone = node is not None and node.op == "SplitToSequence" and node.input("split") is None
     return node if alone else None
@@ -125,7 +125,7 @@ def split_one_by_one(sequence: Value) -> Node | None:
 
 @adapter("SequenceAt", 11, 10)
 def sequence_at_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added sequences; below it, the tensor at the position is used, or gathered."""
+    """Opset 11 added sequences; below, the tensor at the position is used or gathered."""
     sequence, position = node["input_sequence"], node["position"]
     split = split_one_by_one(sequence)
     if split is not None:
@@ -155,7 +155,7 @@ def _dims(element: Element) -> tuple[int | str | None, ...] | None:
 
 
 def wrapped(op: Builder, position: Value, size: Value) -> Value:
-    """A position counted from the start, as an int64 scalar."""
+    """Returns a position counted from the start, as an int64 scalar."""
     known = position.const_or_none()
     if known is not None and known.flat[0] >= 0:
         return op.const(int(known.flat[0]))
@@ -164,7 +164,7 @@ def wrapped(op: Builder, position: Value, size: Value) -> Value:
 
 
 def _row(op: Builder, split: Node, position: Value) -> Value:
-    """The element at one index along the axis of a tensor."""
+    """Returns the element at one index along the axis of a tensor."""
     x, axis = split["input"], split_axis(split)
     index = wrapped(op, position, size_of(op, x, axis))
     if split.int("keepdims"):
@@ -174,7 +174,7 @@ def _row(op: Builder, split: Node, position: Value) -> Value:
 
 @adapter("SequenceLength", 11, 10)
 def sequence_length_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added sequences; below it, the known number of elements is written."""
+    """Opset 11 added sequences; below, the known number of elements is written."""
     split = split_one_by_one(node["input_sequence"])
     if split is not None:
         return size_of(op, split["input"], split_axis(split))
@@ -183,16 +183,16 @@ def sequence_length_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("ConcatFromSequence", 11, 10)
 def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added sequences; below it, Concat joins the known elements."""
+    """Opset 11 added sequences; below, Concat joins the known elements."""
     sequence, axis, new = node["input_sequence"], node.int("axis"), node.int("new_axis") == 1
     split = split_one_by_one(sequence)
     if split is not None:
         return _rejoined(op, split, axis, new)
     values = [taken(op, item) for item in elements(sequence)]
     if not values:
-        raise Refusal(Why.AMBIGUOUS, "no specification defines the result of joining no tensors")
+        raise Refusal(Why.AMBIGUOUS, "ConcatFromSequence of an empty sequence is not defined")
     if len({value.rank_or_none for value in values} - {None}) > 1:
-        raise InvalidModel(f"{node.op} {node.name!r} joins tensors of different ranks")
+        raise InvalidModel(f"{node.op} {node.name!r} concatenates tensors of different ranks")
     if axis < 0:
         axis += values[0].rank + new
     if new:
@@ -201,11 +201,11 @@ def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
 
 
 def _rejoined(op: Builder, split: Node, axis: int, new: bool) -> Value:
-    """Joins a tensor that was split into single elements; its axis moves to `axis` or merges."""
+    """Joins a tensor that was split into single elements; the split axis moves or merges."""
     x, kept, cut = split["input"], split.int("keepdims") == 1, split_axis(split)
     rank = x.rank - 1 + kept + new
     if not -rank <= axis < rank:
-        raise InvalidModel(f"ConcatFromSequence joins along axis {axis}, and there are {rank} axes")
+        raise InvalidModel(f"ConcatFromSequence has axis {axis}, but only {rank} axes")
     axis %= rank
     if axis == cut and kept != new:
         return x
@@ -217,7 +217,7 @@ def _rejoined(op: Builder, split: Node, axis: int, new: bool) -> Value:
 
 
 def _merged(op: Builder, x: Value, axis: int) -> Value:
-    """`x` with two neighbouring axes merged into one."""
+    """Merges axis `axis` of `x` and the next axis into one axis."""
     shape = shape_of(op, x)
     product = size_of(op, x, axis) * size_of(op, x, axis + 1)
     middle = op.Reshape(product, op.const([1]))
@@ -227,7 +227,7 @@ def _merged(op: Builder, x: Value, axis: int) -> Value:
 
 @adapter("SequenceConstruct SequenceEmpty SequenceInsert SequenceErase SplitToSequence", 11, 10)
 def sequence_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added sequences; below it, the node is removed with the last node that reads it."""
+    """Opset 11 added sequences; below, the node is removed with the last node that reads it."""
     return op.dissolve(GONE)
 
 
@@ -236,7 +236,7 @@ MAX_UNROLLED = 64
 
 @adapter("SequenceMap", 17, 16)
 def sequence_map_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added SequenceMap; below it, a Loop or nodes for each known element are written."""
+    """Opset 17 added SequenceMap; below, a Loop, or nodes for each known element, are written."""
     first, *others = (value for value in node.inputs if value is not None)
     body, kinds = node.graph("body"), [value.elem_type for value in node.results("body")]
     given = [(value, _is_sequence(value)) for value in (first, *others)]
@@ -261,7 +261,7 @@ def sequence_map_17_16(node: Node, op: Builder) -> Result:
 
 
 def _count(sequence: Value) -> int | None:
-    """The number of elements known to be in a sequence, if there are some and not too many."""
+    """Returns the number of elements if it is known, not 0 and not too large, else None."""
     try:
         count = len(elements(sequence))
     except Refusal:
@@ -271,7 +271,7 @@ def _count(sequence: Value) -> int | None:
 
 def _is_sequence(value: Value) -> bool:
     if value.type is None:
-        raise Refusal(Why.NEEDS_TYPE, f"it is not known whether {value.name!r} is a sequence")
+        raise Refusal(Why.NEEDS_TYPE, f"it is unknown whether {value.name!r} is a sequence")
     return value.type.HasField("sequence_type")
 
 

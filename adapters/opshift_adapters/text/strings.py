@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators on strings."""
+"""Operators on strings: StringNormalizer, StringConcat, StringSplit and RegexFullMatch."""
 
 from opshift.adapter import (
     Array,
@@ -15,13 +15,13 @@ from opshift.adapter import (
 )
 
 STRING_NORMALIZER_10 = impossible(
-    "StringNormalizer", 10, 9, "string processing needs opset 10",
+    "StringNormalizer", 10, 9, "StringNormalizer needs opset 10 or later",
     cases=[("any", '(string[3] x) => (string[3] y) { y = {op}<case_change_action="UPPER">(x) }')],
 )  # fmt: skip
 
 
 def _texts(node: Node, reason: str) -> list[Array]:
-    """All inputs as constants; refuses the node with this reason if one is not constant."""
+    """Returns all inputs as constants; refuses the node with `reason` if an input is computed."""
     found = [value and value.const_or_none() for value in node.inputs]
     if any(one is None for one in found):
         raise Refusal(Why.NOT_EXPRESSIBLE, reason)
@@ -30,17 +30,17 @@ def _texts(node: Node, reason: str) -> list[Array]:
 
 @adapter("StringConcat", 20, 19)
 def string_concat_20_19(node: Node, op: Builder) -> Result:
-    """Opset 20 added StringConcat; below it, only constants are joined."""
-    left, right = _texts(node, "string concatenation has no operator before opset 20")
+    """Opset 20 added StringConcat; below, only constants are concatenated."""
+    left, right = _texts(node, "StringConcat of computed strings needs opset 20")
     return op.const(np.char.add(left.astype(str), right.astype(str)).astype(object))
 
 
 STRING_SPLIT_20 = impossible(
-    "StringSplit", 20, 19, "string splitting has no operator before opset 20",
+    "StringSplit", 20, 19, "StringSplit needs opset 20 or later",
     cases=[("any", "(string[2] x) => (string[2,n] y, int64[2] z) { y, z = {op}(x) }")],
 )  # fmt: skip
 REGEX = fragile("RegexFullMatch")
 REGEX_20 = impossible(
-    "RegexFullMatch", 20, 19, "regular expressions have no operator before opset 20",
+    "RegexFullMatch", 20, 19, "RegexFullMatch needs opset 20 or later",
     cases=[("any", '(string[2] x) => (bool[2] y) { y = {op}<pattern="a.*">(x) }')],
 )  # fmt: skip

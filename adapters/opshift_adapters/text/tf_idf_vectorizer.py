@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TfIdfVectorizer: how often each of some lists of numbers occurs in a row."""
+"""TfIdfVectorizer: counts of n-grams in each row."""
 
 import functools
 from itertools import pairwise
@@ -21,19 +21,19 @@ from opshift.adapter import (
 from opshift_adapters._lib.blocks import END, part, shape_of
 from opshift_adapters._lib.kinds import as_type
 
-MOST = 10_000  # lists that are compared with each place of a row
+MOST = 10_000  # n-grams that are compared with each position of a row, at most
 
 
 @adapter("TfIdfVectorizer", 9, 8)
 def tf_idf_vectorizer_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added TfIdfVectorizer; below it, integers that equal each n-gram are counted."""
+    """Opset 9 added TfIdfVectorizer; below, integers that equal each n-gram are counted."""
     if node.attr("pool_strings") is not None:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "no operator compares texts before opset 9")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "TfIdfVectorizer of strings has no form below opset 9")
     grams, goals = _grams(node)
     x, size = node["X"], max(node.ints("ngram_indexes")) + 1
     if x.rank not in (1, 2):
         raise InvalidModel(
-            f"{node.op} {node.name!r}: its input has {x.rank} dimensions, and must have 1 or 2"
+            f"{node.op} {node.name!r}: its input has rank {x.rank}, but must have rank 1 or 2"
         )
     rows = op.Unsqueeze(x, axes=[0]) if x.rank == 1 else x
     counts = op.MatMul(
@@ -44,7 +44,7 @@ def tf_idf_vectorizer_9_8(node: Node, op: Builder) -> Result:
 
 
 def _grams(node: Node) -> tuple[list[Array], Array]:
-    """The n-grams of each wanted length, and a matrix with a 1 for the place of each of them."""
+    """Returns the n-grams by length, and a matrix with a 1 at the output index of each n-gram."""
     pool, starts, places = (
         np.array(node.ints(name)) for name in ("pool_int64s", "ngram_counts", "ngram_indexes")
     )
@@ -54,7 +54,7 @@ def _grams(node: Node) -> tuple[list[Array], Array]:
     for length, (start, end) in enumerate(pairwise([*starts.tolist(), pool.size]), 1):
         if not 0 <= start <= end or (end - start) % length:
             raise InvalidModel(
-                f"{node.op} {node.name!r}: its pool has no whole n-grams of {length} numbers"
+                f"{node.op} {node.name!r}: its pool has an incomplete n-gram of {length} numbers"
             )
         listed = pool[start:end].reshape(-1, length)
         if least <= length <= most and len(listed):
@@ -63,23 +63,23 @@ def _grams(node: Node) -> tuple[list[Array], Array]:
         first += len(listed)
     if first != places.size or (places < 0).any():
         raise InvalidModel(
-            f"{node.op} {node.name!r}: it has {first} n-grams and {places.size} places"
+            f"{node.op} {node.name!r}: it has {first} n-grams, but {places.size} ngram_indexes"
         )
     if first > MOST:
         raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"{first} n-grams are too many to be compared with each place"
+            Why.NOT_EXPRESSIBLE, f"TfIdfVectorizer has {first} n-grams, too many to compare all"
         )
     matrix = np.eye(places.max() + 1)[places]
-    if not grams:  # one that is not counted
+    if not grams:  # no n-gram has a counted length
         return [np.zeros((1, 1), np.int64)], np.zeros((1, matrix.shape[1]))
     return grams, matrix[np.concatenate(goals)]
 
 
 def _counts(node: Node, op: Builder, x: Value, grams: list[Array]) -> Value:
-    """How often each n-gram occurs in each row of `x`.
+    """Returns how often each n-gram occurs in each row of `x`.
 
-    Each row is padded at its end with numbers that no n-gram has. Then the longest n-gram can begin
-    at each element, and at least once in an empty row.
+    Each row is padded at its end with a number that no n-gram has. Then the longest n-gram fits at
+    each element, and at least once in an empty row.
     """
     steps = max(node.int("max_skip_count"), 0) + 1
     reach = 1 + (grams[-1].shape[1] - 1) * steps
@@ -110,11 +110,11 @@ def _counts(node: Node, op: Builder, x: Value, grams: list[Array]) -> Value:
 
 
 def _weighted(node: Node, op: Builder, counts: Value, size: int) -> Value:
-    """The counts, or whether there are any, times the weight of each place."""
+    """Returns the counts, or whether they are positive, times the weight of each n-gram."""
     mode, listed = node.str("mode"), node.attr("weights")
     given, places = np.array(listed or [], np.float32), np.array(node.ints("ngram_indexes"))
     if mode not in ("TF", "IDF", "TFIDF"):
-        raise InvalidModel(f"{node.op} {node.name!r}: its mode {mode!r} does not exist")
+        raise InvalidModel(f"{node.op} {node.name!r}: its mode {mode!r} is not defined")
     if given.size not in (0, places.size):
         raise InvalidModel(
             f"{node.op} {node.name!r}: it has {given.size} weights for {places.size} n-grams"
@@ -122,7 +122,7 @@ def _weighted(node: Node, op: Builder, counts: Value, size: int) -> Value:
     if mode == "TF" or not given.size:
         return op.Cast(counts > 0, to=T.FLOAT) if mode == "IDF" else counts
     if len(set(places.tolist())) < places.size:
-        raise Refusal(Why.AMBIGUOUS, "several n-grams with weights have one place in the result")
+        raise Refusal(Why.AMBIGUOUS, "several n-grams with weights have equal ngram_indexes")
     weights = np.zeros(size, np.float32)
     weights[places] = given
     scale = op.const(weights, T.FLOAT)

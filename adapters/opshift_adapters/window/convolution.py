@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conv and ConvTranspose."""
+"""Conv and ConvTranspose: pads, dilations and element types."""
 
 from opshift.adapter import KEEP, Builder, Node, Result, alternative, boundary, misread
 from opshift.combinators import cast_around
 
 BFLOAT16_22 = boundary(22, "Conv:fa6396 ConvTranspose:ec0d21", cast=cast_around("float"))
-# The text of opset 1 puts the odd pad of ConvTranspose at the other end; onnxruntime before 1.13
-# does, too.
+# By the text of opset 1, the odd pad of ConvTranspose is at the other end; onnxruntime before
+# 1.13 follows this text.
 TEXT_11 = boundary(11, "Conv:2d0976 ConvTranspose:52a9e2")
 
 MEASURED = "2026-11-29 measured in 20 releases from 0.4 to 1.32: kernels of 3 and strides of 1 to 3"
@@ -15,7 +15,7 @@ MEASURED = "2026-11-29 measured in 20 releases from 0.4 to 1.32: kernels of 3 an
 @misread(
     "ConvTranspose",
     "onnxruntime 0.4..1.6",
-    "`auto_pad` that cuts the result to a multiple of its input, which it does not cut",
+    "ConvTranspose with auto_pad that should crop the result does not crop it",
     source=MEASURED,
 )
 def cuts_pads(node: Node) -> bool:
@@ -25,7 +25,7 @@ def cuts_pads(node: Node) -> bool:
 @misread(
     "ConvTranspose",
     "onnxruntime 1.7..1.12",
-    "`auto_pad` that cuts an odd number of elements, of which it cuts one at the wrong end",
+    "ConvTranspose with auto_pad crops one element at the wrong end if it crops an odd number",
     source=MEASURED,
 )
 def cuts_an_odd_pad(node: Node) -> bool:
@@ -35,7 +35,7 @@ def cuts_an_odd_pad(node: Node) -> bool:
 @misread(
     "ConvTranspose",
     "onnxruntime 0.4..1.0",
-    "`dilations`, which it ignores",
+    "ConvTranspose with dilations ignores them",
     source=MEASURED,
 )
 def is_dilated(node: Node) -> bool:
@@ -44,17 +44,17 @@ def is_dilated(node: Node) -> bool:
 
 @alternative("ConvTranspose", runtime="onnxruntime==1.4")
 def with_explicit_pads(node: Node, op: Builder) -> Result:
-    """The pads of `auto_pad` do not depend on the input, and are written as numbers."""
+    """The pads of `auto_pad` are written as numbers, because they do not depend on the input."""
     counts = _cut(node)
     if not counts:
-        return KEEP  # pragma: no cover: only releases before 1.2 ask about other pads
+        return KEEP  # pragma: no cover: only releases before 1.2 misread other pads
     less, more = [count // 2 for count in counts], [count - count // 2 for count in counts]
     upper = node.attr("auto_pad") == b"SAME_UPPER"
     return op.same(node, auto_pad=None, pads=[*less, *more] if upper else [*more, *less])
 
 
 def _cut(node: Node) -> list[int] | None:
-    """How many elements SAME pads cut off along each axis; None for other pads."""
+    """Returns how many elements SAME pads crop along each axis; None for other pads."""
     if node.attr("auto_pad") not in (b"SAME_UPPER", b"SAME_LOWER"):
         return None
     kernel = node.ints_or_none("kernel_shape") or (node["W"].shape_or_none or ())[2:]
@@ -76,7 +76,7 @@ def _cut(node: Node) -> list[int] | None:
 @misread(
     "Conv",
     "opencv 4.5.5",
-    "Conv along one axis pads both ends alike",
+    "Conv along one axis adds equal pads to both ends, even if `pads` differ",
     source="2026-11-29 measured in 4.5.5: Conv of rank 3 and 4 with equal and unequal pads at 12",
 )
 def pads_one_axis_unequally(node: Node) -> bool:
@@ -86,7 +86,7 @@ def pads_one_axis_unequally(node: Node) -> bool:
 
 @alternative("Conv", runtime="opencv==4.5.5")
 def padded_before(node: Node, op: Builder) -> Result:
-    """OpenCV 4.5.5 pads both ends of one axis alike; Pad is written for unequal pads."""
+    """Conv with unequal pads of one axis gets a Pad, because OpenCV 4.5.5 pads equally."""
     pads = node.ints_or_none("pads") or []
     if len(pads) != 2 or op.version < 11:
         return KEEP

@@ -10,18 +10,18 @@ from opshift_adapters._lib.kinds import as_type
 BFLOAT16_22 = boundary(22, "DeformConv:3b4cba", cast=cast_around("float"))
 
 
-@adapter("DeformConv", 19, 18, ignores={"kernel_shape": "the kernel has the shape of the weights"})
+@adapter("DeformConv", 19, 18, ignores={"kernel_shape": "it repeats the shape of the weights"})
 def deform_conv_19_18(node: Node, op: Builder) -> Result:
-    """Opset 19 added DeformConv; below it, samples are interpolated and multiplied by weights."""
+    """Opset 19 added DeformConv; below, samples are interpolated and multiplied by weights."""
     kind = node["X"].elem_type
     wide = T.FLOAT if kind == T.FLOAT16 else kind
     outputs, inner, *kernel = node["W"].shape
     if len(kernel) != 2:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "DeformConv over other than two axes needs opset 19")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "DeformConv needs opset 19 unless it has 2 spatial axes")
     sizes = op.Concat(op.const([0, outputs]), part(op, op.Shape(node["offset"]), 2), axis=0)
     x, w, offset = (as_type(op, node[name], wide) for name in ("X", "W", "offset"))
     if (node["X"].dims_or_none or ())[:1] == (0,):
-        node.carried()  # the offsets have the size of the result
+        node.carried()  # the result has the spatial sizes of the offsets
         return op.Expand(op.const([0], kind), sizes)
     group, shifted = node.int("group"), node.int("offset_group")
     each = inner * group // shifted
@@ -39,7 +39,7 @@ def deform_conv_19_18(node: Node, op: Builder) -> Result:
 
 
 def _places(node: Node, op: Builder, offset: Value, kernel: list[int]) -> Value:
-    """The row and the column that each tap reads: [2, N, offset groups, 1, taps * outputs]."""
+    """Returns the row and column that each tap reads: [2, N, offset groups, 1, taps * outputs]."""
     dilations = node.ints_or_none("dilations") or [1, 1]
     groups, taps = node.int("offset_group"), kernel[0] * kernel[1]
     lattice = np.stack(np.meshgrid(*(np.arange(k) for k in kernel), indexing="ij"), axis=-1)
@@ -52,7 +52,7 @@ def _places(node: Node, op: Builder, offset: Value, kernel: list[int]) -> Value:
 
 
 def _plane(op: Builder, x: Value) -> Value:
-    """The number of elements of a plane; -1, which Reshape infers, if there is a picture."""
+    """Returns the number of elements of an image plane; -1, which Reshape infers, if possible."""
     dims = x.dims_or_none
     if dims is not None and isinstance(dims[0], int):
         return op.const([-1])
@@ -60,14 +60,14 @@ def _plane(op: Builder, x: Value) -> Value:
 
 
 def _grouped(op: Builder, x: Value, front: list[int], plane: Value, taps: int = 1) -> Value:
-    """`x` with these leading sizes, and for each of the taps a plane."""
+    """Reshapes `x` to these leading sizes, followed by one plane for each tap."""
     known = plane.const_or_none()
     many = plane if taps == 1 or (known is not None and known < 0) else plane * op.const([taps])
     return op.Reshape(x, op.Concat(op.const(front), many, axis=0))
 
 
 def _corners(node: Node, op: Builder, offset: Value) -> Value:
-    """The row and the column of the first tap of each output: [2, outputs]."""
+    """Returns the row and the column of the first tap of each output element: [2, outputs]."""
     strides = node.ints_or_none("strides") or [1, 1]
     pads = node.ints_or_none("pads") or [0, 0]
     height, width = (size_of(op, offset, axis) for axis in (2, 3))
@@ -85,10 +85,10 @@ def _corners(node: Node, op: Builder, offset: Value) -> Value:
 
 
 def sampled(op: Builder, data: Value, places: Value, x: Value, each: int) -> Value:
-    """Samples of each plane of [N, groups, each, height * width] from four pixels; 0 outside."""
+    """Samples planes of [N, groups, each, height * width] from four pixels; 0 if outside."""
     one, zero = op.const(1, like=x), op.const(0, like=x)
-    ways = []  # for rows, then for columns: the neighbour, whether it is inside, its weight
-    # onnxruntime 1.20 and 1.21 fuse Gathers of one value, and give two fusions one name.
+    ways = []  # for rows, then columns: index of a neighbour, whether it is inside, its weight
+    # onnxruntime 1.20 and 1.21 fuse Gathers of the same value, and name two fusions equally.
     for axis, half in enumerate(op.Split(places, op.const([1, 1]), axis=0, outputs=2)):
         place = op.Squeeze(half, op.const([0]))
         at = op.Floor(place)
@@ -108,6 +108,6 @@ def sampled(op: Builder, data: Value, places: Value, x: Value, each: int) -> Val
 
 
 def _read(op: Builder, at: Value, size: Value, zero: Value) -> tuple[Value, Value]:
-    """The place to read, and whether it is inside; another place, also NaN, is read as 0."""
+    """Returns the index to read and whether it is inside; index 0 replaces others and NaN."""
     inside = ~(at < zero) & (at < size)
     return op.Cast(op.Where(inside, at, zero), to=T.INT64), inside

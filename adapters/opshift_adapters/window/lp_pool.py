@@ -24,7 +24,7 @@ BFLOAT16_22 = boundary(22, "GlobalLpPool:ad52a7/c56e93", cast=cast_around("float
 
 @adapter("LpPool", 22, 21, handles_types=True)
 def lp_pool_22_21(node: Node, op: Builder) -> Result:
-    """Opset 22 added bfloat16 and drops windows in the end padding; below it, pads avoid them."""
+    """Opset 22 added bfloat16 and omits windows in the end padding; below, pads avoid them."""
     return windows.without_windows_in_pad(node, op)
 
 
@@ -33,7 +33,7 @@ DILATIONS_18 = boundary(18, "LpPool:1b2195", directions="up")
 
 @adapter("LpPool", 18, 17)
 def lp_pool_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added `dilations` and `ceil_mode`; below it, a Conv or wider pads replace them."""
+    """Opset 18 added `dilations` and `ceil_mode`; below, a Conv or wider pads replace them."""
     if not windows.dilated(node):
         return windows.rounded_down(node, op)
     x, p = windows.as_wide(op, node["X"]), float(node.int("p"))
@@ -53,7 +53,7 @@ TEXT_11 = boundary(11, "LpPool:680ffd")
 
 @adapter("LpPool GlobalLpPool", 2, 1)
 def lp_pool_2_1(node: Node, op: Builder) -> Result:
-    """Opset 2 made `p` an integer; below it, `p` is a float."""
+    """Opset 2 made `p` an integer; below opset 2, `p` is a float."""
     return op.same(node, p=float(node.int("p")))
 
 
@@ -65,13 +65,13 @@ def lp_pool_1_2(node: Node, op: Builder) -> Result:
         raise Refusal(Why.AMBIGUOUS, "no specification defines LpPool without kernel_shape")
     if p.is_integer() and abs(p) >= 2**63:
         raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"the attribute p holds only integers, and {p:g} is not one"
+            Why.NOT_EXPRESSIBLE, f"the attribute p must be an int64 from opset 2 on, and is {p:g}"
         )
     if p.is_integer():
         return op.same(node, p=int(p))
     channels, kernel = x.dims[1], node.ints("kernel_shape")
     if not isinstance(channels, int):
-        raise Refusal(Why.NEEDS_SHAPE, "a p that is not an integer needs the number of channels")
+        raise Refusal(Why.NEEDS_SHAPE, "LpPool with a fractional p needs the number of channels")
     where = {name: node.attr(name) for name in ("strides", "pads", "auto_pad")}
     total = windows.ones_conv(op, power(op, op.Abs(x), p), kernel, channels, **where)
     return power(op, total, 1 / p)
@@ -84,7 +84,7 @@ def global_lp_pool_1_2(node: Node, op: Builder) -> Result:
     x, p = node["X"], node.float("p")
     if p.is_integer():
         return op.same(node, p=int(p))
-    if x.rank < 3:  # a reduction over no axes reduces all of them
+    if x.rank < 3:  # ReduceSum over no axes would reduce all axes
         return op.Abs(x)
     total = op.ReduceSum(power(op, op.Abs(x), p), axes=list(range(2, x.rank)))
     return power(op, total, 1 / p)
@@ -92,9 +92,9 @@ def global_lp_pool_1_2(node: Node, op: Builder) -> Result:
 
 @in_other_words("GlobalLpPool")
 def norm_of_all_places(node: Node, op: Builder) -> Result:
-    """GlobalLpPool is a norm over all axes after the channels."""
+    """GlobalLpPool is written as a norm over all axes after the channel axis."""
     x, p = node["X"], node.int("p")
-    if (x.rank_or_none or 0) < 3:  # a reduction over no axes reduces all of them
+    if (x.rank_or_none or 0) < 3:  # a reduction over no axes would reduce all axes
         return KEEP
     places = list(range(2, x.rank))
     name = {1: "ReduceL1", 2: "ReduceL2"}.get(p, "")

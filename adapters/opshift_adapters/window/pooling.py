@@ -26,8 +26,8 @@ from opshift.combinators import cast_around
 from opshift_adapters._lib import merged_pads, windows
 from opshift_adapters._lib.blocks import END, size_of
 
-INDICES_ORDER = {"storage_order": "it orders the indices, and nothing reads them"}
-COUNTS = "AveragePool with ceil_mode and count_include_pad gives other numbers"
+INDICES_ORDER = {"storage_order": "`storage_order` orders only the indices, which are unread"}
+COUNTS = "AveragePool with ceil_mode and count_include_pad returns wrong numbers"
 
 BFLOAT16_22 = boundary(
     22, "GlobalAveragePool:0b6629 GlobalMaxPool:7be94c MaxRoiPool:6a4509", cast=cast_around("float")
@@ -37,7 +37,7 @@ CEIL_22 = boundary(22, "AveragePool:1cb9bf MaxPool:702056", directions="up")
 
 @adapter("AveragePool MaxPool", 22, 21, handles_types=True)
 def pool_22_21(node: Node, op: Builder) -> Result:
-    """Opset 22 added bfloat16 and drops windows in the end padding; below it, pads avoid them."""
+    """Opset 22 added bfloat16 and omits windows in the end padding; below, pads avoid them."""
     return windows.without_windows_in_pad(node, op)
 
 
@@ -46,7 +46,7 @@ DILATIONS_19 = boundary(19, "AveragePool:79361c", directions="up")
 
 @adapter("AveragePool", 19, 18)
 def average_pool_19_18(node: Node, op: Builder) -> Result:
-    """Opset 19 added `dilations`; below it, a Conv sums each window and Div averages it."""
+    """Opset 19 added `dilations`; below, a Conv sums each window and Div averages the sum."""
     if not windows.dilated(node):
         return op.same(node, dilations=None)
     x, kernel = windows.as_wide(op, node["X"]), node.ints("kernel_shape")
@@ -71,17 +71,17 @@ CEIL_10 = boundary(10, "AveragePool:a52562 MaxPool:93431a", directions="up")
 
 @adapter("AveragePool", 10, 9)
 def average_pool_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added `ceil_mode`; below it, wider end pads that do not count are written."""
+    """Opset 10 added `ceil_mode`; below, wider end pads that do not count are written."""
     if not (windows.rounds_up(node) and node.int("count_include_pad")):
         return windows.rounded_down(node, op)
     return _with_counted_pads_written(node, op, node["X"])
 
 
 def _with_counted_pads_written(node: Node, op: Builder, x: Value) -> Result:
-    """Counted pads are written as Pad; pads of the pooling do not count."""
+    """Writes counted pads as Pad, because the pads of the pooling itself do not count."""
     inner, outer = windows.counted_pads(node, node["X"])
     inputs = {"X": windows.padded(op, x, inner, 0.0)}
-    counts = None if any(outer) else 1  # the same without pads, and onnxruntime may merge the Pad
+    counts = None if any(outer) else 1  # equal without pads, and onnxruntime may merge the Pad
     return op.same(
         node, inputs=inputs, pads=outer, auto_pad=None, ceil_mode=None, count_include_pad=counts
     )
@@ -114,8 +114,7 @@ def counts_beyond_the_end_below_19(node: Node) -> bool:
 @misread(
     "AveragePool",
     "onnxruntime 1.21..1.24",
-    "AveragePool with count_include_pad and other pads at the end than at the begin gives other"
-    " numbers",
+    "AveragePool with count_include_pad and different pads at begin and end returns wrong numbers",
     source="2026-11-29 measured in 1.16 to 1.32: 3,360 forms with and without a Pad",
     since=19,
 )
@@ -126,8 +125,8 @@ def counts_uneven_pads(node: Node) -> bool:
 
 AFTER_A_PAD = partial(
     misread,
-    says="{op} of the result of a Pad of zeros, which is merged with it, gives other numbers or is"
-    " not loaded",
+    says="{op} after a Pad of zeros is merged with the Pad and returns wrong numbers or does"
+    " not load",
     source="2026-11-29 measured in 1.14 to 1.32: 5,648 and 3,360 forms of Pad before an operator",
 )
 
@@ -139,12 +138,12 @@ def is_merged_with_pads(node: Node, around: Surroundings) -> bool:
 
 
 def _gives_others(node: Node, pads: list[int]) -> bool:
-    """Whether onnxruntime computes a pooling that counts its pads otherwise with these pads."""
+    """Returns whether onnxruntime computes a pooling that counts these pads wrongly."""
     return windows.adds_windows(node) or merged_pads.reach_the_kernel(pads, node)
 
 
 def _counted(node: Node, around: Surroundings) -> list[int]:
-    """The pads after a merger that makes all of them count; empty if there is none."""
+    """Returns the merged pads if all of them count after a merger, else []."""
     if not node.int("count_include_pad") and any(node.ints_or_none("pads") or []):
         return []
     return merged_pads.merged_pads(node, around)
@@ -168,9 +167,9 @@ def counts_merged_pads_at_every_opset(node: Node, around: Surroundings) -> bool:
 
 @alternative("AveragePool", runtime="onnxruntime==1.16")
 def average_of_counted_pads(node: Node, op: Builder) -> Result:
-    """Pads that count are written as Pad, which a Concat keeps apart from the pooling.
+    """Counted pads are written as Pad, and a Concat separates the Pad from the pooling.
 
-    onnxruntime up to 1.28 divides the last windows of `ceil_mode` by other counts, 1.21 to 1.24
+    onnxruntime up to 1.28 divides the last windows of `ceil_mode` by wrong counts, 1.21 to 1.24
     misread uneven pads, and 1.19 to 1.31 merge a Pad with the pooling after it.
     """
     if op.version < 7:
@@ -179,12 +178,12 @@ def average_of_counted_pads(node: Node, op: Builder) -> Result:
     if node.int("count_include_pad") and (windows.rounds_up(node) or pads):
         return _with_counted_pads_written(node, op, _apart(op, x))
     if not windows.rounds_up(node) and not pads and not node.int("count_include_pad"):
-        return op.same(node, count_include_pad=1)  # as the merged one
+        return op.same(node, count_include_pad=1)  # like the merged pads
     return op.same(node, inputs={"X": _apart(op, x)}) if _is_padded(x) else KEEP
 
 
 def _apart(op: Builder, x: Value) -> Value:
-    """A value, after a Concat that changes nothing if it is the result of a Pad."""
+    """Returns a value, after a Concat that changes nothing if the value is the result of a Pad."""
     return op.Concat(x, axis=0) if _is_padded(x) else x
 
 
@@ -196,7 +195,7 @@ def _is_padded(x: Value) -> bool:
 @misread(
     "MaxPool",
     "onnxruntime 0.4..1.2",
-    "MaxPool with storage_order=1 gives other Indices",
+    "MaxPool with storage_order=1 returns wrong Indices",
     source="2026-11-29 measured in 0.4, 1.0 to 1.4 and 1.7: 384 forms of MaxPool at 8, 10 and 11",
     since=10,
 )
@@ -212,7 +211,7 @@ def competes_with_stated_pads(node: Node, around: Surroundings) -> bool:
 
 @AFTER_A_PAD("MaxPool", "onnxruntime 1.20..1.24", since=7, before=21)
 def competes_with_pads(node: Node, around: Surroundings) -> bool:
-    """The zeros of the Pad compete with negative elements, and those of a pooling do not."""
+    """Returns whether zeros of a Pad exceed negative elements, which pads of a pooling do not."""
     pads = merged_pads.merged_pads(node, around) if node.n_outputs == 1 else []
     made = node["X"].producer if pads else None
     if made is None:
@@ -227,11 +226,11 @@ def competes_with_pads_at_every_opset(node: Node, around: Surroundings) -> bool:
 
 @alternative("MaxPool", runtime="onnxruntime==1.2")
 def max_pool_by_rows(node: Node, op: Builder) -> Result:
-    """onnxruntime up to 1.2 misreads `storage_order=1`; Indices are counted anew by columns.
+    """Indices of `storage_order=1` are computed anew, because onnxruntime to 1.2 ignores it.
 
-    Releases from 1.17 to 1.31 merge the pooling with a Pad; a Concat keeps them apart.
+    Releases from 1.17 to 1.31 merge the pooling with a Pad; a Concat separates them.
     """
-    if op.version < 8 or node.int("storage_order") != 1:  # opset 8 added it
+    if op.version < 8 or node.int("storage_order") != 1:  # opset 8 added storage_order
         return op.same(node, inputs={"X": _apart(op, node["X"])}) if node.n_outputs == 1 else KEEP
     y, place = op.same(node, outputs=2, storage_order=None)
     sizes = [size_of(op, node["X"], axis) for axis in range(2, node["X"].rank)]
@@ -246,14 +245,14 @@ def max_pool_by_rows(node: Node, op: Builder) -> Result:
 
 @adapter("MaxPool", 10, 9, ignores=INDICES_ORDER)
 def max_pool_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added `dilations` and `ceil_mode`; below it, Slices or wider pads replace them."""
+    """Opset 10 added `dilations` and `ceil_mode`; below, Slices or wider pads replace them."""
     x, strides = node["X"], windows.per_axis(node, "strides")
     if not windows.dilated(node):
         return windows.rounded_down(node, op)
     indices = node.output("Indices")
     if indices is not None and indices.used:
         raise Refusal(
-            Why.NOT_EXPRESSIBLE, "MaxPool with dilations has no output Indices before opset 10"
+            Why.NOT_EXPRESSIBLE, "MaxPool with dilations cannot compute Indices before opset 10"
         )
     y = windows.padded(op, x, windows.floor_pads(node, x), -np.inf)
     for axis, kernel in enumerate(node.ints("kernel_shape")):
@@ -264,7 +263,7 @@ def max_pool_10_9(node: Node, op: Builder) -> Result:
 
 
 def _largest(op: Builder, x: Value, axis: int, kernel: int, dilation: int) -> Value:
-    """The largest of `kernel` elements that are `dilation` apart, from each position on."""
+    """Returns the maximum of `kernel` elements with distance `dilation`, from each index on."""
     parts = []
     for place in range(kernel):
         left = (kernel - 1 - place) * dilation
@@ -279,10 +278,10 @@ INDICES_8 = boundary(8, "MaxPool:20f670", directions="up")
 
 @adapter("MaxPool", 8, 7, ignores=INDICES_ORDER)
 def max_pool_8_7(node: Node, op: Builder) -> Result:
-    """Opset 8 added the output Indices and `storage_order`; unused ones are removed."""
+    """Opset 8 added the output Indices and `storage_order`; below, they must be unused."""
     indices = node.output("Indices")
     if indices is not None and indices.used:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "MaxPool has no Indices output before opset 8")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "MaxPool has no output Indices before opset 8")
     return op.same(node, outputs=1, storage_order=None)
 
 
@@ -291,7 +290,7 @@ INCLUDE_PAD_7 = boundary(7, "AveragePool:19e318", directions="up")
 
 @adapter("AveragePool", 7, 6)
 def average_pool_7_6(node: Node, op: Builder) -> Result:
-    """Opset 7 added `count_include_pad`; below it, pads that count are written as Pad."""
+    """Opset 7 added `count_include_pad`; below, pads that count are written as Pad."""
     x = node["X"]
     inner = windows.counted_pads(node, x)[0] if node.int("count_include_pad") else []
     if not any(inner):
@@ -302,9 +301,9 @@ def average_pool_7_6(node: Node, op: Builder) -> Result:
 
 @in_other_words("GlobalAveragePool GlobalMaxPool")
 def over_all_places(node: Node, op: Builder) -> Result:
-    """A global pool is written as a reduction over all axes after the channels."""
+    """A global pooling is written as a reduction over all axes after the channel axis."""
     x = node["X"]
-    if x.rank < 3:  # a reduction over no axes reduces all of them
+    if x.rank < 3:  # a reduction over no axes would reduce all axes
         return KEEP
     name = "ReduceMean" if node.op == "GlobalAveragePool" else "ReduceMax"
     return op.emit(name, x, axes=list(range(2, x.rank)), keepdims=1)

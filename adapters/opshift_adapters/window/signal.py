@@ -26,7 +26,7 @@ def dft_19_20(node: Node, op: Builder) -> Result:
 
 @adapter("DFT", 20, 19)
 def dft_20_19(node: Node, op: Builder) -> Result:
-    """Below opset 20 `axis` is an attribute; a computed axis becomes axis 1 by a Reshape."""
+    """Below opset 20, `axis` is an attribute; a computed axis becomes axis 1 by a Reshape."""
     x, axis = node["input"], node.input("axis")
     if axis is None:
         return op.same(node, axis=-2)
@@ -50,14 +50,14 @@ def dft_20_19(node: Node, op: Builder) -> Result:
     return op.Reshape(result, op.Concat(sizes, part(op, new, 3), axis=0), allowzero=1)
 
 
-# In double the product is more exact than what runtimes compute. For up to 1024 random floats it
-# gives the nearest float, while onnxruntime errs by 4 to 5000 ulp of the largest element. For
-# doubles it errs by at most 10 ulp of the largest element, numpy by 4 and onnxruntime by 5000.
+# This product in double is more exact than runtimes. For up to 1024 random floats, the result
+# is the nearest float, while onnxruntime errs by 4 to 5000 ulp of the largest element. For
+# doubles, the error is at most 10 ulp of the largest element; numpy has 4, onnxruntime 5000.
 
 
 @adapter("DFT", 17, 16, in_other_words=True)
 def dft_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added DFT; below it, a product with sines and cosines in double is written."""
+    """Opset 17 added DFT; below, a product with sines and cosines in double is written."""
     x, axis, length = node["input"], node.int("axis"), node.input("dft_length")
     inverse, onesided = node.int("inverse") == 1, node.int("onesided") == 1
     matrix = _whole_matrix(x, axis, length, inverse=inverse, onesided=onesided)
@@ -82,15 +82,15 @@ def dft_17_16(node: Node, op: Builder) -> Result:
     return op.Reshape(result, sizes, allowzero=1)
 
 
-LARGEST_MATRIX = 2048  # elements of the constant that is written
+LARGEST_MATRIX = 2048  # the most elements of a matrix that is written as a constant
 
 
 def _whole_matrix(
     x: Value, axis: int, length: Value | None, *, inverse: bool, onesided: bool
 ) -> Array | None:
-    """The factors of a transform of known size, [elements, parts, elements of the result, parts].
+    """Returns the matrix of a transform of known size: [elements, parts, results, parts].
 
-    None if a size is unknown, if the length removes elements, or if the matrix is large.
+    Returns None if a size is unknown, the length drops elements, or the matrix is large.
     """
     dims, told = x.dims_or_none, length and length.const_or_none()
     if dims is None or not -len(dims) <= axis < len(dims) or (length is not None and told is None):
@@ -114,14 +114,14 @@ def _whole_matrix(
     matrix = np.stack([np.stack([cos, -sin], axis=-1), np.stack([sin, cos], axis=-1)], axis=1)
     if inverse:
         matrix = matrix / whole
-    if inverse and onesided:  # the half that is left out mirrors all but the first and the middle
+    if inverse and onesided:  # the omitted half mirrors all but the first and the middle
         alone = np.arange(size) * 2 % whole == 0
         matrix = matrix * np.where(alone, 1.0, 2.0)[:, None, None, None]
     return matrix[:, :parts, :, :ends]
 
 
 def _by_one_product(op: Builder, x: Value, axis: int, matrix: Array) -> Value:
-    """The product of the elements along the axis, with their parts, and the matrix."""
+    """Multiplies the elements along the axis, with real and imaginary parts, by the matrix."""
     size, parts, places, ends = matrix.shape
     others = [at for at in range(x.rank - 1) if at != axis]
     order, kept = [*others, axis, x.rank - 1], [0] * len(others)
@@ -137,7 +137,7 @@ def _by_one_product(op: Builder, x: Value, axis: int, matrix: Array) -> Value:
 
 
 def as_parts(op: Builder, four: Value, x: Value) -> tuple[Value, int]:
-    """The elements and the number of their parts: 1 if real, 2 if complex or made complex."""
+    """Returns the elements and the number of their parts: 1 if real, else 2."""
     dims = x.dims_or_none
     last = dims[-1] if dims else None
     if isinstance(last, int):
@@ -146,7 +146,7 @@ def as_parts(op: Builder, four: Value, x: Value) -> tuple[Value, int]:
 
 
 def whole(op: Builder, x: Value) -> Value:
-    """A scalar, or a vector of one element, as an int64 scalar."""
+    """Returns a scalar, or a vector of one element, as an int64 scalar."""
     return op.Cast(op.Reshape(x, op.const(np.array([], np.int64))), to=T.INT64)
 
 
@@ -160,20 +160,20 @@ def transform(
     inverse: bool,
     onesided: bool,
 ) -> Value:
-    """The Fourier transform along axis 1 of [outer, size, inner, parts], by its definition."""
+    """Writes the DFT along axis 1 of [outer, size, inner, parts] by its definition."""
     half = length / 2 + 1
     given, wanted = (half, length) if inverse else (length, half)
     if not onesided:
         given = wanted = length
     read = op.Slice(x, op.const([0]), op.Reshape(given, op.const([1])), op.const([1]))
     column = arange(op, op.Min(given, size))
-    period = op.Max(length, op.const(1))  # a remainder by 0 is not defined
+    period = op.Max(length, op.const(1))  # a remainder of a division by 0 is not defined
     cos, sin = _waves(op, arange(op, wanted), column, period)
     over = op.Cast(period, to=T.DOUBLE)
     if inverse:
         sin = -sin
         cos, sin = cos / over, sin / over
-    if inverse and onesided:  # the half that is left out mirrors all but the first and the middle
+    if inverse and onesided:  # the omitted half mirrors all but the first and the middle
         alone = op.Equal(op.Mod(column * 2, period), op.const(0))
         weight = op.Where(alone, op.const(1.0, T.DOUBLE), op.const(2.0, T.DOUBLE))
         cos, sin = cos * weight, sin * weight
@@ -191,11 +191,11 @@ def transform(
 
 
 def _waves(op: Builder, rows: Value, columns: Value, length: Value) -> tuple[Value, Value]:
-    """The cosine and the sine of 2 pi * row * column / length, as matrices."""
+    """Returns the cosine and the sine of 2 pi * row * column / length, as matrices."""
     known = [value.const_or_none() for value in (rows, columns, length)]
     if all(
         one is not None and one.size <= 32 for one in known
-    ):  # larger ones would swell the model
+    ):  # larger constants would enlarge the model
         row, column, whole = (np.asarray(one) for one in known)
         turn = 2 * np.pi * (row[:, None] * column % whole) / whole
         return op.const(np.cos(turn)), op.const(np.sin(turn))
@@ -207,10 +207,10 @@ def _waves(op: Builder, rows: Value, columns: Value, length: Value) -> tuple[Val
 
 @adapter("STFT", 17, 16, in_other_words=True)
 def stft_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added STFT; below it, frames are gathered, multiplied and transformed."""
+    """Opset 17 added STFT; below, frames are gathered, multiplied and transformed."""
     x, step = node["signal"], whole(op, node["frame_step"])
     if x.rank_or_none == 2:
-        raise Refusal(Why.AMBIGUOUS, "no specification says what a signal of two axes is")
+        raise Refusal(Why.AMBIGUOUS, "no specification defines STFT of a signal with two axes")
     window, given = node.input("window"), node.input("frame_length")
     if given is not None:
         length = whole(op, given)
@@ -242,9 +242,9 @@ WAVES = {
 
 @adapter(tuple(WAVES), 17, 16, in_other_words=True)
 def window_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added this window; below it, a constant or a sum of cosines is written."""
+    """Opset 17 added this window function; below, a constant or a sum of cosines is written."""
     kind, size = node.int("output_datatype"), node["size"].const_or_none()
-    up = 2**-25 if kind in INTS else 0.0  # integers are truncated, and the peak must be 1
+    up = 2**-25 if kind in INTS else 0.0  # integers are truncated, but the peak must be 1
     if size is not None and size.item() <= LONGEST:
         return op.const(_known_window(node, int(size.item())) + up, kind)
     wave = _computed_window(node, op)
@@ -273,7 +273,7 @@ def _computed_window(node: Node, op: Builder) -> Value:
 
 @adapter("MelWeightMatrix", 17, 16, approximate=True)
 def mel_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added MelWeightMatrix; below it, a constant is written."""
+    """Opset 17 added MelWeightMatrix; below opset 17, a constant is written."""
     names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
     bands, length, rate, low, high = (node[name].const().item() for name in names)
     matrix = np.zeros((length // 2 + 1, bands))
@@ -281,10 +281,10 @@ def mel_17_16(node: Node, op: Builder) -> Result:
     mel = low + (high - low) / (bands + 2) * np.arange(bands + 2)
     edges = (length + 1) * 700 * (10 ** (mel / 2595) - 1) / rate
     if np.any((edges > 1e-9) & (np.abs(edges - np.rint(edges)) < 1e-5 * edges)):
-        op.approximate("a band begins so near to a frequency of the spectrum that rounding decides")
+        op.approximate("a mel band begins so close to a spectrum bin that rounding decides the bin")
     bins = np.floor(edges).astype(int)
     if bins[-2] >= len(matrix) or bins[-1] > len(matrix):
-        raise Refusal(Why.AMBIGUOUS, "a frequency band lies above half of the sample rate")
+        raise Refusal(Why.AMBIGUOUS, "a mel band is above half of the sample rate")
     for band, (left, peak, right) in enumerate(zip(bins, bins[1:], bins[2:], strict=False)):
         matrix[left:peak, band] = np.arange(peak - left) / (peak - left)
         matrix[peak:right, band] = np.arange(right - peak, 0, -1) / (right - peak)

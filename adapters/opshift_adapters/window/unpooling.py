@@ -13,20 +13,20 @@ TEXT_11 = boundary(11, "MaxUnpool:00a49e")
 
 @flaw("MaxUnpool")
 def lists_of_other_lengths(node: Node) -> str | None:
-    """There is one stride, and there are two pads, for each axis of the kernel."""
+    """MaxUnpool needs one stride and two pads for each axis of the kernel."""
     axes = len(node.ints("kernel_shape"))
     for name, wanted in (("strides", axes), ("pads", 2 * axes)):
         numbers = node.ints_or_none(name)
         if numbers is not None and len(numbers) != wanted:
             return (
-                f"{name} has {len(numbers)} numbers for {axes} dimensions, but must have {wanted}"
+                f"{name} has {len(numbers)} numbers for {axes} spatial axes, but must have {wanted}"
             )
     return None  # pragma: no cover: only illegal nodes reach this
 
 
 @adapter("MaxUnpool", 9, 8)
 def max_unpool_9_8(node: Node, op: Builder) -> Value:
-    """Opset 9 added MaxUnpool; below it, a Loop finds the last element for each place."""
+    """Opset 9 added MaxUnpool; below, a Loop finds the last update of each element."""
     x, kernel = node["X"], np.array(node.ints("kernel_shape"))
     strides = np.array(node.ints_or_none("strides") or [1] * kernel.size)
     pads = np.array(node.ints_or_none("pads") or [0] * 2 * kernel.size).reshape(2, -1)
@@ -35,9 +35,7 @@ def max_unpool_9_8(node: Node, op: Builder) -> Value:
     flat, said = op.const([-1]), node.input("output_shape")
     sizes = shape.const_or_none()
     if said is None and sizes is not None and (sizes < 0).any():
-        raise InvalidModel(
-            f"MaxUnpool {node.name!r} has a result of the negative size {sizes.min()}"
-        )
+        raise InvalidModel(f"MaxUnpool {node.name!r} has a result of negative size {sizes.min()}")
     places = op.Reshape(node["I"], flat)
     if said is not None:
         places, shape = _in_corner(op, places, shape, said, 2 + kernel.size), said
@@ -46,7 +44,7 @@ def max_unpool_9_8(node: Node, op: Builder) -> Value:
 
 
 def _in_corner(op: Builder, places: Value, own: Value, whole: Value, rank: int) -> Value:
-    """Flat positions in a tensor as positions in a larger tensor that begins with it."""
+    """Maps flat indices in a tensor to flat indices in a larger tensor with the same corner."""
     moved, stride = op.const([0]), op.const([1])
     for axis in reversed(range(rank)):
         size = part(op, own, axis, axis + 1)
