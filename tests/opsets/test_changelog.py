@@ -173,8 +173,8 @@ def test_one_operator_between_two_versions():
         "      input input and output output gained 8 tensor types",
         "      a node has 1 to 3 inputs",
         "      the text of the documentation changed",
-        "    ! the behaviour changed at 11: Opset 11 made `min` and `max` inputs with the type of the"
-        " data; they were attributes",
+        "    ! the behaviour changed at 11: Opset 11 turned `min` and `max` of Clip"
+        " into inputs with the element type of the data",
     ]
 
 

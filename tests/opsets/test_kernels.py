@@ -136,8 +136,14 @@ IF = "(float[2] x, bool c) => (float[2] y) { y = If(c) <then_branch = t () => (f
 @pytest.mark.parametrize(
     ("graph", "says"),
     [
-        (LOOP, ("the number of the iteration has the shape [1]", "passes the body of a Loop")),
-        (IF, ("a result of a branch of If has no declared shape",)),
+        (
+            LOOP,
+            (
+                "the iteration number in the body of a Loop has the shape [1]",
+                "a Loop whose body lacks a declared shape",
+            ),
+        ),
+        (IF, ("an If whose branches lack a declared shape",)),
     ],
 )
 def test_a_graph_inside_a_node_gets_the_form_that_an_old_release_runs(graph, says):
@@ -156,7 +162,7 @@ LIST = "(float[2] x) => (float y) { i = Constant<value_ints = [0]>() y = ReduceS
 @pytest.mark.parametrize(
     ("graph", "opset", "release", "says"),
     [
-        (NORM, 11, "1.2", "a LayerNormalization in single nodes without a bias"),
+        (NORM, 11, "1.2", "LayerNormalization that is written as single nodes"),
         (LIST, 15, "1.10", "Constant with a list of numbers or strings is read as a scalar"),
         (LIST, 15, "1.11", "Constant with a list of numbers or strings is read as a scalar"),
     ],
@@ -185,14 +191,14 @@ SOME = "(float[3] x) => (bool[3] y) { y = Cast<to = 9>(x) }"
 @pytest.mark.parametrize(
     ("graph", "opset", "runtime", "fine", "says"),
     [
-        (HALF, 18, "onnxruntime==1.14", "onnxruntime==1.15", "Relu of 16-bit floats ends"),
-        (SOFT, 18, "onnxruntime==1.14", "onnxruntime==1.17", "Softmax of float16 is not loaded"),
+        (HALF, 18, "onnxruntime==1.14", "onnxruntime==1.15", "Relu of 16-bit floats crashes"),
+        (SOFT, 18, "onnxruntime==1.14", "onnxruntime==1.17", "Softmax of float16 does not load"),
         (CODES, 11, "onnxruntime==1.2", "onnxruntime==1.4", "of int8 weights with a zero point"),
-        (ALONE, 11, "onnxruntime==1.3", "onnxruntime==1.4", "of its second input alone"),
-        (BYTES, 11, "onnxruntime==1.2", "onnxruntime==1.3", "gives -127 for -128"),
+        (ALONE, 11, "onnxruntime==1.3", "onnxruntime==1.4", "of only its second input"),
+        (BYTES, 11, "onnxruntime==1.2", "onnxruntime==1.3", "-127 instead of -128"),
         (SOME, 11, "openvino==2022.1", "openvino==2023.0", "numbers below 1 become false"),
         (ROWS, 13, "openvino==2026.4", "opencv==5.0", "with the attribute axes reduces over all"),
-        (ROWS, 11, "openvino==2023.0", "openvino==2026.4", "far from 0 gives an infinity"),
+        (ROWS, 11, "openvino==2023.0", "openvino==2026.4", "far from 0 overflows"),
     ],
 )
 def test_a_form_of_some_types_is_told_and_written_otherwise(graph, opset, runtime, fine, says):
