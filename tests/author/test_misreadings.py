@@ -36,7 +36,7 @@ def test_the_form_is_found_in_each_example(one, tmp_path):
         words = {f"{row.shown}: {one.described(op)}" for op in one.ops}
         found = accepts(path, row.shown)
         if one.processors:
-            same = "whether {} gives the same numbers everywhere: {}"
+            same = "whether {} computes the same on all processors: {}"
             words = {same.format(row.shown, one.described(op)) for op in one.ops}
         listed = found.unknown if one.processors else found.reasons
         assert any(text.startswith(tuple(words)) for text in listed), found

@@ -57,7 +57,7 @@ def test_several_at_once():
     for part in (
         "reads 'nope'",
         "did you mean Softmax?",
-        "'q' in graph 'g' is written by no",
+        "no node writes output 'q' in graph 'g'",
         "'acme'",
     ):
         assert sum(part in text for text in found) == 1, part
@@ -70,7 +70,9 @@ BRANCH = """(bool c, float[2] x) => (float[2] y) {
 
 
 def test_names_along_nested_scopes():
-    assert texts(model(BRANCH)) == ["'h' in graph 't' is defined around it too; rename one"]
+    assert texts(model(BRANCH)) == [
+        "'h' in graph 't' is also defined in an outer graph; rename one"
+    ]
 
 
 def test_an_attribute_without_a_type():
@@ -96,7 +98,8 @@ def test_a_function_with_other_imports():
         <opset_import: ["" : 11], domain: "acme"> Run (v) => (w) { w = Softmax(v) }"""
     proto = model(text, 13, more=', "acme" : 1')
     assert any(
-        "imports ai.onnx 11 and the model 13, and Softmax differs" in t for t in texts(proto)
+        "imports ai.onnx 11, but the model imports 13, in which Softmax differs" in t
+        for t in texts(proto)
     )
 
 
@@ -111,11 +114,13 @@ def test_content_above_the_ir_version_and_names_are_warnings():
     proto = changed(spoil, ir=8)
     assert texts(proto) == []
     assert texts(proto, "warning") == [
-        "element type or container float8e5m2 needs IR 9, and the model states IR 8; raise it with `ir_version=9`",
+        "element type or container float8e5m2 needs IR 9, but the model states IR 8; raise it with `ir_version=9`",
         "a node name is not written like an identifier of C, such as '/a/b'",
         "a value name is not written like an identifier of C, such as 'w.1'",
     ]
-    assert texts(proto, "info") == ["metadata of a node came with IR 10; readers of IR 8 skip it"]
+    assert texts(proto, "info") == [
+        "IR 10 introduced metadata of a node; readers of IR 8 ignore it"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +137,7 @@ def test_what_cannot_be_opened_is_a_finding(change):
 
 def test_what_only_the_checker_knows():
     proto = changed(lambda m: m.graph.output[0].type.tensor_type.shape.dim.add(dim_value=9))
-    assert texts(proto)[0].startswith("the checker rejects it")
+    assert texts(proto)[0].startswith("onnx's checker rejects the model")
 
 
 FUNCTION = """(float[2] x) => (float[2] y) { y = com.acme.Run(x) }
@@ -168,7 +173,7 @@ def _denote(proto):
 @pytest.mark.parametrize(
     ("change", "rule", "level", "said"),
     [
-        (_name_both_nodes, "NODE_NAME_TWICE", "warning", ["several nodes of graph 'g' have one name (name 'n')"]),
+        (_name_both_nodes, "NODE_NAME_TWICE", "warning", ["several nodes of graph 'g' share the name 'n'"]),
         (lambda m: setattr(m, "domain", "acme"), "DOMAIN_NAME", "warning", ["domain 'acme' is not a reverse DNS name"]),
         (lambda m: m.opset_import.add(domain="com.-x", version=1), "DOMAIN_NAME", "warning", ["domain 'com.-x' is not a reverse"]),
         (lambda m: _bind(m, "nope", "new"), "TRAINING_BINDING", "error", ["update_binding sets 'nope', which is not an initializer"]),
@@ -225,7 +230,7 @@ def test_a_device_configuration_that_points_at_nothing():
     found = [one for one in check(changed(spoil, ir=11)).found if "SKIP" not in one.rule]
     assert [one.rule for one in found] == ["DEVICE_OF_NOTHING"] * 2
     assert "configuration 'none'" in found[0].text
-    assert "sharding of 'lost'" in found[1].text
+    assert "shards 'lost'" in found[1].text
 
 
 @pytest.mark.skipif(
@@ -244,7 +249,7 @@ def test_a_sharding_over_a_device_that_the_configuration_does_not_have():
     found = [one for one in check(changed(spoil, ir=11)).found if "SKIP" not in one.rule]
     assert [one.rule for one in found] == ["DEVICE_OF_NOTHING"] * 3
     for one, device in zip(found, (-2, 2, 7), strict=True):
-        assert f"over device {device}, and configuration 'both' has 2 devices" in one.text
+        assert f"over device {device}, but configuration 'both' has 2 devices" in one.text
 
 
 @pytest.mark.skipif(
@@ -262,10 +267,10 @@ def test_configurations_of_devices_are_complete_and_values_have_the_axes():
     assert [one.text.partition(";")[0] for one in found] == [
         "2 configurations are called 'two'",
         "1 configuration without a name",
-        "configuration 'two' has 2 devices and names 3",
+        "configuration 'two' has 2 devices but names 3",
         "configuration 'no' has 0 devices",
-        "Softmax 'a' shards 'x' along axis 2, and the value has rank 2",
-        "Softmax 'a' shards 'x' along axis -3, and the value has rank 2",
+        "Softmax 'a' shards 'x' along axis 2, but the value has rank 2",
+        "Softmax 'a' shards 'x' along axis -3, but the value has rank 2",
     ]
     assert {one.rule for one in found} == {"DEVICE_CONFIGURATION", "SHARDED_AXIS"}
 
@@ -328,8 +333,8 @@ def _describe_an_image(proto):
     ("text", "change", "rule", "level", "said"),
     [
         (CALL, _read_another_attribute, "FUNCTION_ATTRIBUTE", "warning", ["sets attribute 'size'", "reads attribute 'axes' of function 'Run'"]),
-        (CALL, _give_a_default_too, "FUNCTION_ATTRIBUTE", "warning", ["its attribute 'axis' with a default and without one"]),
-        (CALL, _call_with_too_much, "FUNCTION_CALL", "error", ["has 2 inputs, and the function", "has 2 outputs, and the function"]),
+        (CALL, _give_a_default_too, "FUNCTION_ATTRIBUTE", "warning", ["its attribute 'axis' twice, with and without a default"]),
+        (CALL, _call_with_too_much, "FUNCTION_CALL", "error", ["has 2 inputs, but the called function", "has 2 outputs, but the called function"]),
         (GOOD, _describe_twice, "VALUE_INFO_TWICE", "warning", ["describes value 'a' twice"]),
         (GOOD, _map_of_numbers, "ELEMENT_TYPE", "error", ["value 'm' is a map with keys of FLOAT"]),
         (GOOD, _initialize_from_an_input, "TRAINING_INPUT", "error", ["training_info[0] has input 'given'"]),
@@ -414,7 +419,7 @@ def test_a_conversion_notes_what_was_broken_and_breaks_nothing(tmp_path):
     onnx.save(proto, tmp_path / "m.onnx")
     report = convert_file(tmp_path / "m.onnx", tmp_path / "o.onnx", 13)
     assert report.notes[0] == (
-        "the model broke this rule before the conversion: 'h' in graph 't' is defined around it too; rename one"
+        "the model broke this rule before the conversion: 'h' in graph 't' is also defined in an outer graph; rename one"
     )
 
 

@@ -42,7 +42,7 @@ REASON = "the model contradicts itself: "
 
 def test_errors_of_protobuf_are_explained():
     with (
-        pytest.raises(InvalidModel, match="a text in the model is not UTF-8"),
+        pytest.raises(InvalidModel, match="a string in the model is not UTF-8"),
         diagnose.protobuf_errors(),
     ):
         b"\xff".decode()
@@ -214,7 +214,7 @@ def told_of(before: ModelProto, after: ModelProto | None = None) -> str | None:
 def test_a_wrong_declaration_is_the_fault_of_the_model():
     told = told_of(declared(model(SOUND), "h", [3]))
     assert told is not None
-    assert "does not fit its operators: an error; correct the declaration" in told
+    assert "contradicts the operators of the model: an error; correct the declaration" in told
 
 
 def test_a_result_that_the_checker_rejects_without_types_has_another_fault():
@@ -301,7 +301,7 @@ def test_an_input_with_a_wrong_shape_is_to_blame(of_input):
         made.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [2, 2]))
     told = told_of(made)
     assert told is not None
-    assert "does not fit its operators" in told
+    assert "contradicts the operators of the model" in told
 
 
 def test_an_input_that_is_not_a_tensor_has_no_shape_to_forget():

@@ -25,11 +25,11 @@ BRANCHES = f"""{HEADER} g (float[3] x, bool c) => (float[3] y) {{ y = d.f(x, c) 
     [
         (PLAIN, "1.11", ""),
         (PLAIN, "1.14", ""),
-        (UNREAD, "1.11", "no function with an input that no node reads"),
-        (UNREAD, "1.13", "no function with an input that no node reads"),
-        (UNREAD, "1.14", "no function with an input that no node reads"),
+        (UNREAD, "1.11", "load a function with an input that no node reads"),
+        (UNREAD, "1.13", "load a function with an input that no node reads"),
+        (UNREAD, "1.14", "load a function with an input that no node reads"),
         (UNREAD, "1.16", ""),
-        (BRANCHES, "1.11", "no function with a node with a graph"),
+        (BRANCHES, "1.11", "load a function with a node that has a subgraph"),
         (BRANCHES, "1.14", ""),
     ],
 )

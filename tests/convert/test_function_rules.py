@@ -70,7 +70,7 @@ def test_a_node_reads_attributes_that_its_function_declares(declared, names):
 def test_an_attribute_is_declared_once():
     of = document()
     of.model.functions[0].attribute_proto.append(helper.make_attribute("alpha", 1.0))
-    assert_finds(rules.attributes, of, "'F' declares its attribute 'alpha' with a default and")
+    assert_finds(rules.attributes, of, "'F' declares its attribute 'alpha' twice, with and")
 
 
 def test_a_function_is_used_if_a_graph_calls_it_alone_or_by_way_of_others():

@@ -63,7 +63,7 @@ CASES = {
     ),
     "output of nobody": (
         lambda m: m.graph.output.append(helper.make_tensor_value_info("q", 1, [1])),
-        "output 'q' in graph 'g' is written by no node",
+        "no node writes output 'q' in graph 'g'",
     ),
     "unknown operator": (
         add_node("Sofmax", ["x"], ["z"]),
@@ -71,7 +71,7 @@ CASES = {
     ),
     "later operator": (
         add_node("Gelu", ["x"], ["z"]),
-        "it first appears in ai.onnx 20, and the model imports ai.onnx 12",
+        "it first appears in ai.onnx 20, but the model imports ai.onnx 12",
     ),
     "wrong attribute type": (
         lambda m: m.graph.node[0].attribute[0].CopyFrom(helper.make_attribute("axis", 1.0)),

@@ -154,10 +154,10 @@ def unknown_denotation_of_an_axis(proto: ModelProto) -> None:
 
 
 CASES: list[tuple[str, Callable[[], ModelProto], Callable[[ModelProto], None], list[str]]] = [
-    ("NODE_NAME_TWICE", nested, two_nodes, ["several nodes of graph 'g' have one name (name 'n'); give each node its own name"]),
-    ("NODE_NAME_TWICE", nested, nodes_of_two_names, ["several nodes of graph 'g' have one name (2 names such as 'n0'); give each node its own name"]),
-    ("NODE_NAME_TWICE", calling, nodes_of_a_function, ["several nodes of function 'F' have one name (name 'm'); give each node its own name"]),
-    ("GRAPH_NAME", nested, unnamed_graphs, ["2 graphs without a name; name it"]),
+    ("NODE_NAME_TWICE", nested, two_nodes, ["several nodes of graph 'g' share the name 'n'; give each node its own name"]),
+    ("NODE_NAME_TWICE", nested, nodes_of_two_names, ["several nodes of graph 'g' share the 2 names such as 'n0'; give each node its own name"]),
+    ("NODE_NAME_TWICE", calling, nodes_of_a_function, ["several nodes of function 'F' share the name 'm'; give each node its own name"]),
+    ("GRAPH_NAME", nested, unnamed_graphs, ["2 graphs without a name; add a name"]),
     ("GRAPH_NAME", nested, graphs_of_one_name, ["2 graphs are called 'e'; give each its own name"]),
     ("DOMAIN_NAME", nested, no_domain, ["domain 'here' is not a reverse DNS name; use a name such as com.acme"]),
     ("DOMAIN_NAME", nested, import_of_no_domain, ["domain 'a b.c' is not a reverse DNS name; use a name such as com.acme"]),
@@ -169,12 +169,12 @@ CASES: list[tuple[str, Callable[[], ModelProto], Callable[[ModelProto], None], l
     ("VALUE_IDENTIFIER", nested, value_identifiers, ["3 value names are not written like an identifier of C, such as 'p.q'"]),
     ("GRAPH_IDENTIFIER", nested, graph_identifier, ["a graph name is not written like an identifier of C, such as 'then branch'"]),
     ("GRAPH_IDENTIFIER", calling, function_identifier, ["a function name is not written like an identifier of C, such as 'F-1'"]),
-    ("VALUE_INFO_OF_NOTHING", nested, lost_value_info, ["value_info of graph 't' describes value 'a', which nothing defines; remove the entry"]),
-    ("VALUE_INFO_OF_NOTHING", nested, lost_value_infos, ["value_info of graph 'g' describes 2 values such as 'k', which nothing defines; remove the entry"]),
+    ("VALUE_INFO_OF_NOTHING", nested, lost_value_info, ["value_info of graph 't' describes value 'a', which is not defined; remove the entry"]),
+    ("VALUE_INFO_OF_NOTHING", nested, lost_value_infos, ["value_info of graph 'g' describes 2 values such as 'k', which is not defined; remove the entry"]),
     ("VALUE_INFO_TWICE", nested, repeated_value_info, ["value_info of graph 'g' describes value 'a' twice; keep one entry"]),
     ("ANNOTATION_OF_NOTHING", nested, annotation_of_nothing, [
         "a quantization annotation of graph 'g' describes 'lost', which is not defined; remove it",
-        "the quantization annotation of 'lost' names 'nowhere' as its SCALE_TENSOR, and nothing defines it; correct the name"]),
+        "the quantization annotation of 'lost' names 'nowhere' as its SCALE_TENSOR, but this value is not defined; correct the name"]),
     ("ANNOTATION_OF_NOTHING", nested, annotation_outside, ["a quantization annotation of graph 't' describes 'a', which is not defined; remove it"]),
     ("UNKNOWN_DENOTATION", nested, unknown_denotation, ["value 'x' has the denotation 'PICTURE', which ONNX does not define; remove it, or use one that ONNX defines"]),
     ("UNKNOWN_DENOTATION", nested, unknown_denotation_of_an_axis, ["value 'x' has the denotation 'WIDTH', which ONNX does not define; remove it, or use one that ONNX defines"]),
@@ -250,5 +250,5 @@ def test_a_sparse_initializer_is_bound_and_a_missing_graph_has_no_output() -> No
 def test_an_input_of_the_initialization_is_named() -> None:
     proto = trained()
     proto.training_info[0].initialization.input.add(name="i")
-    told = "the initialization of training_info[0] has input 'i', which no caller can provide; make it an initializer"
+    told = "the initialization of training_info[0] has input 'i', but a caller cannot provide inputs; use an initializer"
     assert texts("TRAINING_INPUT", proto) == [told]

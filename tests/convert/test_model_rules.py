@@ -50,7 +50,7 @@ def training(node: str, opset: int = 13) -> ModelProto:
 
 
 def test_a_version_that_no_release_has() -> None:
-    cure = f"and 1 to {NEWEST} are known; correct the import, or install the onnx that brings it"
+    cure = f"but only versions 1 to {NEWEST} are known; correct the import, or install a newer onnx"
     assert texts(model_rules.unknown_imports, neg()) == []
     for version in (0, NEWEST + 1):
         proto = neg()
@@ -65,7 +65,7 @@ def test_a_version_that_no_release_has() -> None:
     assert told.startswith(f"function 'F' imports ai.onnx {NEWEST + 1}, ")
     assert len(texts(model_rules.unknown_imports, training("Neg(x)", NEWEST + 1))) == 1
     assert (
-        "imports ai.onnx.ml 99, and 1 to"
+        "imports ai.onnx.ml 99, but only versions 1 to"
         in texts(model_rules.unknown_imports, model(NEG, 13, more=', "ai.onnx.ml" : 99'))[0]
     )
 
@@ -185,7 +185,7 @@ def test_metadata_in_another_form() -> None:
 
 
 def test_a_function_that_means_something_else_at_its_version() -> None:
-    told = "function 'F' imports ai.onnx 12 and the model 13, and Softmax differs between them; convert both to one version"
+    told = "function 'F' imports ai.onnx 12, but the model imports 13, in which Softmax differs; convert both to one version"
     assert texts(model_rules.function_imports, calling(12, "Softmax")) == [told]
     assert texts(model_rules.function_imports, calling(13, "Softmax")) == []
     assert texts(model_rules.function_imports, calling(12, "Ceil")) != []  # Ceil 13 has other types
@@ -230,9 +230,9 @@ def map_of(key: int) -> TypeProto:
         (helper.make_sequence_type_proto(helper.make_sequence_type_proto(NOTHING)), ["value 'v' holds tensors without an element type"]),
         (TypeProto(), []),
         (map_of(TensorProto.STRING), []), (map_of(TensorProto.UINT8), []), (map_of(TensorProto.INT64), []),
-        (map_of(TensorProto.FLOAT), ["value 'v' is a map with keys of FLOAT; keys are integers or texts"]),
-        (map_of(99), ["value 'v' is a map with keys of element type 99; keys are integers or texts"]),
-        (map_of(TensorProto.BOOL), ["value 'v' is a map with keys of BOOL; keys are integers or texts"]),
+        (map_of(TensorProto.FLOAT), ["value 'v' is a map with keys of FLOAT, but keys must be integers or strings"]),
+        (map_of(99), ["value 'v' is a map with keys of element type 99, but keys must be integers or strings"]),
+        (map_of(TensorProto.BOOL), ["value 'v' is a map with keys of BOOL, but keys must be integers or strings"]),
     ],
 )  # fmt: skip
 def test_an_element_type_that_does_not_exist(kind: TypeProto, told: list[str]) -> None:
@@ -280,5 +280,5 @@ def test_content_of_a_later_ir_version() -> None:
     assert above
     assert of_ir_3(model_rules.skipped_above_ir, kind) == []
     (told,) = of_ir_3(model_rules.skipped_above_ir, note)
-    assert "came with IR 10; readers of IR 3 skip it" in told
+    assert "; readers of IR 3 ignore it" in told
     assert of_ir_3(model_rules.above_ir, note) == []

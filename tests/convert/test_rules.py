@@ -47,7 +47,7 @@ def broken(proto: ModelProto, error: str | None) -> str:
         (trained(model(UNDEFINED, 13)), None, "'z'"),  # the checker does not look at training
         (trained(model(GOOD, 13)), None, ""),
         (model(UNDEFINED, 13), "no", "'z'"),
-        (model(GOOD, 13), "no", "the model is not valid as it is: no"),
+        (model(GOOD, 13), "no", "onnx's checker rejects the model: no"),
         (model(RETIRED, 10), "Upsample is deprecated", ""),
     ],
 )
@@ -95,7 +95,7 @@ def test_the_objection_of_the_checker_comes_first(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(rules, "RULES", listed)
     monkeypatch.setattr(checker, "whole", lambda *given, full: asked.append(full) or "no")
     found = [one.text for one in check(model(GOOD, 13)).found]
-    assert found == ["the checker rejects it: no", "e", "i"]
+    assert found == ["onnx's checker rejects the model: no", "e", "i"]
     assert asked == [True]
 
 

@@ -90,18 +90,18 @@ def test_a_lack_is_a_refusal_of_a_conversion_for_the_runtime():
     ("ir", "opset", "row", "expected"),
     [
         (8, 15, PLAIN, []),
-        (9, 15, PLAIN, ["the model has IR 9; it==1.0 reads IR up to 8"]),
+        (9, 15, PLAIN, ["the model has IR 9; it==1.0 reads IR only up to 8"]),
         (9, 15, replace(PLAIN, ir=None), []),
-        (8, 16, PLAIN, ["the model imports ai.onnx 16; it==1.0 reads it up to 15"]),
+        (8, 16, PLAIN, ["the model imports ai.onnx 16; it==1.0 reads it only up to 15"]),
         (8, 16, replace(PLAIN, imports={}), []),
         (
             9,
             16,
             replace(PLAIN, compares=False),
             [
-                "the model has IR 9; it==1.0 loads it, and reads what it knows of IR 8",
-                "the model imports ai.onnx 16; it==1.0 loads it, and reads it by the newest"
-                " schemas that it knows, of 15",
+                "the model has IR 9; it==1.0 loads the model unchecked, but knows IR only up to 8",
+                "the model imports ai.onnx 16; it==1.0 loads the model unchecked, but knows only"
+                " versions up to 15",
             ],
         ),
     ],
@@ -115,7 +115,7 @@ def test_versions_above_those_of_a_runtime(ir, opset, row, expected):
 def test_another_domain_is_named():
     made = model(NEG, more=', "ai.onnx.ml" : 3')
     assert of_document(runtime.stamps, made, PLAIN) == [
-        "the model imports ai.onnx.ml 3; it==1.0 reads it up to 2"
+        "the model imports ai.onnx.ml 3; it==1.0 reads it only up to 2"
     ]
 
 
@@ -181,11 +181,11 @@ def test_a_domain_of_which_nothing_is_known():
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({}, "only versions are known of it"),
+        ({}, "only its supported versions are known"),
         ({"provider": "cuda"}, "only the CPU was measured"),
-        ({"only": (targets.Lacking("Neg"),)}, "operators are listed, and not their element types and forms"),
-        ({"without": (targets.Lacking("Abs"),)}, "only some were measured"),
-        ({"name": "onnxruntime", "versions": "1.10"}, "only some were measured"),
+        ({"only": (targets.Lacking("Neg"),)}, "its operators are known, but not their element types and forms"),
+        ({"without": (targets.Lacking("Abs"),)}, "only some operators were measured"),
+        ({"name": "onnxruntime", "versions": "1.10"}, "only some operators were measured"),
     ],
 )  # fmt: skip
 def test_what_is_known_of_the_operators_of_a_runtime(more, why):
@@ -256,10 +256,10 @@ def test_an_implementation_that_onnx_added_after_the_release(monkeypatch):
     monkeypatch.setattr(runtime, "is_beyond", lambda node, before: True)
     row = replace(PLAIN, imports={"": 13})
     assert of_document(runtime.lacking, model(text, 13), row) == [
-        "it==1.0 has Identity-1 there; onnx 1.99 added Identity-13 later ('a')"
+        "it==1.0 has Identity-1 in this opset; onnx 1.99 added Identity-13 ('a')"
     ]
     assert of_document(runtime.lacking, model(text, 12), row) == [
-        "it==1.0 has no Identity there; onnx 1.99 added Identity-1 later ('a')"
+        "it==1.0 has no Identity in this opset; onnx 1.99 added Identity-1 ('a')"
     ]
     assert of_document(runtime.lacking, model(text, 13), replace(PLAIN, imports={})) == []
     monkeypatch.setattr(runtime, "is_beyond", lambda node, before: False)
@@ -315,8 +315,8 @@ def test_inputs_and_outputs_that_the_package_does_not_pass():
     )
     found = runtime.forms(checked(made).document, row, checked(made).facts)
     assert sentences(found) == [
-        "it==1.0: its Python package takes no tensor of double, such as 'x'",
-        "it==1.0: its Python package hands out no tensor of int64, such as 'w'",
+        "it==1.0: its Python package cannot accept a tensor of double, such as 'x'",
+        "it==1.0: its Python package cannot return a tensor of int64, such as 'w'",
     ]
     assert all((one.op, one.domain, one.node, one.count) == ("", "", "", 1) for one in found)
 
@@ -618,7 +618,7 @@ class Misreading:
 
 @pytest.mark.parametrize(
     ("processors", "doubt"),
-    [("x86", "gives the same numbers everywhere"), ("", "has a fault of the CPU")],
+    [("x86", "computes the same on all processors"), ("", "shares this fault of its CPU build")],
 )
 def test_a_form_that_some_processors_misread(processors, doubt, monkeypatch):
     form = Misreading()
@@ -702,7 +702,7 @@ def test_nodes_that_no_probe_has_run():
     assert "whether it==1.0 runs Neg 13 ('c' and 1 more)" in with_negs
     assert any(one.startswith("whether it==1.0 runs Elu 6 with") for one in with_negs)
     foreign = model(FOREIGN, more=', "acme" : 1')
-    alone = "whether it==1.0 runs the nodes in this model: a probe ran nodes like these, each in a model of its own"
+    alone = "whether it==1.0 runs the nodes in this model: a probe ran only single nodes like these"
     assert of_facts(runtime.unknown, foreign, row)[1:] == [alone]
     assert of_facts(runtime.unknown, model("(float[2] x) => (float[2] x) { }"), row) == []
 
@@ -711,8 +711,7 @@ def test_nodes_that_ran_alone_may_fail_together():
     row = replace(PLAIN, probed=probe("runs float\nruns @rank=1"))
     made = model("(float[2] x) => (float[2] y) { y = Elu(x) }", 13)
     assert of_facts(runtime.unknown, made, row) == [
-        "whether it==1.0 runs the nodes in this model: a probe ran nodes like these, each in a model"
-        " of its own"
+        "whether it==1.0 runs the nodes in this model: a probe ran only single nodes like these"
     ]
 
 

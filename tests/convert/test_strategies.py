@@ -46,7 +46,7 @@ needs_e8m0 = pytest.mark.skipif(
 @needs_e8m0
 def test_a_constant_is_widened_before_a_step_that_lacks_its_type():
     found = convert(scaled(), 18)
-    assert "constants given a wider type (1)" in found.report.notes
+    assert "constants converted to a wider type (1)" in found.report.notes
     (weight,) = found.model.graph.initializer
     assert weight.data_type == TensorProto.FLOAT
     assert np.frombuffer(weight.raw_data, np.float32).tolist() == [1.0, 4.0]
@@ -304,7 +304,7 @@ UNCALLED = """(float[3] x) => (float[3] y) { y = Relu(x) }
     ("target", "ir", "told"),
     [
         (7, "auto", "removed the function com.own::F, because nothing called it"),
-        (None, 7, "functions left out that nothing called (1)"),
+        (None, 7, "uncalled functions removed (1)"),
     ],
 )
 def test_a_function_that_nothing_calls_does_not_leave_in_silence(target, ir, told):
@@ -362,7 +362,7 @@ def test_where_the_result_holds_no_functions_they_are_written_out_where_this_wri
     )
     found = convert(plain, 13, ir_version=7)
     assert found.report.inlined == ()  # equal nodes: the functions are written out at the end
-    assert "functions written out at their calls (1)" in found.report.notes
+    assert "functions inlined (1)" in found.report.notes
 
 
 def test_of_two_functions_behind_a_node_only_the_one_that_tells_the_fact_is_lost():

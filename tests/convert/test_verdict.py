@@ -70,7 +70,7 @@ def test_a_release_between_two_rows_has_the_answer_of_both(parts, monkeypatch, r
         assert (answer.answer, found.differing) == ("no", ())
     elif any(reasons):
         assert (answer.answer, found.differing) == ("not known", reasons[0] + reasons[1])
-        assert "too: " + found.differing[0] in answer.unknown[0]
+        assert "2.0: " + found.differing[0] in answer.unknown[0]
     else:
         assert answer.answer == "yes"
 

@@ -103,7 +103,7 @@ FAULTS = {
     name_of_another_value: "neither an output nor a new name",
     value_that_is_written_later: "'late', which is written later",
     own_output: "Neg reads 'h' before it is written",
-    wrong_type: "'h' becomes tensor(double)[2], and it was tensor(float)[2]",
+    wrong_type: "'h' becomes tensor(double)[2], but it was tensor(float)[2]",
     no_import: "is of domain 'acme', which graph does not import",
     operator_of_another_version: "Swish does not exist at ai.onnx 19",
     unknown_attribute: "has no attribute 'alpha'",
@@ -522,7 +522,7 @@ def same_type(node, op):
 
 
 def test_a_change_of_a_declared_type_is_found_once_for_each_kind(findings):
-    told = "'a' becomes tensor(double), and it was tensor(float)"
+    told = "'a' becomes tensor(double), but it was tensor(float)"
     assert findings(written_rules.types, wrong_type, two_gelus(T.FLOAT, T.FLOAT)) == [[told], []]
     assert findings(written_rules.types, wrong_type, two_gelus()) == [[], []]
     assert findings(written_rules.types, same_type, two_gelus(T.FLOAT, T.FLOAT)) == [[], []]
@@ -569,7 +569,7 @@ def test_an_output_of_the_graph_must_be_written(findings):
     assert found == [
         [
             "Neg writes 'other', which is neither an output nor a new name",
-            "nothing writes the output 'y'",
+            "no new node writes the output 'y'",
         ]
     ]
     inner = model("(float[2] x) => (float[2] y) { h = Gelu(x) y = Neg(h) }", 20)
@@ -661,7 +661,7 @@ def test_a_node_that_inference_rejects_itself_proves_nothing(
 @pytest.mark.parametrize("sound", [True, False])
 def test_lengths_are_suspect_only_if_the_replaced_node_is_sound(sound, findings, monkeypatch):
     monkeypatch.setattr(written_rules, "_is_sound", lambda written: sound)
-    told = "'h' becomes tensor(float)[4], and it was tensor(float)[2]"
+    told = "'h' becomes tensor(float)[4], but it was tensor(float)[2]"
     found = findings(written_rules.suspect_lengths, twice_as_long, model(TEXT, 20))
     assert found == [[told] * sound]
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Content that an IR version added: each kind is a row of `features`."""
+"""Finds, lowers and removes model content that only later IR versions define."""

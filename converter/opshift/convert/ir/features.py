@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One row for each kind of content that an IR version introduced; this needs no onnx."""
+"""A table of the content that each IR version introduced. This module does not import onnx."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from opshift.model.bytes.outline import Content
     from opshift.protos import ModelProto
 
-METADATA, TRAINING = "drop_metadata", "drop_training"  # the options that let content go
+# the options that allow the removal of content
+METADATA, TRAINING = "drop_metadata", "drop_training"
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The content of a model, its element types, and whether it has bare initializers."""
+    """The scanned content of a model, its element types, and whether it has bare initializers."""
 
     content: Content
     types: frozenset[str]
@@ -28,7 +29,7 @@ class Held:
 
 
 class OlderForms(Protocol):
-    """Writes the content of one model in the forms of an older IR version."""
+    """The operations that write a model's content in the forms of an older IR version."""
 
     model: ModelProto
 
@@ -47,10 +48,10 @@ class OlderForms(Protocol):
 class Feature:
     """A kind of content, the IR version that introduced it, and its treatment below that version.
 
-    `find` searches a model for it, and `where` names its places. `lower` writes the exact
-    older form; where `drop` names an option, `lower` removes the content if that option is given.
-    A plan may write the older form of a `sooner` feature before the steps. The older form may hold
-    the features to which it `leads`.
+    `find` searches a model for the content, and `where` names its places. `lower` writes the exact
+    older form. If `drop` names an option, `lower` removes the content, and only with this option. A
+    `sooner` feature may be lowered before the steps, because a step may refuse the content.
+    Lowering may add the content of the features in `leads`.
     """
 
     ir: int
@@ -59,17 +60,17 @@ class Feature:
     where: Callable[[ModelProto], Iterator[str]]
     lower: Callable[[OlderForms], None] | None = None
     drop: str = ""
-    sooner: bool = False  # whether the older form may let a step pass that refuses this content
+    sooner: bool = False  # whether lowering may avoid the refusal of a step
     leads: tuple[Feature, ...] = ()
 
     @property
     def key(self) -> str:
-        """The name in the table of solved verdicts, where no name has a space."""
+        """The name of the feature in the table of solved verdicts, without spaces."""
         return self.says.replace(" ", "_")
 
     @property
     def computes(self) -> bool:
-        """Whether a reader that skips this content computes a different result."""
+        """Whether a reader that ignores this content computes a different result."""
         return self.drop != METADATA
 
     @property
@@ -90,7 +91,7 @@ def _densify(work: OlderForms) -> None:
 
 
 def _places() -> ModuleType:
-    """The module that searches models, which needs onnx."""
+    """Returns the module that finds content in models. It imports onnx, so it is imported late."""
     from opshift.convert.ir import places
 
     return places
@@ -98,7 +99,7 @@ def _places() -> ModuleType:
 
 TYPES = {
     **{row.name: row.ir for row in ELEMENTS.values() if row.ir > OLDEST},
-    "seq": 3,  # ZipMap of ai.onnx.ml 1 gives sequences of maps
+    "seq": 3,  # ZipMap of ai.onnx.ml 1 returns sequences of maps
     "map": 3,
     "optional": 8,
     "sparse_tensor": 8,
@@ -119,7 +120,7 @@ def _type(name: str) -> Feature:
 def _note(
     ir: int, says: str, find: Callable[[Held], bool], holders: str, field: str, many: str
 ) -> Feature:
-    """Content that computes nothing: a field that readers of an older IR version skip."""
+    """Returns a feature that affects no result: a field that readers of older versions ignore."""
     return Feature(
         ir,
         says,
@@ -131,7 +132,7 @@ def _note(
 
 
 def _in_attributes(*kinds: int) -> Callable[[Held], bool]:
-    """Whether an attribute is of one of these kinds, as AttributeProto numbers them."""
+    """Returns a test for attributes of certain kinds, given as AttributeProto numbers."""
     return lambda held: any({*kinds} & {*one.type} for one in held.content.attributes)
 
 
@@ -150,9 +151,9 @@ BARE = Feature(
 OF_TYPES = tuple(_type(name) for name in TYPES)
 
 BROUGHT = (*OF_TYPES, TYPE_IN_ATTRIBUTE, BARE)
-"""What steps may bring into a model; everything else is there from the start."""
+"""The features that steps may add to a model; other features can only come from the source."""
 
-# In the order in which older forms are written: calls are settled before what they contain.
+# Sorted for lowering: calls are lowered before the content of their functions.
 FEATURES = (
     Feature(
         7, "training information", lambda held: held.content.all.HasField("training_info"),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan of the IR version: one verdict for each kind of content of a later version.
 
-Below the version that introduced a feature, one verdict says how the feature is written, and names
-the features of its older form. A feature that is lowered without a planned edge is a bug. The
-solved verdicts are in the table of verdicts on operators. On the way up, no feature changes.
+A verdict says how a feature is written below the version that introduced it, and names the features
+of the older form. Lowering a feature without a planned edge is a bug. The table of solved verdicts
+also contains these verdicts. If the IR version rises, no feature changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 LOWER, REMOVE, KEEP = "lower", "remove", "keep"
-DOMAIN = "IR"  # in the table, which has the domains of operators
+DOMAIN = "IR"  # the value in the table's column for the domain
 
 FeaturePlan: TypeAlias = "dict[Feature, Edge]"
 
@@ -30,7 +30,7 @@ FeaturePlan: TypeAlias = "dict[Feature, Edge]"
 def of_features(
     held: Iterable[Feature], *, rewrite: bool, drop: Collection[str], inline: bool
 ) -> FeaturePlan:
-    """The plan for the content of a model, and for content that steps may add."""
+    """Returns the plan for the content of a model, and for content that steps may add."""
     found: FeaturePlan = {}
     waiting = [*held, *BROUGHT]
     while waiting:
@@ -43,12 +43,12 @@ def of_features(
 
 
 def upward() -> FeaturePlan:
-    """The plan of a later IR version: each kind of content stays."""
+    """Returns the plan for a later IR version, in which every feature stays."""
     return {feature: edge_of(feature, down=False) for feature in FEATURES}
 
 
 def _wanted(feature: Feature, drop: Collection[str], *, lowers: bool) -> Edge:
-    """The verdict on a feature, with the permissions and needs of the request."""
+    """Returns the verdict on a feature, after the options of the request are applied."""
     edge = edge_of(feature, down=True)
     if feature.drop in drop:
         return replace(edge, verdict=REMOVE)
@@ -56,7 +56,7 @@ def _wanted(feature: Feature, drop: Collection[str], *, lowers: bool) -> Edge:
 
 
 def edge_of(feature: Feature, *, down: bool) -> Edge:
-    """The solved verdict of a feature; a row of the table that contradicts it is solved again."""
+    """Returns the solved verdict of a feature; solves it again if the table contradicts it."""
     known = shipped(DOMAIN, feature.key, feature.ir, down)
     if known is None or replace(known, reach=0) != _bare(feature, down=down):
         known = solved(down=down)[_place(feature)]
@@ -64,16 +64,16 @@ def edge_of(feature: Feature, *, down: bool) -> Edge:
 
 
 def in_table(*, down: bool) -> bool:
-    """Whether the table has all verdicts on features; otherwise some are computed."""
+    """Returns whether the table contains the verdicts on all features."""
     return all(shipped(DOMAIN, one.key, one.ir, down) is not None for one in FEATURES)
 
 
 def _bare(feature: Feature, *, down: bool) -> Edge:
-    """The verdict without its reach."""
+    """Returns the verdict on a feature, without its reach."""
     if not down:
         return Edge(feature.ir, feature.ir, LAST, False, ())
     verdict = IMPOSSIBLE if feature.drop or feature.lower is None else LOWER
-    verdict = KEEP if feature.drop == METADATA else verdict  # readers of older versions skip it
+    verdict = KEEP if feature.drop == METADATA else verdict  # readers of older versions ignore it
     return Edge(feature.ir, feature.ir - 1, verdict, False, tuple(one.key for one in feature.leads))
 
 
@@ -86,13 +86,13 @@ def _place(feature: Feature) -> Place:
 
 @functools.cache
 def solved(*, down: bool) -> dict[Place, Edge]:
-    """The verdict of every feature in one direction, with its reach."""
+    """Returns the verdict of every feature in one direction, with its reach."""
     end = 1 if down else max(one.ir for one in FEATURES)
     return dict(solve(_graph(down=down), end, down=down))
 
 
 def _graph(*, down: bool) -> nx.DiGraph:
-    """The graph: features lead to their verdicts, and verdicts to features of the older form."""
+    """Returns the graph of features, their verdicts, and the features of the older forms."""
     found: nx.DiGraph = library().DiGraph()
     for feature in FEATURES:
         here, edge = _place(feature), _bare(feature, down=down)
@@ -104,7 +104,7 @@ def _graph(*, down: bool) -> nx.DiGraph:
 
 
 def table() -> str:
-    """The rows of the table: every solved verdict of a feature."""
+    """Returns all solved verdicts on features as rows of the table."""
     lines = [
         f"{domain} {key} {ir} {'down' if down else 'up'} {edge}"
         for down in (True, False)
@@ -117,7 +117,7 @@ def table() -> str:
 
 
 def due(plan: FeaturePlan, to: int, *, rewrite: bool, inline: bool) -> list[Feature]:
-    """The features that a plan lowers for an IR version, in their order."""
+    """Returns the features that a plan lowers for an IR version, in the order of lowering."""
     verdicts = {REMOVE, LOWER} if rewrite else {REMOVE}
     own = [one for one in FEATURES if one in plan and one.ir > to and plan[one].verdict in verdicts]
     first = [FUNCTIONS] if inline and FUNCTIONS in plan else []
@@ -125,7 +125,7 @@ def due(plan: FeaturePlan, to: int, *, rewrite: bool, inline: bool) -> list[Feat
 
 
 def require_planned(plan: FeaturePlan, present: Iterable[Feature]) -> None:
-    """Raises if the model has content that the plan does not contain."""
+    """Raises AdapterBug if the model has content that the plan does not contain."""
     for feature in present:
         if feature not in plan:
             raise AdapterBug(
@@ -135,6 +135,6 @@ def require_planned(plan: FeaturePlan, present: Iterable[Feature]) -> None:
 
 
 def dead_ends(plan: FeaturePlan, present: Iterable[Feature]) -> list[str]:
-    """A description of the content that no verdict brings to an older IR version."""
+    """Returns a description of each feature that cannot be lowered."""
     edges = [(feature, plan[feature]) for feature in present if feature in plan]
     return [f"{one.says}, IR {edge.start}->{edge.to}" for one, edge in edges if edge.dead]

@@ -11,10 +11,10 @@ from opshift.protos import ModelProto, ValueInfoProto
 
 
 def lift(model: ModelProto, ir: int) -> list[str]:
-    """Prepares a model for a higher IR version; returns a note if there was something to do.
+    """Prepares a model for a higher IR version; returns a note if anything changed.
 
-    Up to IR 3 each initializer is listed among the inputs and means a constant. From IR 4 on an
-    initializer that is an input is a default that callers may replace.
+    Up to IR 3, each initializer is also a graph input and is a constant. From IR 4 on, an
+    initializer that is a graph input is a default value, which callers may replace.
     """
     graph = model.graph
     constants = {tensor.name: tensor for tensor in graph.initializer}
@@ -22,13 +22,14 @@ def lift(model: ModelProto, ir: int) -> list[str]:
     if not model.ir_version < BARE.ir <= ir or not leaving:
         return []
     if (told := next(input_defaults.unfit(graph), None)) is not None:
-        raise InvalidModel(told)  # without the declaration, the fault would be hidden
+        raise InvalidModel(told)  # removing the declaration would hide the fault
     for info in leaving:
         if info != ValueInfoProto(name=info.name, type=tensor_type(constants[info.name])):
-            graph.value_info.append(info)  # it says more than the tensor
+            graph.value_info.append(info)  # the declaration has more information than the tensor
     staying = [info for info in graph.input if info.name not in constants]
     kept = [ValueInfoProto.FromString(info.SerializeToString()) for info in staying]
     del graph.input[:]
     graph.input.extend(kept)
-    what = "1 initializer is" if len(leaving) == 1 else f"{len(leaving)} initializers are"
-    return [f"{what} no longer among the inputs, which from IR {BARE.ir} on callers may replace"]
+    what = "1 initializer" if len(leaving) == 1 else f"{len(leaving)} initializers"
+    why = f"because callers may replace inputs from IR {BARE.ir} on"
+    return [f"removed {what} from the graph inputs, {why}"]

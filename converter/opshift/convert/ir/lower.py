@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes content in the form that an older IR version has for it."""
+"""Rewrites content in the form that an older IR version has for it."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ def lower(
     features: Iterable[Feature],
     by_value: widen.Rules,
 ) -> list[str]:
-    """Writes features of a model in the forms of IR `to`, in place; returns the notes."""
+    """Lowers features of a model to the forms of IR `to`, in place; returns the notes."""
     work = Lowering(model, weights, fresh, to, by_value)
-    ways = dict.fromkeys(feature.lower for feature in features)  # several features may share one
+    ways = dict.fromkeys(feature.lower for feature in features)  # features may share a function
     for write in filter(None, ways):
         write(work)
     return [f"{what} ({count})" for what, count in work.done.items()]
 
 
-OTHER_CONSTANTS = 9  # the opset from which on Constant makes tensors of every type
+OTHER_CONSTANTS = 9  # the opset from which on Constant supports every element type
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
 
 
 @dataclass(slots=True)
 class Lowering:
-    """The work on one model, and how often each kind of rewriting was done."""
+    """The lowering of one model, with a count of each kind of rewrite."""
 
     model: ModelProto
     weights: Weights
@@ -74,25 +74,25 @@ class Lowering:
     # -- functions -----------------------------------------------------------------------------
 
     def inline_functions(self) -> None:
-        """Inlines callers before callees, so that the omitted inputs of a call are known inside."""
+        """Inlines callers before callees, so that the callee sees which inputs a call omits."""
         for function in self.model.functions:
             _refuse_other_meaning(self.model, function)
         domains = {schemas.normal(function.domain) for function in self.model.functions}
         for which in _callers_first(self.model):
             called = functions.inline_function(self.model, which, self.fresh)
-            how = "written out at their calls" if called else "left out that nothing called"
-            self.done[f"functions {how}"] += 1
+            how = "functions inlined" if called else "uncalled functions removed"
+            self.done[how] += 1
         self._forget_imports(domains)
 
     def _forget_imports(self, domains: set[str]) -> None:
-        """Removes the imports of domains that no node uses any more."""
+        """Removes imports of domains that no node uses."""
         used = {schemas.normal(node.domain) for node in nodes(self.model)}
         for entry in list(self.model.opset_import):
             if schemas.normal(entry.domain) in domains - used:
                 self.model.opset_import.remove(entry)
 
     def rename_overloads(self) -> None:
-        """Gives each overload of a function its own function name."""
+        """Renames each overload of a function, so that its function name is unique."""
         names: dict[FunctionId, str] = {}
         taken = {(schemas.normal(node.domain), node.op_type) for node in nodes(self.model)}
         taken |= {function_id(function)[:2] for function in self.model.functions}
@@ -114,7 +114,7 @@ class Lowering:
                     node.ClearField("overload")
 
     def write_defaults(self) -> None:
-        """Writes the default attributes of a function into the calls that do not set them."""
+        """Adds the default attributes of a function to the calls that do not set them."""
         functions = {
             function_id(f): f for f in self.model.functions if getattr(f, "attribute_proto", ())
         }
@@ -130,17 +130,17 @@ class Lowering:
         for which in functions.keys() - unsure:
             function = functions[which]
             function.attribute.extend(a.name for a in function.attribute_proto)
-            self.done["function defaults written out at the calls"] += 1
+            self.done["default attributes of functions added to their calls"] += 1
             function.ClearField("attribute_proto")
 
     # -- tensors -------------------------------------------------------------------------------
 
     def widen_constants(self) -> None:
         if count := widen.widen(self.model, self.weights, self.to, self.by_value):
-            self.done["constants given a wider type"] += count
+            self.done["constants converted to a wider type"] += count
 
     def densify(self) -> None:
-        """Replaces sparse initializers and constants by dense ones with equal names."""
+        """Replaces sparse initializers and constants by dense tensors of the same name."""
         for container in containers(self.model):
             if isinstance(container, GraphProto):
                 sparse = list(container.sparse_initializer)
@@ -165,35 +165,35 @@ class Lowering:
             attribute.t.CopyFrom(tensor)
 
     def _dense(self, sparse: SparseTensorProto) -> TensorProto | None:
-        """The dense tensor; None if an array cannot hold the element type."""
+        """Returns the dense tensor, or None if numpy cannot represent the element type."""
         if sparse.values.data_type == TensorProto.STRING:
             return None
         values, indices = self.weights.load(sparse.values), self.weights.load(sparse.indices)
         tensor = from_array(dense(values, indices, sparse.dims), sparse.values.name)
         if tensor.data_type != sparse.values.data_type:
             return None
-        self.done["sparse tensors written out"] += 1
+        self.done["sparse tensors made dense"] += 1
         return tensor
 
     def load_external_data(self) -> None:
-        """Moves external data into the model, which holds at most 2 GB."""
+        """Moves external data into the model file, if the result stays below 2 GB."""
         external = [t for t in tensors(self.model) if t.data_location == TensorProto.EXTERNAL]
         needed = self.weights.size_with(self.model) if external else 0
         if needed > onnx_checker.LARGEST:
             raise Refusal(
                 Why.IR_TOO_LOW,
-                f"a model has no external data below IR 4, and {size(needed)} do not fit into one"
-                " file of 2 GB",
+                f"external data needs IR 4, and the {size(needed)} of this model exceed the limit"
+                " of 2 GB for one file",
             )
         for tensor in external:
             region = self.weights.locate(tensor)
             tensor.ClearField("external_data")
             tensor.ClearField("data_location")
             tensor.raw_data = region.read()
-            self.done["external tensors taken into the model"] += 1
+            self.done["external tensors moved into the model"] += 1
 
     def initializers_as_inputs(self) -> None:
-        """Lists every initializer as a graph input; initializers of subgraphs become constants."""
+        """Adds every initializer to the graph inputs; those of subgraphs become constants."""
         main = self.model.graph
         known = {value.name for value in main.input}
         for tensor in main.initializer:
@@ -223,7 +223,7 @@ class Lowering:
         self.done["initializers of subgraphs made constants"] += len(made)
 
     def _node_of(self, tensor: TensorProto) -> NodeProto:
-        """A node that gives a tensor in a subgraph; an old Constant can only give floats."""
+        """Returns a node that produces a tensor in a subgraph; old Constants are float only."""
         own = (one.version for one in self.model.opset_import if not schemas.normal(one.domain))
         if tensor.data_type in _FLOATS or next(own, OTHER_CONSTANTS) >= OTHER_CONSTANTS:
             return _constant_of(tensor)
@@ -234,7 +234,7 @@ class Lowering:
         main.input.append(_input_of(outside))
         return NodeProto(op_type="Identity", input=[outside.name], output=[tensor.name])
 
-    # -- what changes no result ----------------------------------------------------------------
+    # -- content that does not affect results ---------------------------------------------------
 
     def drop_training(self) -> None:
         """Removes the training information, and the imports that only its graphs use."""
@@ -244,7 +244,7 @@ class Lowering:
             self.done["removed: training information"] += 1
 
     def clear(self, holders: Iterable[tuple[str, Holder]], name: str, what: str) -> None:
-        """Removes a field from messages that have it."""
+        """Removes a field from all messages in `holders` that have it."""
         for _, proto in holders:
             if getattr(proto, name, None):
                 proto.ClearField(name)
@@ -252,7 +252,7 @@ class Lowering:
 
 
 def _callers_first(model: ModelProto) -> list[FunctionId]:
-    """The functions in an order in which every caller comes before its callees."""
+    """Returns the functions, sorted so that every caller comes before its callees."""
     calls = functions.calls_of(functions.functions_of(model))
     for told in functions.recursion(calls):
         raise InvalidModel(told)
@@ -260,7 +260,7 @@ def _callers_first(model: ModelProto) -> list[FunctionId]:
 
 
 def _refuse_other_meaning(model: ModelProto, function: FunctionProto) -> None:
-    """Refuses to inline a body whose operators have another meaning in the model's imports."""
+    """Refuses to inline a body whose operators mean something else under the model's imports."""
     theirs = {schemas.normal(entry.domain): entry.version for entry in model.opset_import}
     own = {schemas.normal(entry.domain): entry.version for entry in function.opset_import}
     if all(theirs.get(domain, version) == version for domain, version in own.items()):
@@ -273,9 +273,9 @@ def _refuse_other_meaning(model: ModelProto, function: FunctionProto) -> None:
             if inside != outside:
                 raise Refusal(
                     Why.NOT_EXPRESSIBLE,
-                    f"function {function.name!r} imports {domain or 'ai.onnx'} {own[domain]} and"
-                    f" the model {theirs[domain]}, where {node.op_type} is another operator;"
-                    " convert both to one version first",
+                    f"function {function.name!r} imports {domain or 'ai.onnx'} {own[domain]}, but"
+                    f" the model imports {theirs[domain]}, in which {node.op_type} means"
+                    " something else; convert both to one version first",
                 )
 
 

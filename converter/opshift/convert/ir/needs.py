@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The IR version of a result: the version of its operator sets, and the version that it needs."""
+"""Computes the IR version of a result from its operator sets and its content."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An IR version, and a sentence for the report about the content that needs it."""
+    """An IR version, and a sentence on the content that requires it."""
 
     ir: int
     reason: str
 
 
 def aim(current: int, imports: Mapping[str, int], wanted: str | int, moved: bool) -> int:
-    """The wanted IR version, before the needs of the content are considered.
+    """Returns the wanted IR version, before the content of the model is considered.
 
-    `auto` means the IR version that pairs with the imports, if an operator set of ONNX was changed
-    (`moved`).
+    `auto` means the IR version that belongs to the imports if an operator set changed (`moved`).
+    Otherwise it never lowers the IR version.
     """
     if wanted == "keep":
         return current
@@ -40,19 +40,19 @@ def aim(current: int, imports: Mapping[str, int], wanted: str | int, moved: bool
 
 
 def needs(document: Document, facts: Facts) -> list[Feature]:
-    """The content that computes something and needs an IR version above 3."""
+    """Returns the content that affects results and requires an IR version above 3."""
     return [feature for feature in held(document, facts, 3) if feature.computes]
 
 
 def held(document: Document, facts: Facts, above: int) -> list[Feature]:
-    """The content of a model that an IR version later than `above` introduced."""
+    """Returns the content of a model that an IR version later than `above` introduced."""
     bare = any(n not in scope.inputs for scope in document.scopes() for n in scope.initializers)
     content = look_at(Content, document.model.SerializeToString())
     return of_content(content, _types(document, facts, above), bare=bare, above=above)
 
 
 def _types(document: Document, facts: Facts, above: int) -> frozenset[str]:
-    """The element types of a model that an IR version later than `above` introduced."""
+    """Returns the element types of a model that an IR version later than `above` introduced."""
     from opshift.author.present_types import collect_present_types
 
     found = frozenset(facts.present_types & TYPES.keys())
@@ -65,30 +65,30 @@ def _types(document: Document, facts: Facts, above: int) -> frozenset[str]:
 def of_content(
     content: Content, types: Iterable[str], *, bare: bool, above: int = 3
 ) -> list[Feature]:
-    """The features of content; `bare` means that some initializers are not graph inputs."""
+    """Returns the features of content; `bare` means that some initializers are not inputs."""
     whole = Held(content, frozenset(types), bare)
     found = [feature for feature in FEATURES if feature.ir > above and feature.find(whole)]
     return sorted(found, key=lambda feature: (-feature.ir, feature.says))
 
 
 def sentence(model: ModelProto, feature: Feature) -> str:
-    """The content that prevents an IR version, its first place, and the remedy."""
+    """Returns a sentence: the content that needs a later IR version, its place, and the remedy."""
     place = next(feature.where(model), "")
     return f"{feature.says} needs IR {feature.ir}{place and f' ({place})'}; {feature.remedy}"
 
 
 def stays(feature: Feature) -> str:
-    """The note about content that holds up the IR version."""
+    """Returns the note on content that requires a higher IR version."""
     return f"the IR version stays at {feature.ir}, because of {feature.says}"
 
 
 def skipped(features: Iterable[Feature], ir: int) -> list[str]:
-    """One note about fields of the result that readers of its IR version skip."""
+    """Returns one note on all fields of the result that readers of its IR version ignore."""
     names = [feature.says for feature in features]
     if not names:
         return []
     listed = ", ".join(names)
     return [
-        f"the result keeps content that computes nothing and that readers of IR {ir} skip:"
+        f"kept content that does not affect results and that readers of IR {ir} ignore:"
         f" {listed}; use {terms.option('drop_metadata')} to remove it"
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the places of content in a model that an older IR version does not have."""
+"""Finds the places of content in a model that an older IR version does not define."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Holder: TypeAlias = ModelProto | walk.Container | NodeProto | TensorProto | Valu
 Placed: TypeAlias = Iterator[tuple[str, Holder]]
 
 
-# -- messages, each with words for its place -----------------------------------------------------
+# -- messages, each with a description of its place -------------------------------------------
 
 
 def of_model(model: ModelProto) -> Placed:
@@ -52,7 +52,7 @@ def of_functions(model: ModelProto) -> Placed:
 
 
 def metadata(model: ModelProto) -> Iterator[tuple[str, Sequence[StringStringEntryProto]]]:
-    """Messages with metadata, except the model itself, which onnx checks."""
+    """Yields messages with several metadata entries, except the model, which onnx checks."""
     for placed in (nodes, graphs, values, tensors, of_functions):
         for words, one in placed(model):
             entries: Sequence[StringStringEntryProto] = getattr(one, "metadata_props", ())
@@ -61,7 +61,7 @@ def metadata(model: ModelProto) -> Iterator[tuple[str, Sequence[StringStringEntr
 
 
 def with_field(placed: Iterable[tuple[str, Holder]], field: str) -> Iterator[str]:
-    """The descriptions of those messages in which a field is set."""
+    """Yields the descriptions of messages in which a field is set."""
     return (words for words, one in placed if getattr(one, field, None))
 
 
@@ -69,7 +69,7 @@ def with_field(placed: Iterable[tuple[str, Holder]], field: str) -> Iterator[str
 
 
 def nowhere() -> Iterator[str]:
-    """The place of content that concerns the whole model."""
+    """Returns no place, for content that concerns the whole model."""
     return iter(())
 
 
@@ -87,14 +87,14 @@ def external_tensors(model: ModelProto) -> Iterator[str]:
 
 
 def attributes(model: ModelProto, *kinds: int) -> Iterator[str]:
-    """Nodes with an attribute of one of these kinds, as AttributeProto numbers them."""
+    """Yields nodes with an attribute of certain kinds, given as AttributeProto numbers."""
     for node in walk.nodes(model):
         if any(attribute.type in kinds for attribute in node.attribute):
             yield walk.named(node)
 
 
 def of_type(model: ModelProto, name: str) -> Iterator[str]:
-    """Values, initializers and nodes that name an element type or a container."""
+    """Yields values, initializers and nodes that use an element type or a container."""
     number = T[name.upper()] if name.upper() in T.__members__ else None
     for words, value in values(model):
         assert isinstance(value, ValueInfoProto)

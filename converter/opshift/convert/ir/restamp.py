@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes only the IR version: the header of a file is rewritten, the rest is moved.
+"""Changes only the IR version: rewrites the header of a file and copies the other bytes.
 
-This imports no onnx and looks at no single node. Every unusual file or request is left to the
-engine.
+This module does not import onnx and does not parse nodes. Unusual files and requests go through the
+whole conversion.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from opshift.records import dataclass
 from opshift.report import Report
 from opshift.versions import NEWEST_IR
 
-_IR, _GRAPH = 1, 7  # fields of ModelProto
-_PLAIN = {_IR, 5}  # its fields that are numbers
+_IR, _GRAPH = 1, 7  # field numbers of ModelProto
+_PLAIN = {_IR, 5}  # the fields that are numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Restamp:
-    """A file, the place of its IR version, and the bytes to write there."""
+    """A file, the position of its IR version, and the report on the change."""
 
     file: Opened
     field: tuple[int, int]
     report: Report
 
     def write(self, dst: Place, *, in_place: bool = False) -> None:
-        """Write the file with the other IR version, whole or not at all."""
+        """Writes the complete file with the other IR version, or writes nothing."""
         goal = place.at(dst)
         if in_place and (not self.report.changed or self._overwrite()):
             tidy(goal.name)
@@ -64,9 +64,9 @@ class Restamp:
         return wire.varint(_IR << 3) + wire.varint(self.report.ir_after)
 
     def _overwrite(self) -> bool:
-        """Overwrites the number, which is one byte, so that no reader sees a part of it.
+        """Overwrites the number in place, which is one byte, so that readers never see half of it.
 
-        A file with a second name (hard link) is not overwritten, for the users of that name.
+        A file with hard links is not overwritten, because its other names would change too.
         """
         start, end = self.field
         mode, old = os.lstat(self.file.path), self.file.view[start:end]
@@ -77,7 +77,7 @@ class Restamp:
         except OSError:
             return False
         try:
-            if Identity.of(os.fstat(fd)) != self.file.seen:  # also if its name has a new file
+            if Identity.of(os.fstat(fd)) != self.file.seen:  # the path may lead to a new file
                 raise changed(self.file.path)
             _write_at(fd, end - 1, self._written[-1:])
             os.fsync(fd)
@@ -86,7 +86,7 @@ class Restamp:
                 _write_at(fd, end - 1, old[-1:])
             raise
         finally:
-            with suppress(OSError):  # the byte is on the disk, or the old one is back
+            with suppress(OSError):  # the byte was written, or the old byte was restored
                 os.close(fd)
         return True
 
@@ -102,7 +102,7 @@ def look(
     dst: Place,
     external: str,
 ) -> Restamp | None:
-    """The change of the header of a file; None if the whole model must be converted."""
+    """Returns the change of a file's header, or None if the whole model must be converted."""
     labels = options.bump_model_version or options.stamp
     if not options.only_ir or labels or external == "one-file":
         return None
@@ -114,7 +114,7 @@ def look(
     try:
         found = _header(file.view, to)
     except (wire.Malformed, IndexError):
-        return None  # the engine reports what is wrong with it
+        return None  # the whole conversion reports the fault
     if found is None or len(file.view) > wire.LIMIT:
         return None
     field, before, imports = found
@@ -130,7 +130,10 @@ def look(
 
 
 def _header(data: wire.Buffer, to: int) -> tuple[tuple[int, int], int, dict[str, int]] | None:
-    """The place of the IR version, the version and the imports; None for an unusual file."""
+    """Returns the position of the IR version, the version and the imports, or None.
+
+    The result is None for an unusual file.
+    """
     versions: list[tuple[int, int, int]] = []
     imports: list[tuple[str, int]] = []
     graphs = 0
@@ -152,7 +155,7 @@ def _header(data: wire.Buffer, to: int) -> tuple[tuple[int, int], int, dict[str,
         return None
     start, end, before = versions[0]
     if holds_functions and before < FUNCTIONS.ir <= to:
-        return None  # they were not read yet
+        return None  # functions had no meaning in the old IR version
     return ((start, end), before, dict(imports)) if 3 <= before <= NEWEST_IR else None
 
 
@@ -161,7 +164,7 @@ def _twice(imports: list[tuple[str, int]]) -> bool:
 
 
 def _replaces(file: Opened, dst: str) -> bool:
-    """Whether the result replaces another file, whose data files may have to be removed."""
+    """Returns whether the result replaces another file, whose data files may need removal."""
     return os.path.isfile(dst) and not os.path.samestat(os.stat(dst), os.fstat(file.fd))
 
 
@@ -171,7 +174,7 @@ def _same_folder(src: str, dst: str) -> bool:
 
 
 def _notes(file: Opened, options: Request, before: int, moves: bool) -> list[str] | None:
-    """The notes about the content; None if the whole model must be converted."""
+    """Returns the notes on the content, or None if the whole model must be converted."""
     from google.protobuf.message import DecodeError
 
     from opshift.model.bytes.outline import Content, skeleton
@@ -199,7 +202,7 @@ def _notes(file: Opened, options: Request, before: int, moves: bool) -> list[str
 
 
 def _bring_containers(names: set[str]) -> bool:
-    """Whether an operator of one of these names has an input or output that is never a tensor."""
+    """Returns whether a named operator has an input or output that is never a tensor."""
     from opshift.opsets import changelog
 
     known = changelog.default()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes constants in a wider element type if only their values are read."""
+"""Converts constants to a wider element type if readers depend only on their values."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ Rules: TypeAlias = Mapping[tuple[str, str], ByValue]
 
 @dataclass(slots=True)
 class _Constant:
-    """A tensor that cannot be overridden, the names of its value, and its readers."""
+    """A constant tensor and its readers."""
 
     tensor: TensorProto
     wide: int
     readers: list[tuple[NodeProto, int, ByValue | None]] = field(default_factory=list)
-    bound: bool = False  # something other than a node reads its type
+    bound: bool = False  # whether something other than a node depends on its type
 
 
 def widen(model: ModelProto, weights: Weights, to: int, by_value: Rules) -> int:
-    """Gives a wider type to constants whose type IR `to` lacks; returns their number.
+    """Converts constants whose type IR `to` lacks to a wider type; returns their number.
 
-    This is exact, because each is read only by inputs that `by_value` declares. All other
-    constants stay.
+    The result is exact, because only inputs that `by_value` declares read these constants. All
+    other constants stay unchanged.
     """
     constants = _constants(model, to)
     if not constants:
@@ -56,7 +56,7 @@ def widen(model: ModelProto, weights: Weights, to: int, by_value: Rules) -> int:
 
 
 def _constants(model: ModelProto, to: int) -> dict[str, list[_Constant]]:
-    """The candidates by name; several scopes may each have a candidate of one name."""
+    """Returns the candidates by name. Several scopes may have a candidate of the same name."""
     found: dict[str, list[_Constant]] = {}
     for name, tensor, overridable in _tensors(model):
         row = ELEMENTS.get(tensor.data_type)
@@ -68,7 +68,7 @@ def _constants(model: ModelProto, to: int) -> dict[str, list[_Constant]]:
 
 
 def _tensors(model: ModelProto) -> Iterator[tuple[str, TensorProto, bool]]:
-    """Initializers and constants by name, and whether a caller may replace them."""
+    """Yields initializers and constants by name, and whether a caller may replace them."""
     for container in walk.containers(model):
         if isinstance(container, GraphProto):
             inputs = {value.name for value in container.input}
@@ -85,7 +85,7 @@ def _find_readers(
     model: ModelProto, constants: dict[str, list[_Constant]], by_value: Rules
 ) -> None:
     functions = {function_id(function) for function in model.functions}
-    for name in bound_names(model):  # training sets them to values of the type that they have
+    for name in bound_names(model):  # training assigns values of the present type
         for one in constants.get(name, ()):
             one.bound = True
     for container in walk.containers(model):
@@ -101,7 +101,7 @@ def _find_readers(
 
 
 def _seen_outside(container: walk.Container) -> Iterator[str]:
-    """The names whose types are read by something that is not a node."""
+    """Yields names whose types matter to something other than a node, such as graph outputs."""
     if not isinstance(container, GraphProto):
         yield from container.output
         return
@@ -135,7 +135,7 @@ def _by_value(
 
 
 def _writes_text(node: NodeProto) -> bool:
-    """Whether a node casts to strings, because the text of a float depends on its type."""
+    """Returns whether a node casts to strings; the text of a float depends on its type."""
     return any(a.i == T.STRING for a in node.attribute if a.name in TYPE_ATTRIBUTES)
 
 
@@ -149,7 +149,7 @@ def _rewrite(one: _Constant, weights: Weights) -> None:
 
 
 def _declare(model: ModelProto, constants: dict[str, list[_Constant]]) -> None:
-    """Updates the declared type of a constant in its graph."""
+    """Updates the declared types of widened constants."""
     for container in walk.containers(model):
         for value in getattr(container, "value_info", ()):
             kind = value.type.tensor_type

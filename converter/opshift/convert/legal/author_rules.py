@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules that authors of adapters declare about the nodes of their operators."""
+"""Applies the rules that authors of adapters declare for nodes of their operators."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from opshift.model.scope import Place
 from opshift.model.walk import named
 from opshift.opsets import schemas
 
-DIFFERS = "onnxruntime answers differently from the specification here"
+DIFFERS = "onnxruntime computes this node differently from the specification"
 _Looking = TypeVar("_Looking", Flaw, Differs)
 
 
 def attributes(checked: Checked) -> Iterator[str]:
-    """Illegal attributes that onnx's checker accepts."""
+    """Yields illegal attributes that onnx's checker accepts."""
     declared = checked.adapters.traits(Illegal)
     bound = BoundAttributes(checked.document)
     for root in checked.document.roots:
@@ -37,8 +37,8 @@ def attributes(checked: Checked) -> Iterator[str]:
 
 
 def flaws(checked: Checked) -> Iterator[str | Unjudged]:
-    """Illegal nodes that onnx's checker and inference accept."""
-    assert checked.facts is not None, "a flaw is looked for in what is known about values"
+    """Yields illegal nodes that onnx's checker and inference accept."""
+    assert checked.facts is not None, "the rule needs the types and constants of values"
     for (scope, at), told in flawed(checked.document, checked.facts, checked.adapters):
         yield told if isinstance(told, Unjudged) else f"{named(scope.node(at))}: {told}"
 
@@ -46,16 +46,16 @@ def flaws(checked: Checked) -> Iterator[str | Unjudged]:
 def flawed(
     document: Document, facts: Facts, adapters: DeclaredRules
 ) -> Iterator[tuple[Place, str | Unjudged]]:
-    """The places of these nodes, each with its flaw."""
+    """Yields the place and the flaw of each node that an adapter's `@flaw` declares illegal."""
     return _told(document, facts, adapters.traits(Flaw), None)
 
 
 def differing(
     document: Document, facts: Facts, adapters: Registry, goal: Mapping[str, int]
 ) -> Iterator[str]:
-    """A note for each node for which onnxruntime differs from the specification.
+    """Yields a note for each node for which onnxruntime differs from the specification.
 
-    Only the nodes are named whose operator changes on the way to a goal.
+    Only nodes whose operator changes between the model's versions and `goal` are included.
     """
     for (scope, at), told in _told(document, facts, adapters.traits(Differs), goal):
         shown = f"{named(scope.node(at))}: {DIFFERS}: {told}"
@@ -68,7 +68,7 @@ def _told(
     declared: Mapping[tuple[str, str], tuple[_Looking, ...]],
     goal: Mapping[str, int] | None,
 ) -> Iterator[tuple[Place, str | Unjudged]]:
-    """The places of nodes for which a declaration returns a sentence."""
+    """Yields the places of nodes for which a declaration returns a sentence."""
     for root in document.roots:
         for key in sorted(root.index.keys() & declared.keys()):
             version = root.imports.get(key[0]) or 0
@@ -84,10 +84,11 @@ def _told(
 
 
 def _answer(trait: Flaw | Differs, node: Node) -> str | Unjudged | None:
-    """The answer of a declaration about a node; None if a fact that it needs is unknown."""
+    """Returns the answer of a declaration for a node, or None if a needed fact is unknown."""
     try:
         return trait.look(node)
     except Refusal:
         return None
-    except Exception as error:  # an author's function must not hide the findings of other rules
+    # an error in an author's function must not hide findings of other rules
+    except Exception as error:
         return Unjudged(named(node.proto), bug_of(trait.look, node.proto, error))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values that an attribute of a function can have: from its calls, and its default."""
+"""Finds the values that an attribute of a function can have: default values and calls."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from opshift.model.document import Document
 from opshift.model.scope import FunctionId, Place, Root
 from opshift.protos import AttributeProto, NodeProto
 
-Name: TypeAlias = tuple[FunctionId, str]  # of an attribute of a function
-Values: TypeAlias = dict[bytes, AttributeProto]  # by their bytes without a name
+Name: TypeAlias = tuple[FunctionId, str]  # a function and the name of its attribute
+# the key is the value's serialization without a name
+Values: TypeAlias = dict[bytes, AttributeProto]
 
 
 class BoundAttributes:
-    """Finds the values of the attribute references in a model."""
+    """Finds the values of attribute references in the functions of a model."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self.known: dict[Name, Values] = {}
 
     def of(self, root: Root, node: NodeProto) -> Iterator[tuple[AttributeProto, ...]]:
-        """First no value, then each value that the attribute reference of a node can have."""
+        """Yields an empty tuple, then each value that a node's attribute reference can have."""
         yield ()
         if root.function is None:
             return
@@ -44,7 +45,7 @@ class BoundAttributes:
         return found
 
     def _values(self, wanted: Name) -> Values:
-        """The values of an attribute, also if calls inside functions refer to it."""
+        """Returns the values of a function's attribute, also those passed by other functions."""
         if wanted in self.known:
             return self.known[wanted]
         sources, waiting, found = {wanted}, [wanted], Values()
@@ -63,9 +64,9 @@ class BoundAttributes:
         return found
 
     def _given(self, which: FunctionId, name: str) -> Iterator[AttributeProto | Name]:
-        """The values of an attribute in the calls of a function; calls that omit it have none.
+        """Yields the values that calls of a function give to an attribute.
 
-        The default counts if a call omits the attribute, or if the function is never called.
+        The default value counts if a call omits the attribute, or if the function is never called.
         """
         calls = self._calls.get(which, [])
         left_out = not calls

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values of the source model on which a node depends that an adapter could not convert."""
+"""Finds the source values around a node that an adapter could not convert."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from opshift.protos import NodeProto
 
 
 def sources(document: Document, place: Place) -> frozenset[str] | None:
-    """The names that a node of a graph writes or reads; None in a function or a training graph.
+    """Returns the names that a node reads or writes, or None in a function or training graph.
 
-    A node that the conversion wrote counts as the source node that it replaced, so new names lead
-    to the names of that source node.
+    For a node that the conversion wrote, these are the names of the source node that it replaced.
     """
     scope, position = place
     if scope.root.kind != "graph":
@@ -27,7 +26,7 @@ def sources(document: Document, place: Place) -> frozenset[str] | None:
 
 
 def _behind(document: Document, scope: Scope, names: list[str]) -> set[str]:
-    """These names, or those of the source model from which their values are computed."""
+    """Returns names of the source model from which the values of `names` are computed."""
     found, seen = set[str](), set[str]()
     while names:
         name = names.pop()
@@ -40,7 +39,7 @@ def _behind(document: Document, scope: Scope, names: list[str]) -> set[str]:
 
 
 def _before(document: Document, scope: Scope, node: NodeProto) -> set[str]:
-    """The outputs of a node, or those of the source model that are computed from them at once."""
+    """Returns names of the source model that the node writes, directly or through new nodes."""
     found, fresh = set[str](), set(filter(document.is_fresh, node.output))
     for position in scope.sorted_positions():
         one = scope.node(position)

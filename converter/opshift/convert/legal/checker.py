@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls the checker of onnx for a node or a model, and drops objections that opshift handles."""
+"""Calls onnx's checker for a node or a model, and drops objections that opshift handles."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _EMPTY_GRAPH = GraphProto(name="checked_on_its_own")
 
 
 def rejected(document: Document, step: Step) -> Iterator[str]:
-    """The checker's objections to the nodes that a step wrote or kept under a new schema."""
+    """Yields the checker's objections to nodes that a step wrote, or kept under a new schema."""
     contexts: dict[Root, onnx_checker.CheckerContext] = {}
     for (scope, position), by in step.touched.items():
         node = scope.node(position)
@@ -52,9 +52,9 @@ def rejected(document: Document, step: Step) -> Iterator[str]:
 
 
 def in_order(document: Document) -> ModelProto:
-    """A copy of the model between two steps, with the nodes that steps appended at their places.
+    """Returns a copy of the model between two steps, with all nodes in topological order.
 
-    The IR version is raised, because the content of the copy is not settled yet.
+    The IR version of the copy is raised, because its content is not lowered yet.
     """
     copy = ModelProto()
     copy.CopyFrom(document.model)
@@ -66,7 +66,7 @@ def in_order(document: Document) -> ModelProto:
 
 
 def by_node(document: Document, kind: str | None = None) -> Iterator[tuple[NodeProto, str]]:
-    """The checker's objections to nodes, one after another: of all roots, or of one kind."""
+    """Yields every node that the checker rejects, with the objection; `kind` selects graphs."""
     for root in document.roots:
         context = _context(document, root.imports)
         for scope in root.scopes if kind in (None, root.kind) else ():
@@ -78,7 +78,7 @@ def by_node(document: Document, kind: str | None = None) -> Iterator[tuple[NodeP
 def check_node(
     document: Document, context: onnx_checker.CheckerContext, node: NodeProto
 ) -> str | None:
-    """The checker's objection to one node; the nodes in its subgraphs are checked on their own."""
+    """Returns the checker's objection to one node. Nodes in subgraphs are checked separately."""
     key = (schemas.normal(node.domain), node.op_type)
     if document.functions and document.is_call(node):
         return None
@@ -95,7 +95,7 @@ def check_node(
 
 
 def _without_contents(node: NodeProto) -> NodeProto:
-    """The node with empty graphs; tensors with a payload elsewhere are empty, too."""
+    """Returns a copy of the node with empty subgraphs and without external payloads."""
     bare = NodeProto()
     bare.CopyFrom(node)
     for attribute in bare.attribute:
@@ -119,7 +119,7 @@ def _context(document: Document, imported: Imports) -> onnx_checker.CheckerConte
 
 
 def whole(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | None:
-    """The checker's objection to a model, None when it has none."""
+    """Returns the checker's objection to a model, or None."""
     if full and safe_inference.is_at_risk(view, adapters):
         return whole(view, adapters, full=False) or types(view, adapters)
     error = _objection(lambda: onnx_checker.check_model(view, full_check=full))
@@ -129,13 +129,13 @@ def whole(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | 
 
 
 def _has_sparse_weights(view: bytes | ModelProto) -> bool:
-    """Whether a model has sparse initializers, which inference takes for values of another type."""
+    """Returns whether a model has sparse initializers, whose types inference misreads."""
     model = view if isinstance(view, ModelProto) else ModelProto.FromString(view)
     return any(isinstance(g, GraphProto) and g.sparse_initializer for g in containers(model))
 
 
 def _of_documents(view: bytes | ModelProto) -> str | None:
-    """The objection to a node whose operator only a document describes, which onnx passes over."""
+    """Returns the objection to a node whose operator only a document, not onnx, describes."""
     if not changelog.default().documented:
         return None
     model = view if isinstance(view, ModelProto) else ModelProto.FromString(view)
@@ -151,7 +151,7 @@ def _of_documents(view: bytes | ModelProto) -> str | None:
 
 
 def _unfit(node: NodeProto, versions: Mapping[str, int], *, is_inner: bool) -> str | None:
-    """Why a node does not fit the document of its operator."""
+    """Returns why a node does not match the document of its operator, or None."""
     domain = schemas.normal(node.domain)
     if not schemas.is_documented(domain) or domain not in versions:
         return None
@@ -164,20 +164,20 @@ def _unfit(node: NodeProto, versions: Mapping[str, int], *, is_inner: bool) -> s
 def types(
     model: bytes | ModelProto, adapters: DeclaredRules, *, data_prop: bool = False
 ) -> str | None:
-    """The objection of strict inference to a model; None if there is none."""
+    """Returns the objection of strict inference to a model, or None."""
     return _objection(
         lambda: safe_inference.infer(model, adapters, strict=True, data_prop=data_prop)
     )
 
 
 def contradicted(view: bytes | ModelProto, adapters: DeclaredRules) -> str | None:
-    """The objection of inference to a declared shape; None if there is none."""
+    """Returns the objection of inference to a declared shape, or None."""
     error = types(view, adapters)
     return error if error and "existing shape differ" in error else None
 
 
 def _objection(check: Callable[[], object]) -> str | None:
-    """The objection of a check of onnx to a model; None if there is none."""
+    """Returns the objection of one of onnx's checks to a model, or None."""
     try:
         check()
     except InferenceError as error:
@@ -188,9 +188,10 @@ def _objection(check: Callable[[], object]) -> str | None:
 
 
 def lenient(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | None:
-    """Like `whole`, for inputs and outputs without a shape, and outputs without a type.
+    """Returns an objection like `whole`, but tolerates missing shapes and output types.
 
-    Functions may import other versions than the model, because each is converted from its own.
+    Functions may import other versions than the model, because each function is converted
+    separately.
     """
     error = whole(view, adapters, full=full)
     if error is None or not any(words in error for words in _DEALT_WITH):
@@ -202,7 +203,7 @@ def lenient(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str 
 
 
 def _parts(view: bytes | ModelProto) -> Iterator[ModelProto]:
-    """Each function of another version as a model; then the rest, with input and output shapes."""
+    """Yields each function with other imports as a model, then the rest with added shapes."""
     model = copied(view)
     typed = [value for value in model.graph.input if value.HasField("type")]
     for value in (*typed, *model.graph.output):
@@ -224,12 +225,12 @@ def _parts(view: bytes | ModelProto) -> Iterator[ModelProto]:
 
 
 def is_of_operators(error: str) -> bool:
-    """Whether an error is about an operator that its opset lacks or deprecates."""
+    """Returns whether an error is about an operator that the opset lacks or deprecates."""
     return any(words in error for words in _OF_OPERATORS)
 
 
 def tolerates(document: Document, adapters: Registry, error: str) -> bool:
-    """Whether an error is about a retired or deprecated operator, which a conversion replaces."""
+    """Returns whether an error is about a retired operator, which a conversion replaces."""
     if not is_of_operators(error):
         return False
     for root in document.roots:
@@ -244,8 +245,8 @@ def tolerates(document: Document, adapters: Registry, error: str) -> bool:
 
 
 def _contradiction(error: InferenceError) -> str | None:
-    """The first objection, except about types that inference cannot find, as after Cast-1."""
-    unknown = ("instead is null", "was 0")  # a type that is not there, in the words of two places
+    """Returns the first objection that is not about a type that inference cannot find."""
+    unknown = ("instead is null", "was 0")  # how onnx prints a missing type in two places
     lines = str(error).removeprefix("[ShapeInferenceError] Inference error(s): ").splitlines()
     return next((one for one in lines if one and not one.endswith(unknown)), None)
 

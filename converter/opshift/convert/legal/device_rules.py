@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules about configurations of devices, and about the nodes that they place."""
+"""The rules on device configurations, and on the nodes that they place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.text import counted
 
 
 def configurations(document: Document) -> Iterator[NamedText]:
-    """Configurations have names of their own, and as many devices as they name."""
+    """Checks that device configurations have unique names and the right number of devices."""
     known = list(getattr(document.model, "configuration", ()))
     for name, count in Counter(one.name for one in known).items():
         if not name:
@@ -30,8 +30,8 @@ def configurations(document: Document) -> Iterator[NamedText]:
         elif one.device and len(one.device) != one.num_devices:
             yield (
                 frozenset({one.name}),
-                f"configuration {one.name!r} has {counted(one.num_devices, 'device')} and names"
-                f" {len(one.device)}; name each or none",
+                f"configuration {one.name!r} has {counted(one.num_devices, 'device')} but names"
+                f" {len(one.device)}; name all devices or none",
             )
 
 
@@ -44,8 +44,8 @@ def of_nothing(document: Document) -> Iterator[NamedText]:
                 if one.configuration_id not in known:
                     yield (
                         frozenset({one.configuration_id}),
-                        f"{called} is placed by configuration {one.configuration_id!r}, which the"
-                        " model does not have; add it or remove the placement",
+                        f"{called} refers to the device configuration {one.configuration_id!r},"
+                        " which the model does not define; add it or remove the reference",
                     )
                 else:
                     yield from _device_numbers(called, one, known[one.configuration_id])
@@ -53,7 +53,7 @@ def of_nothing(document: Document) -> Iterator[NamedText]:
 
 
 def _device_numbers(called: str, placed: Any, configuration: Any) -> Iterator[NamedText]:
-    """Device numbers in a sharding that the configuration does not define."""
+    """Yields device numbers in a sharding that the configuration does not define."""
     count = configuration.num_devices
     for spec in placed.sharding_spec:
         groups = {one.key: one.value for one in spec.index_to_device_group_map}
@@ -61,7 +61,7 @@ def _device_numbers(called: str, placed: Any, configuration: Any) -> Iterator[Na
         for device in sorted(one for one in listed if not 0 <= one < count):
             yield (
                 frozenset({spec.tensor_name}),
-                f"{called} shards {spec.tensor_name!r} over device {device}, and configuration"
+                f"{called} shards {spec.tensor_name!r} over device {device}, but configuration"
                 f" {configuration.name!r} has {count} devices, numbered from 0; correct the number",
             )
 
@@ -71,14 +71,14 @@ def _shardings(called: str, configuration: Any, values: Collection[str]) -> Iter
         if spec.tensor_name not in values:
             yield (
                 frozenset({spec.tensor_name}),
-                f"{called} has a sharding of {spec.tensor_name!r}, which it neither reads nor"
-                " writes; remove it",
+                f"{called} shards {spec.tensor_name!r}, but neither reads nor writes this value;"
+                " remove the sharding",
             )
 
 
 def axes(checked: Checked) -> Iterator[NamedText]:
-    """Values are sharded along axes that they have."""
-    assert checked.facts is not None, "an axis is compared with what is known about values"
+    """Checks that values are sharded along existing axes."""
+    assert checked.facts is not None, "the rule needs the ranks of values"
     for scope in checked.document.scopes():
         for node in scope.proto.node:
             for placed in getattr(node, "device_configurations", ()):
@@ -92,6 +92,6 @@ def _axes(called: str, spec: Any, rank: int) -> Iterator[NamedText]:
         if not -rank <= one.axis < rank:
             yield (
                 frozenset({spec.tensor_name}),
-                f"{called} shards {spec.tensor_name!r} along axis {one.axis}, and the value has"
+                f"{called} shards {spec.tensor_name!r} along axis {one.axis}, but the value has"
                 f" rank {rank}; correct the axis",
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds out whether the model or an adapter is wrong when the checker rejects a result."""
+"""Decides whether the model or an adapter is wrong if onnx rejects a result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from opshift.protos import GraphProto, ModelProto
 
 
 class OpenConversion(Protocol):
-    """A conversion: its document, its weights and the unconverted model."""
+    """A conversion: its document, its weights and the source model."""
 
     skeleton: ModelProto
     weights: Weights
@@ -41,11 +41,11 @@ class OpenConversion(Protocol):
 
 @contextmanager
 def protobuf_errors() -> Iterator[None]:
-    """Explains an error that protobuf raises whenever it copies a message."""
+    """Explains errors that protobuf may raise when it copies a message."""
     try:
         yield
     except UnicodeDecodeError as error:
-        raise InvalidModel(f"a text in the model is not UTF-8: {error}") from None
+        raise InvalidModel(f"a string in the model is not UTF-8: {error}") from None
     except DecodeError as error:
         if "alloc failed" not in str(error):
             raise
@@ -54,7 +54,7 @@ def protobuf_errors() -> Iterator[None]:
 
 @contextmanager
 def on_the_model(attempt: OpenConversion) -> Iterator[None]:
-    """When a conversion fails with a bug, raises InvalidModel if the model is wrong."""
+    """Raises InvalidModel instead of a bug if the source model is at fault."""
     try:
         yield
     except (AdapterBug, AttributeError, TypeError, MemoryError) as error:
@@ -70,7 +70,7 @@ def on_the_model(attempt: OpenConversion) -> Iterator[None]:
 
 @contextmanager
 def explaining(failure: Exception) -> Iterator[None]:
-    """Raises the failure itself if the search for its reason fails."""
+    """Raises the original failure if the search for its reason fails."""
     try:
         yield
     except (InvalidModel, FaultyChange):
@@ -82,24 +82,24 @@ def explaining(failure: Exception) -> Iterator[None]:
 def contradiction(
     attempt: OpenConversion, *, retired: bool = True, values: Collection[str] | None = None
 ) -> str | None:
-    """The objection of inference or of a rule to the unconverted model.
+    """Returns an objection of inference or of a rule to the source model, or None.
 
-    Without `retired`, an operator that a conversion replaces is none. With `values`, only the part
-    of the model counts that computes them.
+    Without `retired`, objections to operators that a conversion replaces do not count. With
+    `values`, only the part of the model that computes these values counts.
     """
     before, adapters = attempt.view, attempt.adapters
     model = ModelProto.FromString(before) if isinstance(before, bytes) else before
     if values is not None:
         before = model = cone(model, values)
     skeleton = weights.with_payloads(model, attempt.skeleton)
-    # A rule of adapters sees types only at the calls. Without a call, it sees only the function.
+    # Rules of adapters find types only at calls. Uncalled functions stay, to be checked themselves.
     write_out_functions(skeleton, function_rules.never_called(Document(skeleton)))
     document = Document(skeleton)
     facts = Facts(document, attempt.weights, adapters, lambda: weights.checkable(skeleton))
     checked = Checked(document, adapters, facts, attempt.weights)
     rule_broken = {
         one.level: one.text
-        for phase in (Phase.REJECTED, Phase.FAILED)  # the checker does not look into all functions
+        for phase in (Phase.REJECTED, Phase.FAILED)  # onnx's checker does not check all functions
         for one in rules.first_findings(phase, checked)
     }
     error = (
@@ -114,7 +114,7 @@ def contradiction(
 def _objection(
     before: bytes | ModelProto, document: Document, adapters: Registry, *, retired: bool
 ) -> str | None:
-    """The checker's objection; after an objection to a retired operator, it stops."""
+    """Returns the checker's objection, except objections to operators that are replaced."""
     error = checker.lenient(before, adapters, full=True)
     if error is None or not checker.tolerates(document, adapters, error):
         return error
@@ -124,7 +124,7 @@ def _objection(
 
 
 def write_out_functions(model: ModelProto, kept: Collection[FunctionId] = ()) -> None:
-    """Inlines the other functions whose operators have the meaning that they have in the model."""
+    """Inlines functions that import the model's versions, except those in `kept`."""
     prefix, numbers = unused_prefix(model.SerializeToString()), itertools.count()
     for which, function in functions.functions_of(model).items():
         alike = imports.versions(function).items() <= imports.versions(model).items()
@@ -133,7 +133,7 @@ def write_out_functions(model: ModelProto, kept: Collection[FunctionId] = ()) ->
 
 
 def _in_training(model: ModelProto, adapters: Registry) -> str | None:
-    """The objection of inference to training graphs, which the checker of models leaves out."""
+    """Returns the objection of inference to training graphs, which onnx's checker skips."""
     for training in model.training_info:
         for graph in (training.initialization, training.algorithm):
             alone = ModelProto(
@@ -150,7 +150,7 @@ def _in_training(model: ModelProto, adapters: Registry) -> str | None:
 def declarations(
     before: bytes | ModelProto, after: bytes | ModelProto, error: str, adapters: Registry
 ) -> str | None:
-    """The objection to a result that is legal without its declared types and shapes; else None.
+    """Returns an error message if wrong declarations are the only fault of a result, or None.
 
     Older operators had no inference, so a wrong declaration may show only at another version. A
     declaration that inference confirms in the source model is not wrong.
@@ -167,13 +167,13 @@ def declarations(
     if checker.types(model, adapters) is not None:
         return None
     return (
-        f"a type or shape that the model declares does not fit its operators: {error}; correct the"
+        f"a declared type or shape contradicts the operators of the model: {error}; correct the"
         " declaration, or report the model if a runtime runs it"
     )
 
 
 def _fits_inputs(model: ModelProto, adapters: Registry) -> bool:
-    """Whether a model is legal if only the declarations of its inputs are kept."""
+    """Returns whether a model is legal if all declarations except those of inputs are removed."""
     bare = copy_of(model)
     del bare.graph.value_info[:]
     for value in bare.graph.output:
@@ -186,14 +186,15 @@ def _fits_inputs(model: ModelProto, adapters: Registry) -> bool:
 
 
 def _confirmed(before: bytes | ModelProto, adapters: Registry) -> bool:
-    """Whether inference without the declarations of a graph gives each value the declared type."""
+    """Returns whether inference of the source model confirms every declared type."""
     model = ModelProto.FromString(before) if isinstance(before, bytes) else copy_of(before)
     declared = {one.name: one.type for one in (*model.graph.value_info, *model.graph.output)}
     if any(function.value_info for function in model.functions):
         return False
     found = infer_all(model, adapters)
     defined = Counter(defined_names(model.graph))
-    shared = {name for name, graphs in defined.items() if graphs > 1}  # none is inferred
+    # inference skips names that several graphs define
+    shared = {name for name, graphs in defined.items() if graphs > 1}
     pairs = [(found.types.get(name), declared[name]) for name in declared.keys() - shared]
     return not found.assumed and all(
         now is not None and rank_of(now) is not None and confirms(now, kind) for now, kind in pairs

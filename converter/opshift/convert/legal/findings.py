@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The vocabulary of legal models: a rule, the phase that applies it, and a finding."""
+"""The classes for rules of legal models: a rule, its phase, and a finding."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
 
 ERROR, WARNING, INFO = "error", "warning", "info"
-UNJUDGED = "UNJUDGED"  # the code of a finding about a node or a model that no rule could judge
+UNJUDGED = "UNJUDGED"  # the code of a finding that no rule could decide
 NamedText: TypeAlias = tuple[frozenset[str], str]
-"""What breaks a rule: the names that it is about, and a sentence."""
+"""A finding: the names of its values or nodes, and a sentence."""
 
 _ROLES = {ERROR: Role.BAD, WARNING: Role.CAUTION, INFO: Role.FAINT}
 
 
 class Phase(enum.Enum):
-    """When a conversion applies a rule; `opshift check` applies every rule about a whole model."""
+    """The time at which a conversion applies a rule; `check` applies all rules on whole models."""
 
-    BEFORE_INFERENCE = "a finding in the model as it came ends the conversion"
-    REJECTED = "explains why onnx's checker rejects the model as it came"
-    BEFORE_STEP = "looks at the nodes that an adapter wrote, before they enter the model"
-    AFTER_STEP = "looks at the nodes that a step wrote or left under a new schema"
-    AT_END = "noted in the model as it came; a finding that only the result has is a bug"
-    FAILED = "explains why a conversion failed; it rejects no model that converts"
-    CHECK_ONLY = "a conversion corrects it or does not depend on it"
+    BEFORE_INFERENCE = "a finding in the source model ends the conversion"
+    REJECTED = "a finding explains why onnx's checker rejects the source model"
+    BEFORE_STEP = "the rule checks nodes that an adapter wrote, before they enter the model"
+    AFTER_STEP = "the rule checks nodes that a step wrote, or kept under a new schema"
+    AT_END = "a finding in the source model is a note; a finding only in the result is a bug"
+    FAILED = "a finding explains why a conversion failed; a model that converts is not rejected"
+    CHECK_ONLY = "a conversion corrects the finding or does not depend on it"
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The model that the rules look at."""
+    """The model to which rules are applied."""
 
     document: Document
     adapters: Registry
@@ -48,10 +48,10 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One rule that is broken.
+    """One violation of a rule.
 
-    A warning is about a fault that every runtime tolerates; info is about unused content that
-    breaks no rule. `about` holds the names of the values or nodes of the finding.
+    The level `warning` means a fault that every runtime tolerates. The level `info` means unused
+    content that violates no rule. `about` has the names of the values or nodes of the finding.
     """
 
     level: str
@@ -68,7 +68,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """A node that a rule could not judge, because the function of an author failed on it."""
+    """A node for which an author's rule raised an error."""
 
     node: str
     error: Exception
@@ -79,12 +79,12 @@ class Unjudged:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule, its level, and the search for violations.
+    """A rule: its code, level and phase, and the search for violations.
 
-    The search gets the object of its phase, a `Checked` for a whole model. It finds sentences,
-    pairs of the names that a sentence is about and the sentence, or nodes that it cannot judge. A
-    conversion with quick checks leaves out the rules that must visit every node or value. A rule
-    that `infers` uses the types of values.
+    The search gets the object of its phase, which is `Checked` for a whole model. It yields
+    sentences, pairs of names and a sentence, or nodes for which the rule failed. Rules with
+    `visits_all` visit every node or value, so a conversion with default checks skips them. Rules
+    with `infers` need the types of values.
     """
 
     code: str
@@ -105,7 +105,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Findings(Shown):
-    """All that was found in a model, errors first.
+    """All findings of a check, errors first.
 
     Attributes
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of a model that a runtime does not load, although it loads others."""
+"""Finds functions that a runtime does not load, although it loads functions in general."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def _has_unread_inputs(function: FunctionProto) -> bool:
 
 
 CONTENTS = {
-    "graphs": (_has_graphs, "a node with a graph"),
+    "graphs": (_has_graphs, "a node that has a subgraph"),
     "unread inputs": (_has_unread_inputs, "an input that no node reads"),
 }
 
 
 def unloaded(functions: Iterable[FunctionProto], row: RuntimeRelease) -> Iterator[tuple[str, str]]:
-    """The functions that a runtime does not load, by their names, each with the reason."""
+    """Yields the name of each function that a runtime does not load, with the reason."""
     for function in functions:
         for name in row.not_in_functions:
             has, shown = CONTENTS[name]
             if has(function):
-                yield function.name, f"{row.shown} loads no function with {shown}"
+                yield function.name, f"{row.shown} cannot load a function with {shown}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules about functions of a model and their calls, which onnx's checker leaves out."""
+"""The rules on functions of a model and their calls, which onnx's checker does not check."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opshift.text import counted
 
 
 def calls(document: Document) -> Iterator[NamedText]:
-    """A call has at most the inputs and outputs of its function."""
+    """Checks that a call has no more inputs and outputs than its function."""
     for root in document.roots:
         for key, node in _calls(document, root):
             function = document.functions[key]
@@ -25,13 +25,13 @@ def calls(document: Document) -> Iterator[NamedText]:
                 if len(given) > len(known):
                     yield (
                         frozenset({*given[len(known) :]}),
-                        f"{named(node)} has {counted(len(given), what)}, and the function that"
-                        f" it calls has {len(known)}; remove the others",
+                        f"{named(node)} has {counted(len(given), what)}, but the called function"
+                        f" has {len(known)}; remove the others",
                     )
 
 
 def _calls(document: Document, root: Root) -> Iterator[tuple[FunctionId, NodeProto]]:
-    """The calls where they are now: the index has the places before nodes were sorted."""
+    """Yields the calls in `root` at their present positions."""
     for scope in root.scopes if root.calls else ():
         for node in scope.proto.node:
             if (key := call_id(node)) in document.functions:
@@ -39,13 +39,13 @@ def _calls(document: Document, root: Root) -> Iterator[tuple[FunctionId, NodePro
 
 
 def attributes(document: Document) -> Iterator[NamedText]:
-    """Attributes of a function are declared once, and only these are given and read."""
+    """Checks that attributes of functions are declared once, and that only these are used."""
     for function in document.functions.values():
         for name in sorted({*function.attribute} & {*_with_default(function)}):
             yield (
                 frozenset({name}),
-                f"function {function.name!r} declares its attribute {name!r} with a default and"
-                " without one; keep one",
+                f"function {function.name!r} declares its attribute {name!r} twice, with and"
+                " without a default; remove one declaration",
             )
     for root in document.roots:
         for key, node in _calls(document, root):
@@ -88,12 +88,12 @@ def unused(document: Document) -> Iterator[NamedText]:
 
 
 def called(document: Document) -> list[FunctionId]:
-    """The functions that a graph calls, alone or by way of other functions."""
+    """Returns the functions that a graph calls, directly or through other functions."""
     return sorted(document.functions.keys() - {*never_called(document)})
 
 
 def never_called(document: Document) -> list[FunctionId]:
-    """The functions that no graph calls, alone or by way of other functions."""
+    """Returns the functions that no graph calls, directly or through other functions."""
     calls = {root.function: root.calls.keys() for root in document.roots if root.function}
     waiting = [key for root in document.roots if not root.function for key in root.calls]
     reached = set[FunctionId]()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules about single graphs and nodes: names, order, schemas and fields."""
+"""The rules on single graphs and nodes: names, order, schemas and fields."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from opshift.opsets import late_changes, schemas
 from opshift.protos import AttributeProto, GraphProto, NodeProto
 from opshift.text import counted
 
-MOST_SHOWN = 12  # values of a cycle
+MOST_SHOWN = 12  # values of a cycle in a message
 
 # -- names and order ---------------------------------------------------------------------------
 
 
 def definitions(checked: Checked) -> Iterator[str]:
-    """Single assignment, order, and outputs that a node writes."""
+    """Checks that each name is defined once, before its first use, and that outputs are written."""
     for scope in checked.document.scopes():
         yield from _definitions(scope)
 
@@ -54,18 +54,18 @@ def _definitions(scope: Scope) -> Iterator[str]:
     for output in proto.output:
         name = output if isinstance(output, str) else output.name
         if name not in seen and not _is_outer(scope, name):
-            yield f"output {name!r} {where} is written by no node"
+            yield f"no node writes output {name!r} {where}"
 
 
 def sparse_names(checked: Checked) -> Iterator[str]:
-    """No sparse initializer has the name of a dense one, which the checker may not see."""
+    """Checks that no sparse initializer has the name of a dense one; onnx may not check this."""
     for scope in checked.document.scopes():
         for name in sorted(scope.sparse & scope.initializers.keys()):
             yield f"initializer {name!r} in graph {scope.proto.name!r} occurs twice"
 
 
 def defaults(checked: Checked) -> Iterator[str]:
-    """An initializer has the type of the input whose default it is."""
+    """Checks that an initializer has the type of the input for which it is the default."""
     for scope in checked.document.scopes():
         if isinstance(scope.proto, GraphProto):
             yield from input_defaults.unfit(scope.proto)
@@ -76,16 +76,16 @@ def _defined(scope: Scope) -> set[str]:
 
 
 def _is_outer(scope: Scope, name: str) -> bool:
-    """Whether a graph around defines a name."""
+    """Returns whether an outer graph defines a name."""
     return scope.parent is not None and scope.parent.owner(name) is not None
 
 
 def _unread(
     scope: Scope, node: NodeProto, name: str, circles: dict[str, set[str]]
 ) -> Iterator[str]:
-    """Why a read name is not defined before: a cycle, a wrong order, or no definition.
+    """Yields why a name is read before its definition: a cycle, wrong order, or none.
 
-    Each cycle is reported once: its values are taken out of `circles`.
+    Each cycle is reported once, because its values are then removed from `circles`.
     """
     if name not in scope.producers:
         yield f"{named(node)} reads {name!r}, which is not defined"
@@ -98,13 +98,13 @@ def _unread(
 
 
 def _circles(scope: Scope) -> dict[str, set[str]]:
-    """For each value that depends on itself, all values that depend on it and it on them."""
+    """Maps each value on a cycle to all values of its cycle."""
     reads = {name: scope.node(at).input for name, at in scope.producers.items()}
     return {name: circle for circle in cycles(reads) for name in circle}
 
 
 def _way_back(scope: Scope, name: str, circle: set[str]) -> list[str]:
-    """The values on a shortest way from `name` back to itself."""
+    """Returns the values on a shortest path from `name` back to itself."""
     came_from: dict[str, str] = {}
     waiting = deque([name])
     while name not in came_from:
@@ -120,26 +120,27 @@ def _way_back(scope: Scope, name: str, circle: set[str]) -> list[str]:
 
 
 def _shown(way: list[str]) -> list[str]:
-    """The values of a way, of which a long one shows only the ends."""
+    """Returns a path for a message; a long path is shortened in the middle."""
     half = MOST_SHOWN // 2
     return way if len(way) <= MOST_SHOWN else [*way[:half], "...", *way[-half:]]
 
 
 def shadowing(checked: Checked) -> Iterator[str]:
-    """A name must not be defined again in a graph inside its graph."""
+    """Checks that a subgraph does not redefine a name of an outer graph."""
     for scope in checked.document.scopes():
         if scope.parent is None or not isinstance(scope.proto, GraphProto):
             continue
         for name in sorted(_defined(scope)):
             if scope.parent.owner(name) is not None:
-                yield f"{name!r} in graph {scope.proto.name!r} is defined around it too; rename one"
+                where = f"in graph {scope.proto.name!r}"
+                yield f"{name!r} {where} is also defined in an outer graph; rename one"
 
 
 # -- nodes -------------------------------------------------------------------------------------
 
 
 def untyped_attributes(checked: Checked) -> Iterator[str]:
-    """Attributes without a type, which the model's IR version requires."""
+    """Yields attributes without a type, although the IR version requires one."""
     for node in (node for scope in checked.document.scopes() for node in scope.proto.node):
         for attribute in node.attribute:
             if attribute.type == AttributeProto.UNDEFINED:
@@ -150,7 +151,7 @@ def untyped_attributes(checked: Checked) -> Iterator[str]:
 
 
 def operators(checked: Checked) -> Iterator[str]:
-    """Nodes whose operator does not exist at the imported version, or does not fit its schema."""
+    """Yields nodes whose operator is unknown in the imported version, or breaks its schema."""
     for root in checked.document.roots:
         for (domain, op), places in sorted(root.index.items()):
             version = root.imports.get(domain)
@@ -168,8 +169,8 @@ def operators(checked: Checked) -> Iterator[str]:
 
 
 def input_types(checked: Checked) -> Iterator[str]:
-    """Nodes that read a value of a type that their operator does not accept."""
-    assert checked.facts is not None, "a type is looked for in what is known about values"
+    """Yields nodes that read a value of a type that their operator does not accept."""
+    assert checked.facts is not None, "the rule needs the types of values"
     fixed = dict(_fixed(checked))
     for scope in checked.document.scopes():
         for node in scope.proto.node:
@@ -186,7 +187,7 @@ def input_types(checked: Checked) -> Iterator[str]:
 
 
 def _fixed(checked: Checked) -> Iterator[tuple[tuple[Scope | None, str], str]]:
-    """The types that an operator fixes for inputs of its body, by the scope and the name."""
+    """Yields the types that an operator prescribes for inputs of its body, by scope and name."""
     rules = checked.adapters.rules(Carries)
     for scope in checked.document.scopes():
         for node in scope.proto.node:
@@ -199,18 +200,18 @@ def _fixed(checked: Checked) -> Iterator[tuple[tuple[Scope | None, str], str]]:
 
 
 def _accepted_before(schema: schemas.Schema, at: int, kind: str) -> str:
-    """The release of onnx that removed a type from a published operator, as part of a sentence."""
+    """Returns the end of a sentence if a release of onnx removed this type from an operator."""
     release = late_changes.lost(schema.domain, schema.name, schema.since, at, kind)
     if release is None:
         return ""
     return (
-        f"; onnx {release} removed this type from {schema.name}-{schema.since}, and releases before"
-        " accept it"
+        f"; onnx {release} removed this type from {schema.name}-{schema.since}, which earlier"
+        " releases accept"
     )
 
 
 def unstated(checked: Checked) -> Iterator[str]:
-    """Operators of which a document states only the name, so that no node can be compared."""
+    """Yields operators for which a document states only the name, so that nodes stay unchecked."""
     nodes: Counter[tuple[str, str]] = Counter()
     for root in checked.document.roots:
         for (domain, op), places in root.index.items():
@@ -219,8 +220,8 @@ def unstated(checked: Checked) -> Iterator[str]:
                 nodes[domain, op] += len(places)
     for (domain, op), count in sorted(nodes.items()):
         yield (
-            f"{counted(count, 'node')} of {domain}.{op} cannot be compared with its operator: the"
-            " document of its operator set states no inputs, outputs, types and attributes"
+            f"{counted(count, 'node')} of {domain}.{op} cannot be checked, because the document of"
+            " the operator set does not state inputs, outputs, types and attributes"
         )
 
 
@@ -229,7 +230,7 @@ def _unknown(domain: str, op: str, version: int) -> str:
     later = schemas.history(domain, op)
     if later:
         since = f"it first appears in {shown} {later[0].since}"
-        return f"{since}, and the model imports {shown} {version}"
+        return f"{since}, but the model imports {shown} {version}"
     import difflib
 
     near = difflib.get_close_matches(op, list(schemas.operators(domain)))

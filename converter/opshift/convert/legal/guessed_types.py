@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Element types for the inputs of an uncalled function, from the types that its nodes accept.
+"""Guesses element types for the inputs of an uncalled function from its nodes.
 
-Values that share a type variable of an operator have one type, so a choice for one input narrows
-the choices for the others.
+Values that share a type variable of an operator have equal types. So a choice for one input
+restricts the choices for other inputs.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ EVERY = (*LIKELY, *(row.name for row in ELEMENTS.values() if row.name not in LIK
 _NAMES = {"float32": "float", "object": "string"}  # numpy's names of types
 
 Choices = dict[str, frozenset[str]]
-Group = tuple[tuple[str, ...], frozenset[str]]  # names of one type, and the types it may be
+Group = tuple[tuple[str, ...], frozenset[str]]  # names with equal types, and the possible types
 
 
 def guesses(function: FunctionProto) -> Iterator[list[str]]:
-    """Types of the inputs that all nodes accept together: floats first, then integers first."""
+    """Yields input types that all nodes accept together: floats first, then integers."""
     groups = list(_groups(function))
     for order in (EVERY, (*reversed(LIKELY), *EVERY[len(LIKELY) :])):
         told = _narrowed({}, groups)
@@ -36,7 +36,7 @@ def guesses(function: FunctionProto) -> Iterator[list[str]]:
 
 
 def _narrowed(known: Choices, groups: Sequence[Group]) -> Choices:
-    """The types that each value may still have."""
+    """Returns the types that each value may still have."""
     found, before = dict(known), None
     while found != before:
         before = dict(found)
@@ -47,7 +47,7 @@ def _narrowed(known: Choices, groups: Sequence[Group]) -> Choices:
 
 
 def _groups(function: FunctionProto) -> Iterator[Group]:
-    """The values that share a type variable at a node, with the tensors that it allows."""
+    """Yields values that share a type variable of a node, with the types that it allows."""
     imports = {schemas.normal(one.domain): one.version for one in function.opset_import}
     for node in nodes_in(function):
         domain = schemas.normal(node.domain)
@@ -68,7 +68,7 @@ def _groups(function: FunctionProto) -> Iterator[Group]:
 
 
 def _constant(node: NodeProto) -> Iterator[Group]:
-    """The type in the attribute of a constant, or of equal constants."""
+    """Yields the type of a constant, from the attribute with its value."""
     for one in node.attribute if len(node.output) == 1 else ():
         kind = CONSTANT_FORMS.get(one.name)
         if one.name == "value":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of ONNX's IR documents that onnx's checker leaves out, one row for each rule."""
+"""The rules of ONNX's IR specification that onnx's checker does not check."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _where(scope: Scope) -> str:
 
 
 def _some(names: Collection[str], what: str) -> str:
-    """The number of names, and the first of them."""
+    """Returns the number of names, and the first name."""
     first = repr(min(names))
     return f"{what} {first}" if len(names) == 1 else f"{counted(len(names), what)} such as {first}"
 
@@ -53,16 +53,16 @@ def _node_names(document: Document) -> Iterator[NamedText]:
         if repeated := scope.repeated_names:
             yield (
                 repeated,
-                f"several nodes of {_where(scope)} have one name ({_some(repeated, 'name')}); give"
-                " each node its own name",
+                f"several nodes of {_where(scope)} share the {_some(repeated, 'name')}; give each"
+                " node its own name",
             )
 
 
 def _graph_names(document: Document) -> Iterator[NamedText]:
-    """The names of graphs are unique within a model."""
+    """Checks that the names of graphs are unique within a model."""
     names = Counter(s.proto.name for s in document.scopes() if isinstance(s.proto, GraphProto))
     if names[""]:
-        yield (frozenset({""}), f"{counted(names.pop(''), 'graph')} without a name; name it")
+        yield (frozenset({""}), f"{counted(names.pop(''), 'graph')} without a name; add a name")
     for name, count in sorted(names.items()):
         if count > 1:
             yield (frozenset({name}), f"{count} graphs are called {name!r}; give each its own name")
@@ -85,7 +85,7 @@ def _domain_names(document: Document) -> Iterator[NamedText]:
 
 
 def _keys(document: Document) -> Iterator[NamedText]:
-    """The keys of metadata are distinct in each place."""
+    """Checks that the keys of metadata are unique within each message."""
     for where, held in places.metadata(document.model):
         for key, count in Counter(one.key for one in held).items():
             if count > 1:
@@ -113,21 +113,21 @@ def _value_identifiers(document: Document) -> Iterator[NamedText]:
 
 
 def _graph_identifiers(document: Document) -> Iterator[NamedText]:
-    """The names of graphs and functions."""
+    """Checks the names of graphs and functions."""
     graphs = {s.proto.name for s in document.scopes() if isinstance(s.proto, GraphProto)}
     yield from _identifiers("graph", graphs)
     yield from _identifiers("function", {name for _, name, _ in document.functions})
 
 
 def _identifiers(what: str, names: Iterable[str]) -> Iterator[NamedText]:
-    """The specification requires names that C would accept; no runtime does."""
+    """Finds names that are not C identifiers; the specification requires them, runtimes do not."""
     bad = frozenset(name for name in names if name and not _IDENTIFIER.fullmatch(name))
     if bad:
         count = f"{len(bad)} {what} names are" if len(bad) > 1 else f"a {what} name is"
         yield (bad, f"{count} not written like an identifier of C, such as {min(bad)!r}")
 
 
-# -- names that point at nothing -----------------------------------------------------------------
+# -- names without a definition ------------------------------------------------------------------
 
 
 def _bindings(document: Document) -> Iterator[NamedText]:
@@ -140,18 +140,18 @@ def _bindings(document: Document) -> Iterator[NamedText]:
 
 
 def _initializations(document: Document) -> Iterator[NamedText]:
-    """The graph that computes the initial values of training reads no value from outside."""
+    """Checks that the graph for the initial values of training has no inputs."""
     for i, training in enumerate(document.model.training_info):
         if names := frozenset(one.name for one in training.initialization.input):
-            text = f"the initialization of training_info[{i}] has {_some(names, 'input')}, which"
-            yield names, f"{text} no caller can provide; make it an initializer"
+            text = f"the initialization of training_info[{i}] has {_some(names, 'input')}, but"
+            yield names, f"{text} a caller cannot provide inputs; use an initializer"
 
 
 def _binding(
     document: Document, where: str, training: TrainingInfoProto, field: str,
     source: Scope | None, step: Scope | None,
 ) -> Iterator[NamedText]:  # fmt: skip
-    """A key is an initializer, a value an output of the graph that computes it."""
+    """Checks that keys are initializers, and that values are outputs of the graph `source`."""
     entries = getattr(training, field)
     graph = source.proto if source is not None else None
     outputs = {one.name for one in graph.output} if isinstance(graph, GraphProto) else set()
@@ -179,8 +179,8 @@ def _value_infos(document: Document) -> Iterator[NamedText]:
         if lost:
             yield (
                 lost,
-                f"value_info of {_where(scope)} describes {_some(lost, 'value')}, which nothing"
-                " defines; remove the entry",
+                f"value_info of {_where(scope)} describes {_some(lost, 'value')}, which is not"
+                " defined; remove the entry",
             )
 
 
@@ -210,7 +210,7 @@ def _annotations(document: Document) -> Iterator[NamedText]:
                     yield (
                         frozenset({entry.value}),
                         f"the quantization annotation of {note.tensor_name!r} names {entry.value!r}"
-                        f" as its {entry.key}, and nothing defines it; correct the name",
+                        f" as its {entry.key}, but this value is not defined; correct the name",
                     )
 
 

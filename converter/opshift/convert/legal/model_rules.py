@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules about a whole model: its imports, functions, IR version and data files."""
+"""The rules on a whole model: its imports, functions, IR version and data files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from opshift.text import counted, qualified
 
 
 def unknown_imports(checked: Checked) -> Iterator[str]:
-    """Imports of versions that no release has."""
+    """Yields imports of versions that do not exist."""
     for root in checked.document.roots:
         for domain in root.imports if root.kind != "training" else ():
             if (told := unknown_version(domain, root.imports[domain])) is not None:
@@ -29,18 +29,18 @@ def unknown_imports(checked: Checked) -> Iterator[str]:
 
 
 def unknown_version(domain: str, version: int) -> str | None:
-    """A sentence about an import of a version that no release has; None if the version exists."""
+    """Returns a sentence on an imported version that does not exist, or None if it exists."""
     newest = schemas.latest(domain)
     if newest is None or 1 <= version <= newest:
         return None
     return (
-        f"{domain or 'ai.onnx'} {version}, and 1 to {newest} are known; correct the import, or"
-        " install the onnx that brings it"
+        f"{domain or 'ai.onnx'} {version}, but only versions 1 to {newest} are known; correct the"
+        " import, or install a newer onnx"
     )
 
 
 def missing_imports(checked: Checked) -> Iterator[str]:
-    """Nodes of a domain that is not imported, and nodes without an operator."""
+    """Yields nodes whose domain is not imported, and nodes without an operator."""
     for root in checked.document.roots:
         for (domain, op), places in sorted(root.index.items()):
             if domain not in root.imports:
@@ -54,7 +54,7 @@ def missing_imports(checked: Checked) -> Iterator[str]:
 
 
 def recursion(checked: Checked) -> Iterator[str]:
-    """Recursive functions; onnx's checker looks for them only from IR 8 on."""
+    """Yields recursive functions, which onnx's checker finds only from IR 8 on."""
     calls = {root.function: set(root.calls) for root in checked.document.roots if root.function}
     return functions.recursion(calls)
 
@@ -64,7 +64,7 @@ def _owner(root: Root) -> str:
 
 
 def deprecated(checked: Checked) -> Iterator[str]:
-    """Operators that are deprecated or removed at the imported version."""
+    """Yields operators that are deprecated or removed in the imported version."""
     adapters = checked.adapters
     ours = ((root, *one) for root in checked.document.roots for one in sorted(root.index.items()))
     for root, (domain, op), places in ours:
@@ -87,7 +87,7 @@ def deprecated(checked: Checked) -> Iterator[str]:
 
 
 def experimental(checked: Checked) -> Iterator[str]:
-    """Operators that may change without a new version."""
+    """Yields operators that may change without a new version."""
     nodes: Counter[tuple[str, str]] = Counter()
     for root in checked.document.roots:
         for (domain, op), places in root.index.items():
@@ -101,7 +101,7 @@ def experimental(checked: Checked) -> Iterator[str]:
 
 
 def two_meanings(checked: Checked) -> Iterator[str]:
-    """Operators of which onnx added an implementation to an opset that it had published before."""
+    """Yields operators that onnx added to an opset after the opset was published."""
     for root in checked.document.roots:
         for domain, op in sorted(root.index.keys() & late_changes.operators_added()):
             version = root.imports.get(domain) or 0
@@ -123,14 +123,14 @@ def two_meanings(checked: Checked) -> Iterator[str]:
 
 
 def is_beyond(node: NodeProto, schema: schemas.Schema | None) -> bool:
-    """Whether a node has an input, an output or an attribute that an implementation lacks."""
+    """Returns whether a node has more inputs, outputs or attributes than an implementation."""
     if schema is None or len(node.input) > schema.max_input or len(node.output) > schema.max_output:
         return True
     return any(one.name not in schema.attributes for one in node.attribute)
 
 
 def metadata_forms(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
-    """Values of standard metadata that have another form."""
+    """Yields standard metadata whose values do not have the standard form."""
     for entry in checked.document.model.metadata_props:
         name = metadata.standard(entry.key)
         if name is not None and not metadata.FORMS[name][1](entry.value):
@@ -140,7 +140,7 @@ def metadata_forms(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
 
 
 def function_imports(checked: Checked) -> Iterator[str]:
-    """A function may import another version only where its operators mean the same."""
+    """Checks that functions with other imports use only operators with equal meaning."""
     document = checked.document
     own_imports = [root for root in document.roots if root.function is not None]
     for root, (domain, op) in ((one, key) for one in own_imports for key in sorted(one.index)):
@@ -149,20 +149,20 @@ def function_imports(checked: Checked) -> Iterator[str]:
             continue
         if schemas.schema(domain, op, own) != schemas.schema(domain, op, theirs):
             yield (
-                f"{root.name} imports {domain or 'ai.onnx'} {own} and the model {theirs}, and {op}"
-                " differs between them; convert both to one version"
+                f"{root.name} imports {domain or 'ai.onnx'} {own}, but the model imports {theirs},"
+                f" in which {op} differs; convert both to one version"
             )
 
 
 def training_nodes(checked: Checked) -> Iterator[str]:
-    """Nodes of graphs for training, which onnx's checker of models leaves out."""
+    """Yields illegal nodes of training graphs, which onnx's checker does not check."""
     for node, error in checker.by_node(checked.document, "training"):
         if not checker.tolerates(checked.document, checked.adapters, error):
             yield f"{named(node)}: {error}"
 
 
 def element_types(checked: Checked) -> Iterator[str]:
-    """Element types that do not exist; inference accepts them if no operator reads the value."""
+    """Yields element types that do not exist; inference ignores them if no operator reads them."""
     known = set(TensorProto.DataType.values())
     for value in checked.document.model.graph.input:
         if value.type.HasField("tensor_type") and not value.type.tensor_type.elem_type:
@@ -171,8 +171,8 @@ def element_types(checked: Checked) -> Iterator[str]:
         if isinstance(container, GraphProto):
             for value in (*container.input, *container.output, *container.value_info):
                 for key in _map_keys(value.type):
-                    told = "are integers or texts"
-                    yield f"value {value.name!r} is a map with keys of {_shown(key)}; keys {told}"
+                    told = "but keys must be integers or strings"
+                    yield f"value {value.name!r} is a map with keys of {_shown(key)}, {told}"
                 for number in _element_types(value.type):
                     if number is None:
                         yield f"value {value.name!r} holds tensors without an element type"
@@ -182,7 +182,7 @@ def element_types(checked: Checked) -> Iterator[str]:
 
 
 def _element_types(kind: TypeProto) -> Iterator[int | None]:
-    """The element type of a tensor, or of the tensors in a container, which must have one."""
+    """Yields the element type of a tensor, or of the tensors in a container."""
     parts = [*parts_of(kind)]
     if parts[-1].HasField("tensor_type"):
         number = parts[-1].tensor_type.elem_type
@@ -193,7 +193,7 @@ def _element_types(kind: TypeProto) -> Iterator[int | None]:
 
 
 def _map_keys(kind: TypeProto) -> Iterator[int]:
-    """The element types that keys of maps must not have."""
+    """Yields the key types of maps that are neither integers nor strings."""
     keys = (one.map_type.key_type for one in parts_of(kind) if one.HasField("map_type"))
     yield from (key for key in keys if _shown(key) not in _KEYS)
 
@@ -207,16 +207,16 @@ def _shown(number: int) -> str:
 
 
 def data_files(checked: Checked) -> Iterator[str]:
-    """Data files that are missing or too short; a model in memory has no folder."""
+    """Yields data files that are missing or too short; models in memory are not checked."""
     if checked.weights is not None and checked.weights.file is not None:
         yield from weights.flaws(checked.document.model, checked.weights)
 
 
 def above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
-    """Content that needs a later IR version than the model states."""
+    """Yields content that needs a later IR version than the model states."""
     for one in _held(checked):
         if one.computes:
-            text = f"{one.says} needs IR {one.ir}, and the model states IR {_ir(checked)}"
+            text = f"{one.says} needs IR {one.ir}, but the model states IR {_ir(checked)}"
             yield (
                 frozenset({one.says}),
                 f"{text}; raise it with {terms.option('ir_version', one.ir)}",
@@ -224,10 +224,10 @@ def above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
 
 
 def skipped_above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
-    """Content without a computation from a later IR version than the model states."""
+    """Yields content that affects no result and belongs to a later IR version than stated."""
     for one in _held(checked):
         if not one.computes:
-            text = f"{one.says} came with IR {one.ir}; readers of IR {_ir(checked)} skip it"
+            text = f"IR {one.ir} introduced {one.says}; readers of IR {_ir(checked)} ignore it"
             yield frozenset({one.says}), text
 
 

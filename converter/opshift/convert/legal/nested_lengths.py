@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lengths that nested graphs declare: no operator depends on them, and they may be wrong."""
+"""Handles shapes declared in subgraphs. They may be wrong, because operators ignore them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Shaped: TypeAlias = TypeProto.Tensor | TypeProto.SparseTensor
 
 @dataclass(frozen=True, slots=True)
 class NestedShape:
-    """The shape that a nested graph declares of a value."""
+    """A shape that a subgraph declares for one of its values."""
 
     graph: str
     value: str
@@ -33,11 +33,11 @@ class NestedShape:
         return NestedShape(graph.name, value, tensor, shape)
 
     def restore(self) -> None:
-        """Writes the declared shape."""
+        """Restores the declared shape."""
         self.tensor.shape.CopyFrom(self.shape)
 
     def keep_rank(self) -> None:
-        """Removes the declared lengths."""
+        """Removes the declared lengths, but keeps the rank."""
         self.restore()
         for dim in self.tensor.shape.dim:
             dim.Clear()
@@ -51,7 +51,7 @@ class NestedShape:
 
 
 def without(model: ModelProto) -> ModelProto:
-    """A copy of a model without the shapes that its nested graphs declare."""
+    """Returns a copy of a model without the shapes that its subgraphs declare."""
     copy = copy_of(model)
     for one in _declared(copy):
         one.forget()
@@ -59,9 +59,9 @@ def without(model: ModelProto) -> ModelProto:
 
 
 def drop_contradicted(skeleton: ModelProto, adapters: Registry) -> list[str]:
-    """Removes the nested shapes that alone make onnx reject a model; returns their values.
+    """Removes the shapes in subgraphs that cause onnx to reject a model; returns the values.
 
-    They are searched for by halves: onnx reports one contradiction and not its origin.
+    A binary search finds them, because onnx reports one contradiction without its origin.
     """
     declared = list(_declared(skeleton))
     if not declared:
@@ -84,7 +84,7 @@ def drop_contradicted(skeleton: ModelProto, adapters: Registry) -> list[str]:
 
 
 def _misfits(declared: Sequence[NestedShape], fits: Callable[[], bool]) -> list[NestedShape]:
-    """Restores the shapes with which a model fits, and returns the others."""
+    """Restores the declared shapes that onnx accepts, and returns the others."""
     _each(declared, NestedShape.restore)
     if fits():
         return []
@@ -101,7 +101,7 @@ def _each(declared: Sequence[NestedShape], change: Callable[[NestedShape], None]
 
 
 def _declared(model: ModelProto) -> Iterator[NestedShape]:
-    """The shapes that nested graphs declare, also those of functions."""
+    """Yields the shapes that subgraphs declare, including subgraphs of functions."""
     for top in walk.tops(model):
         for graph in (
             one for inner in walk.graphs_directly_in(top) for one in walk.graphs_in(inner)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules that a model must keep before it can be opened."""
+"""The rules that a model must satisfy before it can be opened."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from opshift.model.walk import items, named, nodes_in, tensors
 from opshift.model.weights import Weights
 from opshift.protos import IR_VERSION, ModelProto, SparseTensorProto, TensorProto
 
-SPARSE_IS_FATAL = IR_VERSION < 11  # onnx 1.17 ends the process at indices without their payload
-_REFERENCE = b"\xaa\x01"  # how the field ref_attr_name is written
+SPARSE_IS_FATAL = IR_VERSION < 11  # onnx 1.17 crashes on indices without their payload
+_REFERENCE = b"\xaa\x01"  # the protobuf tag of the field ref_attr_name
 
 
 def header(model: ModelProto) -> None:
@@ -29,7 +29,7 @@ def header(model: ModelProto) -> None:
 
 
 def references(model: ModelProto, data: bytes) -> None:
-    """Raises InvalidModel for an attribute outside of functions that refers to a function's."""
+    """Raises InvalidModel for an attribute reference outside of a function."""
     if _REFERENCE not in data or not look_at(Content, data).references:
         return
     for node in nodes_in(model.graph):
@@ -42,7 +42,7 @@ def references(model: ModelProto, data: bytes) -> None:
 
 
 def survivable(model: ModelProto, data: bytes) -> None:
-    """Raises InvalidModel for a model at which onnx's library would end the process."""
+    """Raises InvalidModel for a model that would crash onnx's library."""
     references(model, data)
     if SPARSE_IS_FATAL:
         sparse_indices(model)
@@ -56,7 +56,7 @@ def known_versions(domain: str, present: list[int]) -> None:
 
 
 def external_data(model: ModelProto) -> None:
-    """Raises InvalidModel for data without an element type, or outside of the model's folder."""
+    """Raises InvalidModel for external data without a type or outside of the model's folder."""
     for tensor in tensors(model):
         if tensor.data_location == TensorProto.EXTERNAL:
             require_inside(location_of(tensor), tensor.name)
@@ -65,7 +65,7 @@ def external_data(model: ModelProto) -> None:
 
 
 def sparse_indices(model: ModelProto) -> None:
-    """Raises InvalidModel for indices without their payload."""
+    """Raises InvalidModel for sparse indices without their payload."""
     for item in items(model):
         if isinstance(item, SparseTensorProto) and not Weights.is_stub(item.indices):
             refuse_torn(item.indices, f"the indices of sparse tensor {item.values.name!r}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of a legal model: one list, which a conversion and `opshift check` apply."""
+"""The list of rules for legal models, which a conversion and `opshift check` apply."""
 
 from __future__ import annotations
 
@@ -75,25 +75,26 @@ RULES = (
     Rule("EXTERNAL_DATA", ERROR, Phase.CHECK_ONLY, model_rules.data_files),
 )
 _OF_STEPS = (Phase.BEFORE_STEP, Phase.AFTER_STEP)
-_BEYOND = frozenset(one.code for one in ir_rules.RULES)  # onnx's checker runs despite these
+# onnx's checker runs despite findings of these rules
+_BEYOND = frozenset(one.code for one in ir_rules.RULES)
 
 
 def findings(phase: Phase, subject: object, *, visit_all: bool = True) -> Iterator[Finding]:
-    """The findings of the rules of a phase."""
+    """Yields the findings of all rules that belong to a phase."""
     for rule in RULES:
         if rule.phase is phase and (visit_all or not rule.visits_all):
             yield from rule.findings(subject)
 
 
 def first_findings(phase: Phase, checked: Checked) -> Iterator[Finding]:
-    """The first finding of each rule of a phase that can judge the model."""
+    """Yields the first finding of each rule of a phase, without failures of the rules."""
     for rule in RULES:
         found = _judged(rule, checked) if rule.phase is phase else iter(())
         yield from itertools.islice((one for one in found if one.rule != UNJUDGED), 1)
 
 
 def _judged(rule: Rule, checked: Checked) -> Iterator[Finding]:
-    """The findings of a rule; if an author's function failed, the last one reports it."""
+    """Yields the findings of a rule; if an author's function fails, the last one reports it."""
     try:
         yield from rule.findings(checked)
     except AdapterBug as bug:
@@ -102,25 +103,25 @@ def _judged(rule: Rule, checked: Checked) -> Iterator[Finding]:
 
 
 def require_legal(document: Document, adapters: Registry, error: str | None) -> None:
-    """Refuses a model that breaks a rule of its own versions; `error` is the checker's."""
+    """Raises InvalidModel if the source model breaks a rule; `error` is the checker's objection."""
     require_inferable(document, adapters)
-    if error is None and not document.model.training_info:  # the checker ignores it
+    if error is None and not document.model.training_info:  # the checker skips training graphs
         return
     for one in findings(Phase.REJECTED, Checked(document, adapters)):
         raise InvalidModel(one.text)
     if error is not None and not checker.tolerates(document, adapters, error):
-        raise InvalidModel(f"the model is not valid as it is: {error}")
+        raise InvalidModel(f"onnx's checker rejects the model: {error}")
 
 
 def open_for_inference(model: ModelProto, adapters: Registry) -> Document:
-    """The index of a model that onnx's inference may see; raises InvalidModel for another one."""
+    """Returns the index of a model that onnx's inference can process, or raises InvalidModel."""
     document = _opened(model)
     require_inferable(document, adapters)
     return document
 
 
 def _opened(model: ModelProto) -> Document:
-    """The index of a model; raises InvalidModel if the rules cannot be applied to it."""
+    """Returns the index of a model, or raises InvalidModel if rules cannot be applied to it."""
     opening.header(model)
     data = model.SerializeToString(deterministic=True)
     require_legible(data)
@@ -130,26 +131,26 @@ def _opened(model: ModelProto) -> Document:
 
 
 def require_inferable(document: Document, adapters: Registry) -> None:
-    """Refuses a model that onnx's inference must not see, because it would end the process."""
+    """Raises InvalidModel for a model that would crash onnx's inference."""
     for one in findings(Phase.BEFORE_INFERENCE, Checked(document, adapters)):
         raise InvalidModel(one.text)
 
 
 def before_step(change: written_rules.WrittenNodes) -> None:
-    """Raises an AdapterBug if the nodes that an adapter wrote break a rule."""
+    """Raises AdapterBug if the nodes that an adapter wrote break a rule."""
     for one in findings(Phase.BEFORE_STEP, change):
         raise AdapterBug(one.text)
 
 
 def after_step(document: Document, step: Step) -> None:
-    """Raises an AdapterBug if onnx's checker rejects a node that a step wrote or kept."""
+    """Raises AdapterBug if onnx's checker rejects a node that a step wrote or kept."""
     for one in findings(Phase.AFTER_STEP, (document, step)):
         opsets = f"{step.domain or 'ai.onnx'} {step.start}->{step.to}"
         raise AdapterBug(f"after {opsets} the checker rejects {one.text}")
 
 
 def at_end(document: Document, adapters: Registry, *, visit_all: bool) -> Findings:
-    """The findings that a conversion compares between the unconverted model and the result."""
+    """Returns the findings that a conversion compares between the source model and the result."""
     found = findings(Phase.AT_END, Checked(document, adapters), visit_all=visit_all)
     return Findings(tuple(one for one in found if one.level != INFO))
 
@@ -168,7 +169,7 @@ def check(model: ModelProto | str | os.PathLike[str], *, isolate: bool | None = 
     Returns
     -------
     Findings
-        `.found` are the findings, errors first. A model without findings is legal.
+        `.found` has the findings, errors first. A model without findings is legal.
 
     Raises
     ------
@@ -204,8 +205,10 @@ def _all_findings(model: ModelProto | str | os.PathLike[str], adapters: Registry
     found += [Finding(INFO, text, "OLD_IR", frozenset({text})) for text in upgraded]
     legal = all(one.level != ERROR for one in found if one.rule not in _BEYOND)
     if legal and (told := checker.whole(view, adapters, full=True)) is not None:
-        about = frozenset({_NODE.sub("", told)})  # a conversion may write another operator
-        found.insert(0, Finding(ERROR, f"the checker rejects it: {told}", "CHECKER", about))
+        # removes the node's name, because a conversion may rename it
+        about = frozenset({_NODE.sub("", told)})
+        text = f"onnx's checker rejects the model: {told}"
+        found.insert(0, Finding(ERROR, text, "CHECKER", about))
     order = [ERROR, WARNING, INFO]
     return Findings(tuple(sorted(dict.fromkeys(found), key=lambda one: order.index(one.level))))
 
@@ -214,7 +217,7 @@ check_model = deprecation.renamed(check, "opshift.check_model", "opshift.check",
 
 
 def _found(checked: Checked, view: Callable[[], bytes | ModelProto]) -> list[Finding]:
-    """The findings of all rules about models; types are inferred only if nothing forbids it."""
+    """Returns the findings of all rules on models; types are inferred only if onnx can run."""
     rules = [rule for rule in RULES if rule.phase not in _OF_STEPS]
     found = {rule: list(_judged(rule, checked)) for rule in rules if not rule.infers}
     if not any(found[rule] for rule in found if rule.phase is Phase.BEFORE_INFERENCE):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the domains, operators, element types and forms that a runtime lacks for a model."""
+"""Finds the domains, operators, element types and forms of a model that a runtime lacks."""
 
 from __future__ import annotations
 
@@ -49,47 +49,48 @@ if TYPE_CHECKING:
 else:
     probed = deferred("opshift.opsets.probed")  # only a conversion for a runtime needs it
 
+# the marker for a type variable without an input or output
 ABSENT = "absent"
 
-SIZE = 8  # of an axis in the example of a shape
-SHOWN = 3  # functions that a sentence names
+SIZE = 8  # the example size of a free axis in a message
+SHOWN = 3  # the number of functions that a message names
 
 
 @dataclass(slots=True)
 class Seen:
-    """The facts about one document that are the same for every release.
+    """Cached facts about one document that do not depend on the release of a runtime.
 
-    A caller that checks a document for many releases passes the same object each time.
+    A caller that checks one document for many releases passes the same object each time.
     """
 
-    # the element types that nodes choose, by their root, their operator and its type variables
+    # the element types of nodes, by graph or function, operator and type variables
     types: dict[tuple[int, Key, tuple[str, ...]], list[Types]] = field(default_factory=dict)
-    # the nodes that have a form, by the form and their operator
+    # the nodes that a runtime misreads, by the misread form and the operator
     places: dict[tuple[int, Key], list[Place]] = field(default_factory=dict)
-    # the objection of inference to the declared shapes; "" if there is none
+    # the objection of inference to declared shapes, or ""
     contradiction: str | None = None
-    # the nodes that break a rule of their operator, in words
+    # messages on the nodes that break a rule of their operator
     flaws: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeLack:
-    """One reason why a runtime does not run a model, and the nodes that it is about."""
+    """A reason why a runtime cannot run a model, and the nodes to which it applies."""
 
     op: str
     domain: str
-    node: str  # the first of them
+    node: str  # the first of these nodes
     count: int
     says: str
-    types: str = ""  # the change of element types that would avoid it, such as bfloat16=float
-    shape: str = ""  # a fixed shape of an input that may make constants of the nodes
+    types: str = ""  # a change of types that would help, such as bfloat16=float
+    shape: str = ""  # a fixed input shape that may turn the nodes into constants
 
     def __str__(self) -> str:
         more = f" and {self.count - 1} more" if self.count > 1 else ""
         return f"{self.says} ({self.node!r}{more})" if self.node else self.says
 
     def as_refusal(self, version: int) -> RefusedNode:
-        """The refusal of a conversion for this runtime."""
+        """Returns the reason as the refusal of a conversion."""
         boundary = (version, version)
         why = Why.TARGET_LACKS
         return RefusedNode(
@@ -99,7 +100,7 @@ class RuntimeLack:
 
 
 def lacking(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
-    """Domains, operators, element types and functions of a model that a runtime lacks."""
+    """Returns the domains, operators, element types and functions that a runtime lacks."""
     return [
         *_domains(document, row), *_operators(document, row), *_types(document, row),
         *_added_late(document, row), *_functions(document, row),
@@ -112,7 +113,7 @@ def _functions(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]
 
 
 def called_functions(document: Document, row: RuntimeRelease) -> list[str]:
-    """The doubt about called functions, if a measured runtime loads only some of them."""
+    """Returns a note on called functions if a measured runtime rejects some functions."""
     called = sorted({name for root in document.roots for _, name, *_ in root.calls})
     if row.functions or not row.is_measured or not called:
         return []
@@ -123,7 +124,7 @@ def called_functions(document: Document, row: RuntimeRelease) -> list[str]:
 def forms(
     document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
 ) -> list[RuntimeLack]:
-    """Legal forms of operators that a runtime misreads."""
+    """Returns the legal forms of operators that a runtime misreads."""
     seen = Seen() if seen is None else seen
     found = [
         (key, one, [scope.node(at) for scope, at in places])
@@ -141,7 +142,7 @@ def forms(
 def _contradicted(
     document: Document, row: RuntimeRelease, facts: Facts, seen: Seen
 ) -> list[RuntimeLack]:
-    """A declared shape that inference contradicts, if the runtime rejects it."""
+    """Returns a declared shape that inference contradicts, if the runtime rejects such shapes."""
     opset = document.imports.get("")
     if not row.is_strict_at(opset):
         return []
@@ -154,13 +155,14 @@ def _contradicted(
 
 
 def _not_passed(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
-    """Inputs and outputs of the model that the package of a runtime does not pass."""
+    """Returns inputs and outputs whose types the runtime's Python package cannot pass."""
     graph = document.model.graph
-    sides = ("takes", graph.input, row.inputs), ("hands out", graph.output, row.outputs)
+    sides = ("accept", graph.input, row.inputs), ("return", graph.output, row.outputs)
     return [
         RuntimeLack(
             "", "", "", 1,
-            f"{row.shown}: its Python package {does} no tensor of {kind}, such as {info.name!r}",
+            f"{row.shown}: its Python package cannot {does} a tensor of {kind}, such as"
+            f" {info.name!r}",
         )
         for does, infos, unpassed in sides
         for info in infos
@@ -179,7 +181,7 @@ def misread_nodes(
     *,
     seen: Seen | None = None,
 ) -> Iterator[tuple[Key, Misread, list[Place]]]:
-    """The nodes that a runtime misreads, by their operator and form."""
+    """Yields the nodes that a runtime misreads, by operator and form."""
     read_by, known = readers(), Seen().places if seen is None else seen.places
     for key in sorted({key for root in document.roots for key in root.index}):
         for one in declared(facts.adapters, row, key):
@@ -201,7 +203,7 @@ def misread_nodes(
 def kernels(
     document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
 ) -> list[RuntimeLack]:
-    """Operators of element types for which a runtime has no kernel."""
+    """Returns the operators for whose element types a runtime has no kernel."""
     found: dict[str, tuple[Key, list[NodeProto], str, str]] = {}
     for (scope, at), key, types, missing in _asked_of_table(document, row, facts, seen):
         if types not in missing.choices:
@@ -221,7 +223,7 @@ def kernels(
 
 
 def _other_types(types: Types, missing: Missing) -> str:
-    """A change of one element type with which there is a kernel; empty if there is none."""
+    """Returns a change of one element type after which the runtime has a kernel, or ""."""
     lacked = missing.choices | missing.in_doubt
     for start, to in BY_NAMES:
         if start in types and tuple(to if one == start else one for one in types) not in lacked:
@@ -230,9 +232,9 @@ def _other_types(types: Types, missing: Missing) -> str:
 
 
 def _has_own_type(node: Node, element: str, document: Document) -> bool:
-    """Whether a node that an adapter wrote computes in a type that no value of the model gives it.
+    """Returns whether a new node computes in a type that does not come from the source model.
 
-    Another type in the model would not change it.
+    Changing the types of the model would not change such a node.
     """
     if not all(document.is_written(name) for name in node.proto.output):
         return False
@@ -249,7 +251,7 @@ def _has_own_type(node: Node, element: str, document: Document) -> bool:
 
 
 def _fixed_shape(graph: GraphProto) -> str:
-    """A shape of the first input with free sizes, as an option has it; empty if none is free."""
+    """Returns a fixed shape for the first input with free sizes, as an option, or ""."""
     for info in graph.input:
         if rank_of(info.type) and not all(isinstance(size, int) for size in dims_of(info.type)):
             sizes = (size if isinstance(size, int) else SIZE for size in dims_of(info.type))
@@ -260,9 +262,9 @@ def _fixed_shape(graph: GraphProto) -> str:
 def without_kernel(
     document: Document, row: RuntimeRelease, facts: Facts, *, untried: bool = False
 ) -> list[tuple[Place, Key, Types, Missing]]:
-    """The nodes for whose element types a runtime has no kernel, with these types.
+    """Returns the nodes for whose element types a runtime has no kernel, with these types.
 
-    With `untried`, nodes with types that were not measured are among them.
+    With `untried`, the result also has nodes with types that were not measured.
     """
     return [
         (place, key, types, missing)
@@ -273,7 +275,7 @@ def without_kernel(
 
 
 def is_tried(root: Root, key: Key, variables: Sequence[str], types: Types) -> bool:
-    """Whether the measurement of kernels tried these element types, as far as it tries any."""
+    """Returns whether the kernels were measured for these element types."""
     left_out = _left_out(*key, _since(root, key))
     pairs = zip(variables, types, strict=True)
     return not any(kind in left_out.get(variable, ()) for variable, kind in pairs)
@@ -281,8 +283,8 @@ def is_tried(root: Root, key: Key, variables: Sequence[str], types: Types) -> bo
 
 @functools.cache
 def _left_out(domain: str, op: str, since: int) -> dict[str, set[str]]:
-    """The element types of each type variable that the measurement of kernels left out."""
-    from opshift.opsets import kernels  # only a conversion for a runtime needs the table
+    """Returns the element types of each type variable that the measurement left out."""
+    from opshift.opsets import kernels  # only conversions for a runtime need the table
 
     schema, accepted = schemas.schema(domain, op, since), dict[str, set[str]]()
     for param in (*schema.inputs, *schema.outputs) if schema is not None else ():
@@ -294,12 +296,12 @@ def _left_out(domain: str, op: str, since: int) -> dict[str, set[str]]:
 def in_doubt(
     document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
 ) -> list[str]:
-    """The kernels that a runtime may lack: a type is not known, or two measured releases differ."""
+    """Returns notes on kernels that a runtime may lack, because facts are missing."""
     found: dict[str, list[NodeProto]] = {}
     present = facts.present_types
     for (scope, at), key, types, missing in _asked_of_table(document, row, facts, seen):
         if row.probed is not None and not row.kernels:
-            break  # unknown() names what no probe has run
+            break  # `unknown` reports operators that were not probed
         if types in missing.choices:
             continue
         possible = (*missing.choices, *missing.in_doubt) if "" in types else ()
@@ -312,7 +314,7 @@ def in_doubt(
 
 
 def _may_be(types: Types, choice: Types, present: Collection[str]) -> bool:
-    """Whether these element types, of which some are not known, may be this choice."""
+    """Returns whether element types, some of them unknown, may be those of `choice`."""
     pairs = zip(types, choice, strict=True)
     return all(other in present if one == "" else one == other for one, other in pairs)
 
@@ -320,7 +322,7 @@ def _may_be(types: Types, choice: Types, present: Collection[str]) -> bool:
 def _asked_of_table(
     document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None
 ) -> Iterator[tuple[Place, Key, Types, Missing]]:
-    """The nodes of which a runtime lacks some kernel, with the element types that they choose."""
+    """Yields nodes of operators for which a runtime lacks some kernel, with their types."""
     known = {} if seen is None else seen.types
     for root in document.roots:
         for key, places in sorted(root.index.items()):
@@ -340,18 +342,18 @@ def _asked_of_table(
 
 
 def _with_absent(root: Root, key: Key, types: Types, missing: Missing) -> Types:
-    """The element types of a node, with the most favourable ones for inputs that are absent.
+    """Returns the element types of a node, with the best choice for absent inputs.
 
-    A runtime takes the first kernel that fits the present inputs.
+    A runtime uses the first kernel that accepts the present inputs.
     """
-    from opshift.opsets import kernels  # only a conversion for a runtime needs the table
+    from opshift.opsets import kernels  # only conversions for a runtime need the table
 
     schema = schemas.schema(*key, root.imports.get(key[0]) or 1)
     params = (*schema.inputs, *schema.outputs) if schema is not None else ()
     accepted = {param.variable: param.types for param in params}
     plain = _unnamed(types)
     if plain in missing.choices or plain in missing.in_doubt:
-        return plain  # a probe ran models without the input
+        return plain  # a probe ran models without this input
     free = [
         [name for name in kernels.SHORT if f"tensor({name})" in accepted.get(variable, ())]
         if one == ABSENT
@@ -366,15 +368,15 @@ def _with_absent(root: Root, key: Key, types: Types, missing: Missing) -> Types:
 
 
 def _unnamed(types: Types) -> Types:
-    """Element types as a probe names them: an absent one is empty."""
+    """Returns element types in the notation of a probe, in which an absent type is ""."""
     return tuple("" if one == ABSENT else one for one in types)
 
 
 def contrib_without_kernel(
     document: Document, row: RuntimeRelease, facts: Facts
 ) -> Iterator[tuple[Place, Key, str]]:
-    """The nodes of contrib operators without a kernel, and for which type; "" for any."""
-    from opshift.opsets import fields  # only a conversion for a runtime needs the tables
+    """Yields nodes of contrib operators without a kernel, with the element type or ""."""
+    from opshift.opsets import fields  # only conversions for a runtime need the tables
 
     for key, (scope, at), unknown in _in_unknown_fields(document, row):
         type_of = functools.partial(_element_of, facts, scope)
@@ -388,7 +390,7 @@ def _element_of(facts: Facts, scope: Scope, name: str) -> str:
 
 
 def reads(nodes: Iterable[NodeProto], root: Root, row: RuntimeRelease) -> bool:
-    """Whether a runtime may read every operator of these nodes, as far as is known."""
+    """Returns whether a runtime may know the operators of all these nodes."""
     keys = {(schemas.normal(node.domain), node.op_type) for node in nodes}
     return not any(row.unread(key, _since(root, key)) for key in keys)
 
@@ -400,7 +402,7 @@ def runs(
     rules: DeclaredRules,
     declared: Declared = on_every_processor,
 ) -> bool:
-    """Whether no lack of an operator or a kernel and no misread form is known for these nodes."""
+    """Returns whether these nodes have no known gap: no missing operator, kernel or misreading."""
     root = op.scope.root
 
     def type_of(name: str) -> TypeProto | None:
@@ -434,9 +436,9 @@ def _chosen(
     type_of: Callable[[str], TypeProto | None],
     variables: Sequence[str],
 ) -> Types:
-    """The element types that a node chooses for type variables.
+    """Returns the element types of a node for the given type variables.
 
-    One is "" if it is not known, and ABSENT if the node has no input or output of it.
+    An unknown type is "". A variable without an input or output has the type ABSENT.
     """
     domain = schemas.normal(node.domain)
     schema = schemas.schema(domain, node.op_type, root.imports.get(domain) or 1)
@@ -445,7 +447,7 @@ def _chosen(
 
 
 def flawed(document: Document, row: RuntimeRelease, facts: Facts, seen: Seen) -> list[str]:
-    """The nodes that break a rule of their operator, as runtimes need not reject or run these."""
+    """Returns notes on illegal nodes, because a runtime may reject an illegal node or run it."""
     if seen.flaws is None:
         found = author_rules.flawed(document, facts, facts.adapters)
         seen.flaws = tuple(
@@ -459,7 +461,7 @@ def flawed(document: Document, row: RuntimeRelease, facts: Facts, seen: Seen) ->
 def unknown(
     document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
 ) -> list[str]:
-    """The gaps in the facts about a runtime and the operators of a model."""
+    """Returns notes on missing facts about a runtime and the operators of a model."""
     found = [*_unknown_domains(document, row), *_unknown_operators(document, row)]
     found += _by_processor(document, row, facts, seen)
     if row.fixed_sizes:
@@ -468,13 +470,13 @@ def unknown(
         gaps = list(_unprobed(document, row.probed, row, facts))
         found += gaps or _run_alone(document, row)
     elif not row.is_measured and any(root.index for root in document.roots):
-        known = "only versions are known of it"
+        known = "only its supported versions are known"
         if row.provider:
             known = "only the CPU was measured"
         elif row.only:
-            known = "operators are listed, and not their element types and forms"
+            known = "its operators are known, but not their element types and forms"
         elif row.without or any(all_misreadings(facts.adapters, row)):
-            known = "only some were measured"
+            known = "only some operators were measured"
         found.append(f"which operators {row.shown} runs: {known}")
     return found
 
@@ -482,16 +484,20 @@ def unknown(
 def _by_processor(
     document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None
 ) -> Iterator[str]:
-    """The forms that a runtime misreads on some processors."""
+    """Yields the forms that a runtime misreads only on some processors."""
     found = misread_nodes(document, row, facts, on_some_processors, seen=seen)
     for key, one, places in found:
-        doubt = "gives the same numbers everywhere" if one.processors else "has a fault of the CPU"
+        doubt = (
+            "computes the same on all processors"
+            if one.processors
+            else "shares this fault of its CPU build"
+        )
         says = f"whether {row.shown} {doubt}: {one.described(key[1])}"
         yield str(_lack(*key, [scope.node(at) for scope, at in places], says))
 
 
 def _free_sizes(graph: GraphProto, row: RuntimeRelease) -> Iterator[str]:
-    """The sizes of inputs that are not fixed, each name once, with the option that fixes them."""
+    """Yields a note for each free size of the inputs, with the option that fixes the size."""
     fed = {tensor.name for tensor in graph.initializer}
     named: dict[str, None] = {}
     for info in graph.input:
@@ -507,20 +513,20 @@ def _free_sizes(graph: GraphProto, row: RuntimeRelease) -> Iterator[str]:
 
 
 def _run_alone(document: Document, row: RuntimeRelease) -> Iterator[str]:
-    """A probe does not show that a runtime runs nodes at other sizes, or one behind another.
+    """Yields a note that a probe runs single nodes, which does not prove that a model runs.
 
     In OpenCV and tract, 10 of 146 models failed although a probe ran each of their nodes in a model
     of its own.
     """
     if any(root.index for root in document.roots):
-        alone = "a probe ran nodes like these, each in a model of its own"
+        alone = "a probe ran only single nodes like these"
         yield f"whether {row.shown} runs the nodes in this model: {alone}"
 
 
 def _unprobed(
     document: Document, table: ReleaseTable, row: RuntimeRelease, facts: Facts
 ) -> Iterator[str]:
-    """Operators, element types and forms of which no probe has run a model."""
+    """Yields operators, element types and forms that no probe has run."""
     found: dict[str, list[NodeProto]] = {}
     for root in document.roots:
         for key, places in sorted(root.index.items()):
@@ -546,7 +552,7 @@ def _unprobed(
 def failed_forms(
     document: Document, row: RuntimeRelease, facts: Facts
 ) -> dict[tuple[Key, str], list[Place]]:
-    """The nodes with a feature with which no model ran in a probe."""
+    """Returns the nodes with a feature that failed in every probe."""
     found: dict[tuple[Key, str], list[Place]] = {}
     for root in document.roots if row.probed is not None else ():
         for key, places in sorted(root.index.items()):
@@ -570,7 +576,7 @@ def _rank(node: NodeProto, scope: Scope, facts: Facts) -> int | None:
 def _failing(
     node: NodeProto, key: Key, since: int, row: RuntimeRelease, rank: int | None
 ) -> tuple[str, str] | None:
-    """The feature of a node with which no model ran in a probe, and the outcome."""
+    """Returns the feature of a node that failed in every probe, with the outcome, or None."""
     schema = schemas.schema(*key, since)
     if row.probed is None or schema is None:
         return None
@@ -578,7 +584,7 @@ def _failing(
 
 
 def _unknown_operators(document: Document, row: RuntimeRelease) -> Iterator[str]:
-    """Operators of a vendor's domain without a description."""
+    """Yields operators of vendor domains that no document describes."""
     for root in document.roots:
         for key, places in sorted(root.index.items()):
             vendor = key[0] in row.imports and key[0] not in versions.DOMAINS
@@ -589,7 +595,7 @@ def _unknown_operators(document: Document, row: RuntimeRelease) -> Iterator[str]
 
 
 def _unknown_domains(document: Document, row: RuntimeRelease) -> Iterator[str]:
-    """Domains of a model for which no facts about a runtime exist."""
+    """Yields the domains of a model for which no facts about a runtime exist."""
     used = Counter[str]()
     for root in document.roots:
         for key, places in root.index.items():
@@ -600,19 +606,19 @@ def _unknown_domains(document: Document, row: RuntimeRelease) -> Iterator[str]:
 
 
 def stamps(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
-    """The IR version and the imports of a model that a runtime does not read, and those missing."""
+    """Returns the IR version and the imports of a model that are too new for a runtime."""
     found = []
     ir = document.model.ir_version
     if row.ir is not None and ir > row.ir:
-        reads = "reads IR up to" if row.compares else "loads it, and reads what it knows of IR"
-        found.append(f"the model has IR {ir}; {row.shown} {reads} {row.ir}")
+        reads = "reads IR" if row.compares else "loads the model unchecked, but knows IR"
+        found.append(f"the model has IR {ir}; {row.shown} {reads} only up to {row.ir}")
     for domain, version in sorted(document.imports.as_dict().items()):
         top = row.imports.get(domain)
         if top is not None and version > top:
             shown = domain or "ai.onnx"
-            reads = f"reads it up to {top}"
+            reads = f"reads it only up to {top}"
             if not row.compares:
-                reads = f"loads it, and reads it by the newest schemas that it knows, of {top}"
+                reads = f"loads the model unchecked, but knows only versions up to {top}"
             found.append(f"the model imports {shown} {version}; {row.shown} {reads}")
     return [RuntimeLack("", "", "", 1, says) for says in found]
 
@@ -620,10 +626,11 @@ def stamps(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
 def without_imports(
     row: RuntimeRelease, added: Collection[str]
 ) -> tuple[list[RuntimeLack], list[str]]:
-    """The reason against a model that lacked the imports of domains, or the doubt about it.
+    """Returns reasons or doubts on a model that lacked the imports of domains.
 
-    Without ai.onnx, it imports nothing. Onnxruntime adds other domains itself, measured with Gelu
-    of com.microsoft in 12 releases from 1.0 to 1.32, and with Normalizer from 0.3 on.
+    Without an import of ai.onnx, the model imports nothing. onnxruntime adds other imports itself.
+    This was measured with Gelu of com.microsoft in 12 releases from 1.0 to 1.32, and with
+    Normalizer from 0.3 on.
     """
     if "" not in added:
         doubted = () if row.kernels else sorted(added)
@@ -634,7 +641,7 @@ def without_imports(
 
 
 def below_floor(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
-    """Operators older than the oldest that a runtime has kernels for."""
+    """Returns operators of versions that are too old for the kernels of a runtime."""
     found = []
     for domain, floor in row.floors.items():
         for root in document.roots:
@@ -654,7 +661,7 @@ def _changed(key: Key, version: int, floor: int) -> bool:
 
 
 def _added_late(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
-    """Nodes of an implementation that onnx added to an opset after the runtime was built."""
+    """Yields nodes of implementations that onnx added to an opset after the runtime was built."""
     from opshift.opsets import late_changes
 
     for root in document.roots if row.built_on else ():
@@ -668,7 +675,7 @@ def _added_late(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack
             nodes = [scope.node(at) for scope, at in places if is_beyond(scope.node(at), before)]
             if nodes:
                 has = f"{key[1]}-{before.since}" if before else f"no {key[1]}"
-                says = f"{row.shown} has {has} there; onnx {release} added {key[1]}-{since} later"
+                says = f"{row.shown} has {has} in this opset; onnx {release} added {key[1]}-{since}"
                 yield _lack(*key, nodes, says)
 
 
@@ -683,7 +690,7 @@ def _domains(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
 
 
 def unread(document: Document, row: RuntimeRelease) -> Iterator[tuple[Root, Key, str]]:
-    """The operators that a runtime does not read at their versions, or not at all, and why."""
+    """Yields operators that a runtime does not know in the model's version, with the reason."""
     for root in document.roots:
         for key in sorted(root.index):
             if says := row.unread(key, _since(root, key)):
@@ -702,7 +709,7 @@ def _operators(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]
 def unknown_fields(
     document: Document, row: RuntimeRelease
 ) -> dict[tuple[Key, str], list[NodeProto]]:
-    """The nodes with an attribute, an input or an output that a runtime does not have."""
+    """Returns nodes with an attribute, input or output that a runtime does not have."""
     from opshift.opsets import fields
 
     found: dict[tuple[Key, str], list[NodeProto]] = {}
@@ -716,7 +723,7 @@ def unknown_fields(
 def _in_unknown_fields(
     document: Document, row: RuntimeRelease
 ) -> Iterator[tuple[Key, Place, Collection[str]]]:
-    """The nodes with attributes, inputs or outputs that a runtime lacks, with their names."""
+    """Yields the nodes of operators with fields that a runtime lacks, with these fields."""
     for root in document.roots:
         for key, places in sorted(root.index.items()):
             unknown = row.unknown_fields(key)
@@ -735,13 +742,13 @@ def _types(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
 
 
 def _accepted_instead(kind: str, row: RuntimeRelease) -> str:
-    """The change of an element type to one that a runtime does not lack; empty if there is none."""
+    """Returns a change of an element type to a type that a runtime has, or ""."""
     fits = [to for to in replacements(kind) if to not in row.types]
     return f"{kind}={fits[-1]}" if fits else ""
 
 
 def casts_by_itself(graph: GraphProto, row: RuntimeRelease) -> dict[str, str]:
-    """The changes of types of inputs and outputs that a runtime makes by itself."""
+    """Returns the changes of input and output types that a runtime makes by itself."""
     kinds = {element_of(info.type) for info in (*graph.input, *graph.output)}
     return {
         f"{kind}={to}": f"{row.shown} computes {kind} as {to} and clamps numbers beyond it"
@@ -751,7 +758,7 @@ def casts_by_itself(graph: GraphProto, row: RuntimeRelease) -> dict[str, str]:
 
 
 def _since(root: Root, key: Key) -> int:
-    """The version of an operator at an import; the imported version if there is no schema."""
+    """Returns the version of an operator at an import; without a schema, the imported version."""
     imported = root.imports.get(key[0]) or 1
     schema = schemas.schema(*key, imported)
     return schema.since if schema is not None else imported

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of uncalled functions, so that inference and the checker look into them."""
+"""Calls uncalled functions, so that inference and the checker visit their bodies."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from opshift.protos import (
     ValueInfoProto,
 )
 
-RANKS = (2, 1, 3, 4)  # of inputs of one rank, which are hardly ever scalars
-RANKS_BESIDE = (*RANKS, 0)  # of an input beside others
-MOST_CALLS = 20  # that are tried for a function, and so many more for each input
+RANKS = (2, 1, 3, 4)  # of a single input, which is hardly ever a scalar
+RANKS_BESIDE = (*RANKS, 0)  # of an input among several
+MOST_CALLS = 20  # the limit of calls for a function, plus the same number for each input
 _VALUES = {
     AttributeProto.INT: AttributeProto(i=1),
     AttributeProto.FLOAT: AttributeProto(f=1.0),
@@ -38,10 +38,10 @@ _VALUES = {
 
 
 def faulty_calls(before: ModelProto, after: ModelProto, adapters: Registry) -> Iterator[ModelProto]:
-    """The calls that onnx accepts before a conversion and rejects after it, each as a model.
+    """Yields calls that onnx accepts before a conversion and rejects after it, as models.
 
-    Inference accepts some types and ranks that an operator does not have. Therefore a function is
-    at fault only if every call that is accepted before is rejected after.
+    Inference accepts some types and ranks that an operator does not support. Therefore a function
+    is at fault only if onnx rejects every call that it accepted before.
     """
     document = Document(before)
     now = {function_id(one): one for one in after.functions}
@@ -56,8 +56,8 @@ def faulty_calls(before: ModelProto, after: ModelProto, adapters: Registry) -> I
 class CallSearch:
     """The search for a call of a function that onnx accepts before and after a conversion.
 
-    Unknown ranks allow every call. If the function is rejected with unknown ranks, ranks need no
-    search; else the ranks of one input are tried while the others stay unknown.
+    If onnx rejects the call with unknown ranks, which is the most general call, no ranks are tried.
+    Otherwise, the search first tries the ranks of each input while other ranks stay unknown.
     """
 
     def __init__(
@@ -66,10 +66,11 @@ class CallSearch:
         self.before, self.after = before, after
         self.function, self.adapters = function, adapters
         self.left = MOST_CALLS * (1 + len(function.input))
-        self.fault: ModelProto | None = None  # a call that is accepted before, and not after
+        # a call that onnx accepts before the conversion, but not after it
+        self.fault: ModelProto | None = None
 
     def finds(self) -> bool:
-        """Whether there is such a call, or too many would have to be tried."""
+        """Returns whether such a call exists, or the limit of calls was exceeded."""
         for kinds in guesses(self.function):
             count = len(kinds)
             if any(self._passes(kinds, (rank,) * count) for rank in RANKS if count):
@@ -80,7 +81,7 @@ class CallSearch:
         return self.left < 0
 
     def _allowed(self, kinds: Sequence[str]) -> Iterator[Sequence[int]]:
-        """The ranks of each input that onnx accepts while the other ranks are unknown."""
+        """Yields, for each input, the ranks that onnx accepts while other ranks are unknown."""
         for i in range(len(kinds)):
             others = (None,) * i, (None,) * (len(kinds) - i - 1)
             ranks = RANKS_BESIDE if len(kinds) > 1 else RANKS
@@ -89,7 +90,7 @@ class CallSearch:
     def _fits(
         self, kinds: Sequence[str], allowed: Sequence[Sequence[int]], ranks: tuple[int, ...]
     ) -> bool:
-        """Whether a call passes whose first inputs have some ranks."""
+        """Returns whether onnx accepts a call whose first inputs have the given ranks."""
         if not all(allowed):
             return False
         unknown = (None,) * (len(kinds) - len(ranks))
@@ -100,7 +101,7 @@ class CallSearch:
         return any(self._fits(kinds, allowed, (*ranks, one)) for one in allowed[len(ranks)])
 
     def _passes(self, kinds: Sequence[str], ranks: Sequence[int | None]) -> bool:
-        """Whether onnx accepts a call before and after the conversion."""
+        """Returns whether onnx accepts a call before and after the conversion."""
         self.left -= 1
         if self.left < 0:
             return False
@@ -119,7 +120,7 @@ def _accepted(
     inputs: Iterable[ValueInfoProto],
     adapters: Registry,
 ) -> ModelProto | None:
-    """A call of a function with some inputs; None if onnx does not accept it."""
+    """Returns a call of a function with the given inputs, or None if onnx rejects it."""
     if (given := _attributes(function)) is None:
         return None
     call = _call(model, function, given)
@@ -135,14 +136,14 @@ def _accepted(
 
 
 def _again(call: ModelProto, model: ModelProto) -> ModelProto:
-    """The same call of the functions of another model."""
+    """Returns the same call of the same function in another model."""
     found = _header(model, call.graph.node[0])
     found.graph.CopyFrom(call.graph)
     return found
 
 
 def _header(model: ModelProto, call: NodeProto) -> ModelProto:
-    """The versions of a model, and the functions that a call uses."""
+    """Returns a model with the imports of `model` and the functions that a call uses."""
     found = ModelProto(ir_version=model.ir_version)
     found.opset_import.extend(model.opset_import)
     if call.domain not in {one.domain for one in model.opset_import}:
@@ -174,7 +175,7 @@ def _is_sound(call: ModelProto, adapters: Registry) -> bool:
 
 
 def _attributes(function: FunctionProto) -> list[AttributeProto] | None:
-    """A value for each attribute without a default; None if a kind has no obvious value."""
+    """Returns a value for each attribute without a default, or None if this is impossible."""
     kinds = {one.ref_attr_name: one.type for node in nodes_in(function) for one in node.attribute}
     given = []
     for name in function.attribute:
@@ -189,7 +190,7 @@ def _attributes(function: FunctionProto) -> list[AttributeProto] | None:
 
 
 def _value(name: str, kind: str, rank: int | None) -> ValueInfoProto:
-    """An input with dimensions of unknown length."""
+    """Returns an input of a rank with unknown sizes."""
     found = ValueInfoProto(name=name)
     found.type.tensor_type.elem_type = TensorProto.DataType.Value(kind.upper())
     if rank is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a runtime runs a model as it is: yes, no or not known, with every reason."""
+"""Decides whether a runtime can run a model: yes, no or unknown, with all reasons."""
 
 from __future__ import annotations
 
@@ -22,38 +22,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The known reasons why a runtime does not run a model, and the open questions."""
+    """The known reasons why a runtime cannot run a model, and the open questions."""
 
     target: str
     reasons: tuple[RuntimeLack, ...]
     unknown: tuple[str, ...]
-    differing: tuple[RuntimeLack, ...] = ()  # reasons in one of the two neighbours of a release
+    # reasons that apply to only one of the two measured releases around this release
+    differing: tuple[RuntimeLack, ...] = ()
 
     @property
     def in_words(self) -> RuntimeAnswer:
         """The answer for reports."""
         reasons = tuple(dict.fromkeys(map(str, self.reasons)))
-        too = [f"whether this holds for {self.target}, too: {one}" for one in self.differing]
+        too = [f"whether this applies to {self.target}: {one}" for one in self.differing]
         return RuntimeAnswer.of(self.target, reasons, (*dict.fromkeys(too), *self.unknown))
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A model that is judged for one release, or for many."""
+    """A model that is judged for one release or for many releases."""
 
     document: Document
-    computed: Facts  # those about the model with its functions written out at their calls
+    computed: Facts  # facts about the model with all functions inlined
     seen: Seen
 
     @staticmethod
     def of(facts: Facts) -> Judged:
-        """The model of these facts."""
+        """Returns the model to which these facts belong."""
         called = any(root.calls for root in facts.document.roots)
         return Judged(facts.document, _written_out(facts) if called else facts, Seen())
 
 
 def _written_out(facts: Facts) -> Facts:
-    """The facts about a model with inlined functions, so that calls give them types."""
+    """Returns the facts about a model with inlined functions, so that their types are known."""
     copy = copied(facts.document.model)
     diagnose.write_out_functions(copy)
     view = weights.checkable(copy)
@@ -61,10 +62,10 @@ def _written_out(facts: Facts) -> Facts:
 
 
 def verdict(judged: Judged, row: RuntimeRelease, *, added: Collection[str] = ()) -> Verdict:
-    """Whether a runtime runs a model as it is. Nothing is converted.
+    """Returns whether a runtime can run a model without a conversion.
 
-    `added` are the domains whose imports the model lacked. A release between two rows has the
-    answer that both have.
+    `added` has the domains whose imports were missing. A release between two measured releases has
+    an answer only if the answers for both are equal.
     """
     own = _of_row(judged, row, added)
     if row.later is None:
@@ -77,7 +78,7 @@ def verdict(judged: Judged, row: RuntimeRelease, *, added: Collection[str] = ())
 
 
 def _of_row(judged: Judged, row: RuntimeRelease, added: Collection[str]) -> Verdict:
-    """The answer of one row."""
+    """Returns the verdict for one measured release."""
     document, computed = judged.document, judged.computed
     called = computed.document
     rejected, doubted = runtime.without_imports(row, added) if added else ([], [])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules about the nodes that an adapter wrote, before they enter the model.
+"""The rules on the nodes that an adapter wrote, before these nodes enter the model.
 
 The cost depends on the change: only names that the replaced node did not read are looked up.
 """
@@ -24,11 +24,11 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class WrittenNodes:
-    """The nodes that an adapter wrote in place of one node between two opsets.
+    """The nodes that an adapter wrote in place of one node.
 
-    `given` holds the names that the engine made for this change. `typed` holds the kinds of
-    changes whose types were already checked in this step. If `traced` is set, the types of every
-    change are inferred, even declared ones.
+    `given` has the new names that the engine made for this change. `typed` has the kinds of changes
+    whose types were already checked in this step. If `traced` is set, the types of every change are
+    inferred, even declared types.
     """
 
     place: Place
@@ -48,7 +48,7 @@ class WrittenNodes:
 
 
 def values(change: WrittenNodes) -> Iterator[str]:
-    """Names in scope, order and single assignment."""
+    """Checks that names are visible, defined before their use, and defined once."""
     place, old, made = change.place, change.node.proto, change.op.made
     if not made.nodes:
         return
@@ -76,11 +76,11 @@ def values(change: WrittenNodes) -> Iterator[str]:
     unwritten = replaced - written - {""}
     if unwritten and scope.root.top is scope:
         for name in sorted(unwritten & scope.outputs):
-            yield f"nothing writes the output {name!r}"
+            yield f"no new node writes the output {name!r}"
 
 
 def _unreachable(place: Place, name: str) -> str | None:
-    """Why a value cannot be read at a place; None if it can."""
+    """Returns why a value cannot be read at a place, or None."""
     scope, position = place
     owner = scope.owner(name)
     if owner is None:
@@ -90,7 +90,7 @@ def _unreachable(place: Place, name: str) -> str | None:
     written = owner.producers[name]
     while scope is not owner:
         if scope is scope.root.top:
-            return None  # an algorithm of training, which runs after the graph that it reads
+            return None  # a training algorithm runs after the main graph
         position, scope = holder(scope)
     if written == position:
         return "the replaced node wrote" if owner is place[0] else "the node around it writes"
@@ -99,7 +99,7 @@ def _unreachable(place: Place, name: str) -> str | None:
 
 
 def holder(scope: Scope) -> tuple[int, Scope]:
-    """The position of the node that holds a graph, in the scope around the graph."""
+    """Returns the position of the node with this subgraph, and the outer scope."""
     around = scope.parent
     assert around is not None
     for position, node in enumerate(around.proto.node):
@@ -113,15 +113,15 @@ def holder(scope: Scope) -> tuple[int, Scope]:
 
 
 def written_schemas(change: WrittenNodes) -> Iterator[str]:
-    """Imports, references, and the schema of each node at the version that is entered."""
+    """Checks imports, attribute references, and the schema of each node after the step."""
     root, made = change.place[0].root, change.op.made
     known = {one.ref_attr_name for one in change.node.proto.attribute}
     for one in made.nodes:
         for attribute in one.attribute:
             if attribute.ref_attr_name and attribute.ref_attr_name not in known:
                 yield (
-                    f"{one.op_type} refers to an attribute {attribute.ref_attr_name!r} of a"
-                    " function, which the replaced node does not"
+                    f"{one.op_type} refers to the function attribute {attribute.ref_attr_name!r},"
+                    " but the replaced node does not"
                 )
         domain = schemas.normal(one.domain)
         version = change.to if domain == change.domain else root.imports.get(domain)
@@ -142,7 +142,8 @@ def types(written: WrittenNodes) -> Iterator[str]:
         yield from _inferred_types(written)
         return
     yield from _refused_constants(written)
-    if written.place[0].parent is not None:  # inference of onnx excuses a rank inside a graph
+    # onnx's inference tolerates an unknown rank in a subgraph
+    if written.place[0].parent is not None:
         yield from _changed_outputs(written)
         return
     scope, op = written.place[0], written.op
@@ -160,13 +161,13 @@ def types(written: WrittenNodes) -> Iterator[str]:
         written.typed.add(kind)
         after = _name_of(op.env.type(name))
         if after not in (None, before) and _name_of(_before(written).get(name)) == before:
-            yield f"{name!r} becomes {after}, and it was {before}"
+            yield f"{name!r} becomes {after}, but it was {before}"
 
 
 def _inferred_types(written: WrittenNodes) -> Iterator[str]:
-    """Checks the inputs of each node, and that outputs keep their element types and ranks.
+    """Checks the input types of each node, and that outputs keep their types and ranks.
 
-    Lengths are not compared, because inference of onnx gets some wrong.
+    Lengths are not compared, because onnx's inference computes some of them wrongly.
     """
     for one in written.op.made.nodes:
         yield from _unfit_types(one, written)
@@ -175,7 +176,7 @@ def _inferred_types(written: WrittenNodes) -> Iterator[str]:
 
 
 def _refused_constants(written: WrittenNodes) -> Iterator[str]:
-    """The objections of inference to nodes without inputs, which no type of a value excuses."""
+    """Yields the objections of inference to nodes without inputs, which depend on no value."""
     for one in written.op.made.nodes:
         if not one.input and (told := _rejected(one, written)) is not None:
             yield told
@@ -187,7 +188,7 @@ def _rejected(one: NodeProto, written: WrittenNodes, *, lengths: bool = True) ->
 
 
 def _objections(written: WrittenNodes) -> Iterator[str]:
-    """The objections of inference to the nodes that hold for all lengths of the values."""
+    """Yields the objections of inference to nodes that do not depend on lengths."""
     if _is_sound(written):
         for one in written.op.made.nodes:
             if (told := _rejected(one, written, lengths=False)) is not None:
@@ -195,9 +196,9 @@ def _objections(written: WrittenNodes) -> Iterator[str]:
 
 
 def _is_sound(written: WrittenNodes) -> bool:
-    """Whether inference accepts the replaced node, at the version entered as well.
+    """Returns whether inference accepts the replaced node before and after the step.
 
-    A value that the adapter only passes on is the fault of the model, and so is a declared shape.
+    If a node reads a value with an unconfirmed declaration, the model may be at fault.
     """
     old, scope = written.node.proto, written.place[0]
     env = ScopeEnv(written.facts, scope)
@@ -208,9 +209,9 @@ def _is_sound(written: WrittenNodes) -> bool:
 
 
 def suspect_lengths(written: WrittenNodes) -> Iterator[str]:
-    """Lengths that do not fit in the nodes, or that the outputs did not have before.
+    """Yields lengths that inference rejects, or that the outputs did not have before.
 
-    The model may be at fault, or the inference of onnx, which gets some lengths wrong.
+    The model may be at fault, or onnx's inference, which computes some lengths wrongly.
     """
     if not _is_sound(written):
         return
@@ -218,17 +219,17 @@ def suspect_lengths(written: WrittenNodes) -> Iterator[str]:
     for one in written.op.made.nodes:
         if (told := _rejected(one, written)) is not None:
             yield told
-    if holds_graphs(written.node.proto):  # they may be converted already
+    if holds_graphs(written.node.proto):  # the subgraphs may be converted already
         return
     before = _before(written)
     for name in filter(env.is_read, written.node.proto.output):
         was, now = before.get(name), env.type(name)
         if was is not None and now is not None and not _fit(was, now):
-            yield f"{name!r} becomes {shown_type(now)}, and it was {shown_type(was)}"
+            yield f"{name!r} becomes {shown_type(now)}, but it was {shown_type(was)}"
 
 
 def is_inferred(written: WrittenNodes) -> bool:
-    """Whether onnx has inference for the replaced node, before or after the step."""
+    """Returns whether onnx has inference for the replaced node, before or after the step."""
     node, root = written.node.proto, written.place[0].root
     found = (root.schema_of(node, version) for version in (None, _entered(node, written)))
     return any(
@@ -239,7 +240,7 @@ def is_inferred(written: WrittenNodes) -> bool:
 
 
 def _fit(was: TypeProto, now: TypeProto) -> bool:
-    """Whether no length of two tensors differs."""
+    """Returns whether the known lengths of two tensors are equal."""
     if rank_of(was) is None or rank_of(now) is None:
         return True
     pairs = zip(dims_of(was), dims_of(now), strict=False)
@@ -247,7 +248,7 @@ def _fit(was: TypeProto, now: TypeProto) -> bool:
 
 
 def _entered(node: NodeProto, written: WrittenNodes) -> int:
-    """The version at which a node is read after the step."""
+    """Returns the version of a node's domain after the step."""
     domain = schemas.normal(node.domain)
     if domain == written.domain:
         return written.to
@@ -255,9 +256,9 @@ def _entered(node: NodeProto, written: WrittenNodes) -> int:
 
 
 def _changed_outputs(written: WrittenNodes) -> Iterator[str]:
-    """The outputs that are read and get another element type or rank by inference.
+    """Yields outputs that are read and whose inferred type or rank changed.
 
-    The graphs of a node may be converted already, while the model still has its old imports.
+    Nodes with subgraphs are skipped: their subgraphs may be converted before the imports change.
     """
     op, made = written.op, written.op.made.nodes
     if holds_graphs(written.node.proto):
@@ -268,11 +269,11 @@ def _changed_outputs(written: WrittenNodes) -> Iterator[str]:
         if was is None or now is None or not any(name in one.output for one in made):
             continue
         if not alike(was, now):
-            yield f"{name!r} becomes {shown_type(now)}, and it was {shown_type(was)}"
+            yield f"{name!r} becomes {shown_type(now)}, but it was {shown_type(was)}"
 
 
 def _unfit_types(one: NodeProto, written: WrittenNodes) -> Iterator[str]:
-    """The inputs of a node whose types its operator does not accept, alone or together."""
+    """Yields inputs whose types the operator does not accept, alone or in combination."""
     op = written.op
     schema = schemas.schema(schemas.normal(one.domain), one.op_type, _entered(one, written))
     bound: dict[str, str] = {}
@@ -288,7 +289,7 @@ def _unfit_types(one: NodeProto, written: WrittenNodes) -> Iterator[str]:
 
 
 def _before(written: WrittenNodes) -> dict[str, TypeProto]:
-    """The inferred types of the replaced node, because a declaration may be wrong already."""
+    """Returns the inferred types of the replaced node, because its declarations may be wrong."""
     return infer_node(written.node.proto, ScopeEnv(written.facts, written.place[0]), None)
 
 
