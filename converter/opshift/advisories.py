@@ -58,7 +58,7 @@ class Advisory:
     runtimes: Mapping[str, str] = field(default_factory=dict)
 
     def judge(self, made: Evidence) -> Affected:
-        """Judges by versions, adapters and runtime whether a result is affected."""
+        """Judges whether a fault affects a result, by its versions, adapters and runtime."""
         return min(self._answers(made))
 
     def _answers(self, made: Evidence) -> Iterator[Affected]:

@@ -23,7 +23,7 @@ _usual = list[Any]()  # one entry for each open context of safe_multiprocessing
 
 
 def search_path() -> list[str]:
-    """Returns the module path of a child process: that of this process without empty entries."""
+    """Returns the module path for a child process: all entries of `sys.path` but empty ones."""
     return [folder for folder in sys.path if folder]
 
 

@@ -32,7 +32,7 @@ class _CallablePackage(ModuleType):
 
     @property
     def __doc__(self) -> str | None:  # type: ignore[override]
-        """Returns the docstring of the function, because users ask for help on the package."""
+        """Returns the docstring of the function, because users call `help` on the package."""
         doc: str | None = _function_of(self).__doc__
         return doc
 

@@ -118,7 +118,7 @@ def alike(ops: str, inputs: str, *, ranks_only: bool = False) -> Flaw:
 
 
 def per_axis(ops: str, inputs: str, *, each: int = 1) -> Flaw:
-    """Declares inputs that must hold `each` numbers for each axis in `axes`, or for each axis."""
+    """Declares inputs that must hold `each` numbers for each axis in `axes`, or for all axes."""
 
     @flaw(ops)
     def look(node: Node) -> str | None:
@@ -134,7 +134,7 @@ def per_axis(ops: str, inputs: str, *, each: int = 1) -> Flaw:
 
 
 def _axis_count(node: Node) -> int | str | None:
-    """Returns the number of axes in the input or attribute `axes`, or else of the first input."""
+    """Returns the number of axes that `axes` names, or else the rank of the first input."""
     for _, value in _given(node, ("axes",)):
         dims = value.dims_or_none
         return dims[0] if dims else None
@@ -161,7 +161,7 @@ def positive(ops: str, inputs: str, *, domain: str = "") -> Flaw:
 def choices(ops: str, *, domain: str = "", **allowed: str) -> Illegal:
     """Declares the allowed values of attributes as text, such as `mode="add mul"`.
 
-    Runtimes disagree on other values, so a model with another value is not converted.
+    A model with another value is not converted, because runtimes disagree on its meaning.
     """
     known = {name: listed(text) for name, text in allowed.items()}
 

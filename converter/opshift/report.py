@@ -75,7 +75,7 @@ class StepReport:
 
 
 def answer_of(reasons: Collection[object], unknown: Collection[object]) -> str:
-    """Returns "no" if there is a reason against; "yes" only if nothing is unknown either."""
+    """Returns "no" if a reason is known, "not known" if a fact is unknown, and otherwise "yes"."""
     return NO if reasons else NOT_KNOWN if unknown else YES
 
 
@@ -92,7 +92,7 @@ class RuntimeAnswer:
     def of(
         target: str, reasons: tuple[str, ...] = (), unknown: tuple[str, ...] = ()
     ) -> RuntimeAnswer:
-        """Returns the answer that follows from reasons against it and from unknown facts."""
+        """Returns the answer for given reasons against the runtime and for unknown facts."""
         return RuntimeAnswer(target, answer_of(reasons, unknown), reasons, unknown)
 
 
@@ -216,8 +216,8 @@ class Report(Paged):
     def growth(self) -> str:
         """Returns the change of the node count, such as `125 -> 271 nodes (+146, mostly Reshape)`.
 
-        The text names an operator only if more than half of the added nodes have this operator. It
-        is empty if the nodes were not counted.
+        The text names an operator only if more than half of the added nodes have this operator. The
+        text is empty if the nodes were not counted.
         """
         before, after = self.nodes_before, self.nodes_after
         if before is None or after is None:

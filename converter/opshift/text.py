@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Formats outcomes as lines with roles, and escapes them for a terminal or a page.
 
-Names in a model may hold any characters. Lines contain them unescaped. The functions of this module
-escape them: the returned text has no control characters except its own line ends.
+Names in a model may hold any characters, and lines contain these names unescaped. The functions of
+this module escape lines, so that the returned text has no control characters except its own line
+ends.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ TOMLDecodeError = reader.TOMLDecodeError
 
 
 def loads(text: str) -> dict[str, Any]:
-    """Parses a document; raises TOMLDecodeError for every fault of it."""
+    """Parses a TOML document; raises TOMLDecodeError if the document is faulty."""
     try:
         return reader.loads(text)
     except TOMLDecodeError:

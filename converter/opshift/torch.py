@@ -69,7 +69,7 @@ def export(
     TypeError
         The older exporter (`dynamo=False`) is requested without `f`, but it only writes files.
     Refused, InvalidModel, BadTarget
-        As `opshift.convert_version`.
+        Raised as by `opshift.convert_version`.
 
     Examples
     --------

@@ -105,7 +105,7 @@ def ir_for(imports: Mapping[str, int]) -> int:
 
 
 def paired(imports: Mapping[str, int], domain: str, ir_version: int = 0) -> int:
-    """Returns the version of a domain in the newest release among the imports, or by IR version."""
+    """Returns the version of a domain that was released with the imports or the IR version."""
     found = [r for d, v in imports.items() if (r := release_of(d, v)) is not None]
     newest = max(found, key=RELEASES.index, default=None)
     return max((newest or first_of(ir_version)).version(domain), 1)

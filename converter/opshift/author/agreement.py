@@ -47,7 +47,7 @@ def is_proven(
 
 
 class _Kind(NamedTuple):
-    """A type of values; for a small list of integers, also its content."""
+    """The type of a value, with the content if the value is a short list of integers."""
 
     number: int
     type: TypeProto

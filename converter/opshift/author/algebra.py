@@ -42,7 +42,7 @@ class Commutes(Trait):
 def arithmetic(
     kind: str, join: str, part: str, turn: str, *, neutral: int, power: str = ""
 ) -> Arithmetic:
-    """Declares the operators of sums or of products: to combine, to undo and to invert."""
+    """Declares the three operators of sums (Add, Sub, Neg) or products (Mul, Div, Reciprocal)."""
     return Arithmetic(ops=(join, part, turn), kind=kind, neutral=neutral, power=power)
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long functions in parts, for inference: each part is a function of a few nodes.
+"""Splits a long function into functions of a few nodes, to make its inference faster.
 
-A call becomes a chain of calls, one for each part, which hand each other the values that later
-parts read. A part that reads a Constant has its own copy, because a call hands on no constants.
+A call of the function becomes one call for each part; each call passes on the values that later
+parts read. A part that reads a Constant has a copy of the Constant, because onnx does not know the
+constants among the inputs of a call.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ CONSTANT = "", "Constant", ""
 
 
 class FunctionInParts:
-    """A function as a chain of functions."""
+    """A long function, split into a chain of shorter functions."""
 
     def __init__(self, body: FunctionProto, prefix: str, graphs: int) -> None:
         self.body = body
         self.functions = [*_parts(body, prefix, graphs)]
 
     def fits(self, call: NodeProto) -> bool:
-        """Whether inference accepts the numbers of inputs and outputs of a call."""
+        """Returns whether the counts of inputs and outputs of a call fit the function."""
         body = self.body
         return len(call.input) <= len(body.input) and len(call.output) == len(body.output)
 
     def calls(self, call: NodeProto, prefix: str) -> Iterator[NodeProto]:
-        """The calls of the parts that stand for a call of the function."""
+        """Yields the calls of the parts that replace a call of the function."""
         names = dict(zip(self.body.input, call.input, strict=False))
         wanted = dict(zip(self.body.output, call.output, strict=False))
         for part in self.functions:
@@ -47,7 +48,7 @@ class FunctionInParts:
 def in_parts(
     model: ModelProto, is_long: Callable[[FunctionProto], bool], prefix: str, graphs: int
 ) -> dict[FunctionId, FunctionInParts]:
-    """The functions that are too long, in parts of some graphs each."""
+    """Splits each long function of a model into parts with a few subgraphs."""
     return {
         which: FunctionInParts(body, f"{prefix}{number}_", graphs)
         for number, (which, body) in enumerate(functions_of(model).items())
@@ -56,7 +57,7 @@ def in_parts(
 
 
 def cut(model: ModelProto, parts: Mapping[FunctionId, FunctionInParts], prefix: str) -> ModelProto:
-    """The model with calls of parts; the graphs in the nodes of its graph stay as they are."""
+    """Copies a model with the parts of long functions; calls in subgraphs are not replaced."""
     made = ModelProto()
     made.CopyFrom(model)
     for body in parts.values():
@@ -70,7 +71,7 @@ def cut(model: ModelProto, parts: Mapping[FunctionId, FunctionInParts], prefix: 
 def join(
     found: ModelProto, model: ModelProto, parts: Mapping[FunctionId, FunctionInParts], prefix: str
 ) -> None:
-    """Gives a cut model the calls and functions of the source model back."""
+    """Restores the calls and functions of the source model after inference of the parts."""
     inferred, nodes = iter(found.graph.node), list[NodeProto]()
     for node in model.graph.node:
         stands_for = [next(inferred) for _ in _written(node, parts, prefix)]
@@ -110,20 +111,20 @@ def _written(
 
 
 def _is_cut(node: NodeProto, parts: Mapping[FunctionId, FunctionInParts]) -> bool:
-    """Whether calls of parts stand for a node."""
+    """Returns whether a node is a call that is replaced by calls of parts."""
     body = parts.get(call_id(node))
     return body is not None and body.fits(node)
 
 
 def _has_one_writer_each(body: FunctionProto) -> bool:
-    """Whether no name is written twice, as in every legal function."""
+    """Returns whether each value has only one writer, as in every valid function."""
     written = Counter(name for node in body.node for name in node.output if name)
     written.update(body.input)
     return max(written.values(), default=0) < 2 and len({*body.output}) == len(body.output)
 
 
 def _parts(body: FunctionProto, prefix: str, graphs: int) -> Iterator[FunctionProto]:
-    """The parts of a function, in the order of its nodes."""
+    """Yields the parts of a function, in the order of its nodes."""
     pieces = [*_pieces(body, graphs)]
     constants = {
         name: node for node in body.node if call_id(node) == CONSTANT for name in node.output
@@ -160,7 +161,7 @@ def _parts(body: FunctionProto, prefix: str, graphs: int) -> Iterator[FunctionPr
 
 
 def _pieces(body: FunctionProto, graphs: int) -> Iterator[list[NodeProto]]:
-    """The nodes of a function, in lists of some graphs."""
+    """Yields the nodes of a function in lists with a limited number of subgraphs."""
     nodes, weight = list[NodeProto](), 0
     for node in body.node:
         nodes.append(node)

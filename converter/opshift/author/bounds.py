@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds the integers of a value before the model runs, such as sizes that are never negative."""
+"""Finds bounds of integer values before the model runs, for example that a size is at least 0."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Crossing(Versions, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WritingOpset:
-    """The opset of an adapter that converts a node of a later opset down to the model's opset."""
+    """The opset at which an adapter writes while a node of a later opset is converted down."""
 
     domain: str
     version: int
@@ -91,7 +91,7 @@ class WritingOpset:
 
 
 class Builder:
-    """A writer of nodes: `op.Name(inputs, attribute=value)` adds a node at the entered version."""
+    """A writer of nodes: `op.Name(inputs, attribute=value)` adds a node at the target version."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Builder:
 
     @property
     def version(self) -> int:
-        """Returns the entered version of the converted domain (of ai.onnx if a domain is left)."""
+        """Returns the target version of the step's domain, or of ai.onnx if it is removed."""
         return self.opset(self.crossing.enters)
 
     def opset(self, domain: str = "") -> int:
@@ -229,7 +229,7 @@ class Builder:
         return self.const(found)
 
     def _is_small_constant(self, name: str) -> bool:
-        """Returns whether a value is a constant of this Builder, or a small one of the model."""
+        """Returns whether a value is a small constant, or a constant that this Builder wrote."""
         if name in self.made.constants:
             return True
         if self.env.is_weight(name):
@@ -264,7 +264,7 @@ class Builder:
         outputs: int | None = None,
         **attributes: Any,
     ) -> Any:
-        """Writes a node's operator at the entered version, with changed inputs or attributes.
+        """Writes a node's operator at the target version, with changed inputs or attributes.
 
         None removes an input or an attribute. Other inputs and attributes stay. Returns one value
         for a node with one output, and a tuple for more outputs or if `outputs` is given.
@@ -305,7 +305,7 @@ class Builder:
     def same_but(
         self, node: Node, inputs: Sequence[Value | None], **attributes: Any
     ) -> tuple[Value, ...]:
-        """Writes a node's operator at the entered version, with all inputs by position."""
+        """Writes a node's operator at the target version, with all inputs by position."""
         node.carried(without=set(attributes))
         bare = NodeProto()
         bare.CopyFrom(node.proto)
@@ -387,7 +387,7 @@ class Builder:
         return self._place_once(tensor.SerializeToString(deterministic=True), lambda: tensor)
 
     def _place_once(self, content: Hashable, tensor: Callable[[], TensorProto]) -> Value:
-        """Adds a constant with this content to the graph or function only once, and returns it."""
+        """Adds a constant to the graph, or returns an earlier constant with equal content."""
         root = self.scope.root
         if not root.owns_constants:
             return self._constant_node(tensor())
@@ -480,7 +480,7 @@ class Builder:
                 self.made.inlined.add(graph.name)
 
     def expand(self, node: Node) -> Value | tuple[Value, ...]:
-        """Writes the nodes of the operator's function body, converted to the entered version."""
+        """Writes the nodes of the operator's function body, converted to the target version."""
         from opshift.author import function_body
 
         node.carried()
@@ -506,7 +506,7 @@ class Builder:
         return results[0] if len(results) == 1 else results
 
     def _crossed(self, node: NodeProto, domain: str, left: int) -> tuple[Value, ...]:
-        """Writes a node of a function body, converted to the entered version."""
+        """Writes a node of a function body, converted to the target version."""
         schema, entered = schemas.schema(domain, node.op_type, left), self.opset(domain)
         if schema is not None and left < entered:
             shown = Node(node, schema, self.env)
@@ -522,7 +522,7 @@ class Builder:
     def dissolve(self, reason: str) -> tuple[Value, ...]:
         """Removes the node without a replacement; refuses the node if its outputs are still read.
 
-        An adapter calls this for an output that cannot exist at the entered version. The adapter of
+        An adapter calls this for an output that cannot exist at the target version. The adapter of
         each reader finds the node as `value.producer` and writes the reader without this value.
         """
         self.made.unread = reason
@@ -556,7 +556,7 @@ class Builder:
     def _fitting(
         self, domain: str, op_type: str, inputs: int, named: Mapping[str, Any], oldest: int
     ) -> schemas.Schema:
-        """Finds the schema with these parameters at this or the nearest version."""
+        """Finds the schema nearest to this opset that accepts these inputs and attributes."""
         here = schemas.schema(domain, op_type, max(oldest, self.opset(domain)))
         if here is not None and _fits(here, inputs, named):
             return here
@@ -608,7 +608,7 @@ class Builder:
         return self._append(node)
 
     def _converted_down(self, node: NodeProto, schema: schemas.Schema) -> tuple[Value, ...]:
-        """Writes the replacement of a later opset's node, boundary by boundary."""
+        """Converts a node of a later opset down to the model's opset, one opset at a time."""
         domain, start = schema.domain, schema.since
         depth = self.later.depth + 1 if self.later is not None else 1
         if depth > MOST_NESTED:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Infers the shapes of a whole model without the lengths that onnx is known to infer wrongly."""
+"""Infers the shapes of a whole model, and corrects dimensions that onnx infers wrongly."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def shapes_of(rule: OutputShapes | None, node: Node) -> Sequence[ToldDims | None
 
 
 def is_wrong(known: TypeProto | None, dims: ToldDims | None) -> bool:
-    """Returns whether a type has a length that the rule does not confirm."""
+    """Returns whether an inferred shape has a dimension that a rule does not confirm."""
     if known is None or dims is None or rank_of(known) is None:
         return False
     found = dims_of(known)

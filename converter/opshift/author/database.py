@@ -40,7 +40,7 @@ def build(domains: tuple[str, ...]) -> OpsetChangelog:
 
 
 def change(history: list[schemas.Schema], adapters: Registry) -> Change:
-    """Builds the entry of an operator at the version that adds or changes it, its last schema."""
+    """Builds the database entry for the last schema in the history of an operator."""
     schema = history[-1]
     domain, op, version = schema.domain, schema.name, schema.since
     instead = adapters.get(domain, op, version - 1, version)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads declared types of computed values, which may be wrong and only complete inferred types."""
+"""Handles declared types of computed values; as they may be wrong, inferred types come first."""
 
 from __future__ import annotations
 

@@ -2,9 +2,8 @@
 """Reads which operators an adapter writes, from a table of its package.
 
 `python -m tools.author index` converts the examples of the adapters and records the written
-operators in `writes.txt`. The plan uses the table only in advance: if an operator is missing in the
-table, it is planned when an adapter writes it. An adapter for a runtime has one row for each set of
-operators.
+operators in `writes.txt`. The plan reads the table in advance; an operator that the table lacks is
+planned when an adapter writes it. An adapter for a runtime has one row for each set of operators.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ TABLE = "writes.txt"
 
 
 def choices(source: str, row: str) -> tuple[frozenset[str], ...]:
-    """Returns the sets of operators that an adapter writes; each set belongs to some nodes."""
+    """Returns the sets of operators that an adapter may write, one set for each kind of result."""
     return _rows(source.partition(".")[0]).get(row, ())
 
 

@@ -45,7 +45,7 @@ class Example:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """Returns the values of the inputs for which the example has values."""
+        """Returns the input values that the example defines."""
         return {name: one() if callable(one) else one for name, one in self.given.items()}
 
     @property

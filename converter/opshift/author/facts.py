@@ -2,8 +2,9 @@
 """Finds facts about values before the model runs: constants, types and shapes.
 
 A fact depends only on the opened model and on the nodes that steps wrote later. A fact never
-depends on earlier questions. A value keeps its name and meaning when a step replaces the node that
-computes it, so a fact from the opened model stays true; other facts come from the present nodes.
+depends on the order of requests. A value keeps its name and meaning when a step replaces the node
+that computes it, so a fact from the opened model stays true; other facts come from the present
+nodes.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ Question: TypeAlias = "tuple[Find, Scope, str]"
 
 
 class _TooDeep(Exception):  # noqa: N818 - not an error, and only this module sees it
-    """Raised for a question at a great depth, which must be answered first on its own."""
+    """Raised if the search for a fact nests too deeply; the inner fact is then found first."""
 
     def __init__(self, question: Question) -> None:
         super().__init__(question[2])
@@ -164,7 +165,7 @@ class Facts:
     # -- one answer for each question --------------------------------------------------------------
 
     def _answer(self, find: Find, owner: Scope, name: str) -> Any:
-        """Returns a fact about a value; `find` computes the fact once for the present nodes."""
+        """Returns a cached fact about a value, or computes the fact with `find`."""
         if self._generation != self.document.generation:
             self._look_again()
         question = find, owner, name
@@ -196,7 +197,7 @@ class Facts:
         return found
 
     def _look_again(self) -> None:
-        """Forgets the facts that depend on nodes of an earlier generation."""
+        """Discards the cached facts after nodes of the model have changed."""
         if self._first_memo is None:
             for scope in self._scopes:
                 self._path(scope)  # saved now, because the nodes with subgraphs may change
@@ -206,7 +207,7 @@ class Facts:
         self._surveys.clear()
 
     def _at_first(self, find: Find, owner: Scope, name: str) -> Any:
-        """Returns the fact before the first change, if a step has replaced the value's node."""
+        """Returns a fact about the source model if a step has replaced the node of the value."""
         position = owner.producers.get(name)
         if self._first_memo is None or (owner, position) not in self.document.rewritten:
             return _NO_ANSWER[find]  # the present nodes give the same fact or a better one
@@ -221,7 +222,7 @@ class Facts:
         return self._before._answer(find, twin, name)
 
     def _open_again(self, document: Document) -> None:
-        """Opens the model in its state before the first change."""
+        """Opens the model again as it was before the first step."""
         assert self._first_memo is not None
         self._before = Facts(document, self.weights, self.adapters, bytes)
         twins = self._twins = dict(zip(self._scopes, document.scopes(), strict=True))
@@ -418,7 +419,7 @@ class Facts:
         return self._first_memo is None or not _has_unnamed_length(known)
 
     def _given(self, owner: Scope, name: str) -> Proved:
-        """Returns the type of a value as far as it is known without its node."""
+        """Returns the type of a value without inference of the node that computes it."""
         fed = name in owner.inputs
         if name in owner.initializers and not (fed and self.document.names.may_be_set(owner, name)):
             return Proved(owner.initializer_type(name))
@@ -468,7 +469,7 @@ class Facts:
 
     @property
     def inferred(self) -> Known:
-        """Returns the types that inference finds for the whole model in its first state."""
+        """Returns the types that inference finds for the source model."""
         return self._inferred()
 
     # -- declarations ------------------------------------------------------------------------
@@ -610,7 +611,7 @@ class Facts:
         return told and any(rank_of(found) is None for found in outputs)
 
     def _is_news(self, place: Scope, name: str) -> bool:
-        """Returns whether whole-model inference did not find this type or constant."""
+        """Returns whether a type or constant is known that whole-model inference did not find."""
         owner = place.owner(name)
         position = owner.producers.get(name) if owner is not None else None
         if owner is None or position is None:
@@ -673,7 +674,7 @@ _NO_ANSWER: dict[Find, Any] = {
 
 
 def _moved(memo: dict[Question, Any], scopes: Mapping[Scope, Scope]) -> dict[Question, Any]:
-    """Returns the same facts, assigned to the values of other scopes."""
+    """Copies cached facts to the scopes of a copied model."""
     return {(find, scopes[at], name): found for (find, at, name), found in memo.items()}
 
 
@@ -738,7 +739,7 @@ class ScopeEnv(ModelEnv):
         return found if found is not None and found.fits else None
 
     def _writer(self, name: str) -> Node | None:
-        """Returns the node of a value, even if it does not fit its schema; None for a call."""
+        """Returns the node that computes a value, even if invalid; None for a function call."""
         owner = self.scope.owner(name)
         position = owner.producers.get(name) if owner else None
         if owner is None or position is None:
@@ -792,7 +793,7 @@ class ScopeEnv(ModelEnv):
 
 
 class FoldingEnv(ScopeEnv):
-    """An environment for folding, which skips the slow search for `why_dynamic`."""
+    """An environment for constant folding, which skips the slow search for reasons."""
 
     def why_dynamic(self, name: str) -> str:
         return "it is computed by a node"

@@ -21,8 +21,8 @@ _fitting: dict[tuple[int, Form], tuple[schemas.Schema, bool]] = {}
 def fits(node: NodeProto, schema: schemas.Schema | None) -> bool:
     """Returns whether the node has the attributes, inputs and outputs that its schema requires.
 
-    A node of an operator without any schema fits, and so does a node of an open schema. If the
-    operator has a schema only at other versions, the node does not fit.
+    A node of an operator without any schema fits, and so does a node whose schema accepts any
+    parameters (`open`). If the operator has a schema only at other versions, the node does not fit.
     """
     if schema is None:
         known = schemas.history(schemas.normal(node.domain), node.op_type)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stores nodes that match a formula; a module of its own, because few conversions search."""
+"""Stores the nodes that match a formula, apart from the search, which few conversions import."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Binding:
     shaped: bool = False  # whether a constant has axes, which may add axes to the result
 
     def with_value(self, name: str, value: str) -> Iterator[Binding]:
-        """Yields the binding with one more input, unless it has another value already."""
+        """Yields a copy that binds one more input, unless the input has another value already."""
         if self.values.get(name, value) == value:
             yield replace(self, values={**self.values, name: value})
 
     def with_number(self, name: str, number: Any) -> Iterator[Binding]:
-        """Yields the binding with one more attribute, unless it has another value already."""
+        """Yields a copy that binds one more attribute, unless it has another value already."""
         if self.numbers.get(name, number) == number:
             yield replace(self, numbers={**self.numbers, name: number})
 

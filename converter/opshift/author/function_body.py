@@ -65,7 +65,7 @@ def _with_placeholders(proto: NodeProto) -> NodeProto:
 
 
 def version_of(body: FunctionProto, domain: str, imports: Imports) -> int:
-    """Returns the version at which nodes of a body are read: the model's, or a later one."""
+    """Returns the opset for the nodes of a function body: the model's opset, or a later one."""
     written = {schemas.normal(i.domain): i.version for i in body.opset_import}.get(domain)
     return max(imports.get(domain) or 0, written or 1)
 

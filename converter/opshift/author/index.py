@@ -22,7 +22,7 @@ Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
 
 
 class TraitKey(NamedTuple):
-    """The key of a trait: the table of its kind, and the operator."""
+    """The key of a declaration other than a verdict: its table and its operator."""
 
     table: str
     domain: str

@@ -316,7 +316,7 @@ def told_types(rule: OutputTypes | None, node: NodeProto, env: Env) -> dict[str,
 
 
 def _told_rank(node: NodeProto, told: int | tuple[int, ...] | None, env: Env) -> int | None:
-    """Returns a fixed rank, or the largest rank of some inputs; several must be matrices."""
+    """Returns a fixed rank, or the largest rank of some inputs (of several, all at least 2)."""
     if told is None or isinstance(told, int):
         return told
     names = [node.input[i] if i < len(node.input) else "" for i in told]

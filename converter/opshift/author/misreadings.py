@@ -40,12 +40,12 @@ class Misread(Trait):
     examples: tuple[Example, ...] = ()
 
     def concerns(self, row: RuntimeRelease) -> bool:
-        """Returns whether a release misreads the form."""
+        """Returns whether a release of a runtime misreads the form."""
         name, release = row.origin
         return name == self.runtime and target_names.fits(self.releases, release) is not None
 
     def is_form(self, node: Node, version: int, around: Surroundings | None = None) -> bool:
-        """Returns whether a node certainly has the form; some forms need its surroundings."""
+        """Returns whether a node certainly has the misread form; some forms need its neighbours."""
         if not self.since <= version < self.before:
             return False
         if not self.neighbours:
@@ -53,7 +53,7 @@ class Misread(Trait):
         return around is not None and bool(answer_of(lambda node: self.run(node, around), node))
 
     def described(self, op: str) -> str:
-        """Returns the form and its effect in words."""
+        """Returns a description of the misread form and of its effect."""
         where = f" on {self.processors}" if self.processors else ""
         return self.says.replace("{op}", op) + where
 
@@ -104,7 +104,7 @@ def misreadings(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator
 def on_every_processor(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
     """Yields the forms of an operator that a release misreads on every processor.
 
-    The forms were measured on the CPU, so that they are uncertain for another provider.
+    The forms were measured with the CPU provider, so they are uncertain for other providers.
     """
     found = () if row.provider else misreadings(rules, row, key)
     yield from (one for one in found if not one.processors)

@@ -45,7 +45,7 @@ class Modern(Trait):
 
     @property
     def source(self) -> str:
-        """Returns the name of the rule."""
+        """Returns the module and the function of the rule, for messages."""
         return f"{self.run.__module__}.{getattr(self.run, '__name__', '?')}"
 
     @property

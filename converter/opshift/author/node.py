@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows a node and facts about its values to an adapter, with the names of the old schema."""
+"""Gives adapters access to a node and to facts about its values, by the names in its schema."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Env(ABC):
         raise NotImplementedError
 
     def is_call(self, node: NodeProto) -> bool:
-        """Returns whether a node calls a function of the model, even one named like an operator."""
+        """Returns whether a node calls a function of the model, not an operator."""
         raise NotImplementedError
 
     def load(self, tensor: TensorProto) -> Array:
@@ -180,7 +180,7 @@ class Value(Infix):
         return True
 
     def _told(self, part: TypePart) -> TypeProto | None:
-        """Returns the type, of which the caller reads only this part."""
+        """Returns the type of the value for a caller that reads only this part of the type."""
         return self.env.type(self.name, part)
 
     @property
@@ -210,7 +210,7 @@ class Value(Infix):
         return None
 
     def _only_choice(self) -> int | None:
-        """Returns the element type if the node allows only one type of the model."""
+        """Returns the element type if only one type of the model is allowed for this value."""
         present = self.env.possible_types() if self.choices else frozenset()
         possible = [text for text in self.choices if tokens(text) <= present]
         if len(possible) != 1 or not possible[0].startswith("tensor("):
@@ -225,7 +225,7 @@ class Value(Infix):
         return found
 
     def may_be(self, elem_type: int) -> bool:
-        """Returns whether the value has this element type, or may have it if it is unknown."""
+        """Returns whether the value has, or may have, this element type."""
         known = self.elem_type_or_none
         if known is not None:
             return known == elem_type
@@ -280,7 +280,8 @@ class Value(Infix):
     def claimed_dims_or_none(self) -> Dims | None:
         """Returns the dimensions, with numbers that come only from a declaration if needed.
 
-        Use it only if no nodes can compute the shape. The report then names the value.
+        Use these dimensions only if no nodes can compute the shape. The report then names the
+        value.
         """
         found = self.dims_or_none
         return None if found is None else self.env.claimed_dims(self.name, found)
@@ -364,7 +365,7 @@ def _without_empty_reference(attribute: AttributeProto) -> AttributeProto:
 
 
 class Inputs(tuple["Value | None", ...]):
-    """All inputs of a node in order, None if omitted; it records which ones an adapter reads."""
+    """All inputs of a node, None if omitted; records which inputs an adapter reads."""
 
     reads: set[Any]
 
@@ -396,7 +397,7 @@ class Inputs(tuple["Value | None", ...]):
 
 
 class Node:
-    """A node, with the names of its schema before the step; other names are errors."""
+    """A node whose inputs and attributes have the names of its schema; other names are errors."""
 
     __slots__ = ("attributes", "env", "graphs_taken", "proto", "reads", "schema")
 
@@ -480,7 +481,7 @@ class Node:
         return Value(name, self.env, param.types, lambda: self._peers(name, param))
 
     def _peers(self, name: builtins.str, param: schemas.Param) -> Iterator[builtins.str]:
-        """Yields the other inputs whose type variable in the schema is that of a parameter."""
+        """Yields the other inputs that share the type variable of a parameter in the schema."""
         for i, other in enumerate(self.proto.input if not param.variadic else ()):
             twin = self.schema.input_at(i) if self.schema is not None else None
             if not other or other == name or twin is None or twin.variadic:
@@ -540,7 +541,7 @@ class Node:
         return self.env.load(found)
 
     def graph(self, name: builtins.str) -> GraphProto:
-        """Returns a copy of a subgraph, whose nodes are already at the entered version."""
+        """Returns a copy of a subgraph, whose nodes are already at the target version."""
         self.graphs_taken = True
         return self.env.graph(self._needed(name))
 
@@ -555,7 +556,7 @@ class Node:
         return tuple(Value(o.name, inside) for o in graph.output)
 
     def attr(self, name: builtins.str) -> Any:
-        """Returns the value of an attribute, or the old schema's default, or None."""
+        """Returns an attribute's value, or else the default in the source schema, or None."""
         known = self._known(name)
         self.reads.add(name)
         proto = self.attributes.get(name)
@@ -604,7 +605,7 @@ class Node:
 
     @property
     def is_call(self) -> builtins.bool:
-        """Returns whether the node calls a function of the model."""
+        """Returns whether the node calls a function of the model, not an operator."""
         return self.env.is_call(self.proto)
 
     def survey(self, look: Survey[_Answer]) -> _Answer:
@@ -616,7 +617,7 @@ class Node:
         return self.env.survey(look)
 
     def carried(self, *, without: Collection[builtins.str] = ()) -> None:
-        """Marks all attributes and inputs except these as read, as the answer contains them."""
+        """Marks attributes and inputs as read because the adapter's answer contains them."""
         self.reads.update(self.attributes.keys() - without)
         for i in range(len(self.proto.input)):
             param = self.schema.input_at(i) if self.schema is not None else None

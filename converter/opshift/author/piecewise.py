@@ -82,7 +82,7 @@ def is_slow(seen: ModelBytes) -> bool:
 
 
 def _is_long(body: FunctionProto) -> bool:
-    """Whether inference of a function copies more than it computes."""
+    """Returns whether inference of the function would copy too many types."""
     graphs = sum(1 for _ in graphs_directly_in(body))
     return graphs * (len(body.node) + len(body.input)) > MOST_COPIES
 

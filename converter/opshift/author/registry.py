@@ -164,7 +164,7 @@ class Registry:
         return self._found((domain, op, *LEAVE))
 
     def replaced(self, root: Root, domain: str, version: int, goal: int) -> list[Key]:
-        """Returns the operators of a root that have no schema at this version nor at the goal."""
+        """Returns a graph's operators without a schema, both here and at the target version."""
         return sorted(
             key
             for key in root.index
@@ -182,7 +182,7 @@ class Registry:
         return len(self._verdicts) + len(self._indexed)
 
     def adapters(self) -> Iterator[Adapter]:
-        """Yields each declaration once, in the order of kinds."""
+        """Yields each verdict once, sorted by domain, operator and versions."""
         seen: set[int] = set()
         for _, adapter in self:
             if id(adapter) not in seen:
@@ -235,7 +235,7 @@ class Registry:
             self._indexed[one] = name
 
     def missing(self, domain: str, low: int, high: int) -> list[Crossing]:
-        """Returns the crossings between two versions that have no verdict."""
+        """Returns the operator changes between two versions that have no verdict."""
         found = []
         for op in schemas.operators(domain):
             for schema in schemas.history(domain, op):

@@ -46,7 +46,7 @@ NOBODY = "opshift.unknown"  # a domain that inference does not know
 
 
 class ShownModel(NamedTuple):
-    """The model that inference gets, and whether inference may still end the process."""
+    """The model that is passed to inference, and whether inference may still crash."""
 
     model: ModelBytes
     risky: bool = False
@@ -74,7 +74,7 @@ def _inferred(shown: ShownModel, *, strict: bool = False, data_prop: bool = Fals
 
 
 def may_propagate(known: ModelBytes, *, risky: bool = False) -> bool:
-    """Returns whether data propagation would not allocate a list of a huge length."""
+    """Returns whether data propagation is safe, because no dimension is huge."""
     sizes, names_one = look_at(Sizes, known.data), False
     if max(sizes.declared(), default=0) > MOST_PROPAGATED:
         return False
@@ -89,7 +89,7 @@ def may_propagate(known: ModelBytes, *, risky: bool = False) -> bool:
 
 
 def _names_a_huge_size(one: SizedTensor) -> bool:
-    """Returns whether a constant may be a huge size; the largest integer is no size of a Slice."""
+    """Returns whether a constant may be a huge size; Slice's largest integer does not count."""
     if raw := one.raw_data:
         return len(raw) <= 8 * LARGEST_RANK and _is_huge_in(raw, one.data_type)
     numbers = (*one.int64_data[:LARGEST_RANK], *one.int32_data[:LARGEST_RANK])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds nodes with negative sizes, at which some inference functions of onnx end the process.
+"""Hides nodes with negative output sizes, on which some inference functions of onnx crash.
 
-Nodes are hidden if inference without the crashing operators finds a negative size in their output.
-A size that depends on the results of crashing operators stays unknown.
+To find these sizes, inference first runs without the operators that may crash. A size that depends
+on the outputs of these operators stays unknown.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _has_any(found: Iterator[object]) -> bool:
 
 
 def hide(model: ModelProto, domain: str, adapters: DeclaredRules, infer: Infer) -> bool:
-    """Moves nodes of negative size to this domain; returns whether others may have one, too.
+    """Moves nodes with a negative size to an unknown domain; returns whether more may exist.
 
     `infer` receives a model in which each operator that crashes at negative sizes has this domain.
     """

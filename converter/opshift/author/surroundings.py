@@ -37,7 +37,7 @@ def node_at(facts: Facts, scope: Scope, at: int) -> Node:
 
 
 class Surroundings:
-    """The readers of the values of a graph."""
+    """The nodes around a node: finds the readers of the values of a graph."""
 
     def __init__(self, facts: Facts, scope: Scope, read_by: Readers) -> None:
         self._facts, self._scope, self._read_by = facts, scope, read_by

@@ -66,7 +66,7 @@ class LazyTable(MutableMapping[Key, _Kind]):
 
 
 def places(declared: Declared) -> list[Crossing | TraitKey]:
-    """Returns the crossings of a verdict, or the keys of a trait."""
+    """Returns the table keys of a verdict or of another declaration."""
     if isinstance(declared, Adapter):
         return [(declared.domain, op, declared.start, declared.to) for op in declared.ops]
     return [TraitKey(declared.table, declared.domain, op) for op in declared.ops]

@@ -156,8 +156,8 @@ class OutputShapes(SingleTrait):
 class OutputTypes(SingleTrait):
     """The output types of operators that have no schema in opshift's data.
 
-    Each output has a named element type, or the first known type of some inputs. The first output
-    has a fixed rank, or the largest rank of some inputs.
+    For each output, the rule names an element type, or inputs whose first known type is used. For
+    the first output, the rule may name a rank, or inputs whose largest rank is used.
     """
 
     table = "output_types"
@@ -246,7 +246,7 @@ class Illegal(Trait):
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # all valid values
 
     def against(self, node: NodeProto, *bound: AttributeProto) -> str | None:
-        """Returns the objection to the attributes of a node, or to those that a call binds."""
+        """Returns what is wrong with the attributes of a node or a function call, or None."""
         from opshift.protos import helper
 
         written = [
@@ -390,7 +390,7 @@ def chooses(op: str, *, true: str, false: str, domain: str = "") -> Chooses:
 
 
 def saturates(op: str, *, limit: str, domain: str = "") -> Saturates:
-    """Declares that an operator limits its output to its type, as `limit` does by two inputs."""
+    """Declares that an operator clips its output to the range of its type, like `limit`."""
     return Saturates(ops=(op,), domain=domain, limit=limit)
 
 
@@ -456,8 +456,8 @@ def undefaulted(ops: str, *, domain: str = "") -> Undefaulted:
 def flaw(ops: str, *, domain: str = "") -> Callable[[Look], Flaw]:
     """Declares a rule that makes a node invalid although onnx accepts it.
 
-    The function receives nodes of the source model, and only after an adapter has failed. It
-    returns a sentence that names the mistake of the model, or None.
+    The function receives nodes of the source model, and only after an adapter has failed. The
+    function returns a sentence that names the mistake of the model, or None.
     """
 
     def declare(look: Look) -> Flaw:
@@ -469,7 +469,7 @@ def flaw(ops: str, *, domain: str = "") -> Callable[[Look], Flaw]:
 def differs(ops: str, *, domain: str = "") -> Callable[[Look], Differs]:
     """Declares the nodes on which onnxruntime differs from the specification.
 
-    The function receives nodes of the source model. It returns a sentence that says what
+    The function receives nodes of the source model. The function returns a sentence that says what
     onnxruntime does, or None. The report names the node if the conversion crosses an opset that
     changed the operator.
     """

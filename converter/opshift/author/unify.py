@@ -92,7 +92,7 @@ class FormulaSearch:
         return (position, node) if node.n_outputs == 1 and node.schema is not None else None
 
     def _node(self, name: str, known: Binding) -> Iterator[tuple[Node, Binding]]:
-        """Yields the node that computes a value, also before Identity nodes, as a matched node."""
+        """Yields the node that computes a value, skipping Identity nodes, and marks it matched."""
         found = self._producer(name)
         nodes = known.nodes
         while found is not None and found[1].op == "Identity":
@@ -254,7 +254,7 @@ class FormulaSearch:
         yield from found
 
     def _rank(self, node: Node, name: str) -> int | None:
-        """Returns the rank for counting axes; `axes` may count the axes of the output."""
+        """Returns the rank by which negative axes count; `axes` may refer to the output."""
         sides = [node.proto.input[0], *(node.proto.output[:1] if name == "axes" else ())]
         ranks = [Value(one, self.env).rank_or_none for one in sides]
         return max((one for one in ranks if one is not None), default=None)

@@ -170,7 +170,7 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirror(Trait):
-    """An adapter from whose written nodes formulas for `--modernize` are derived."""
+    """An adapter whose written nodes serve `--modernize` as patterns of the operator."""
 
     table = "mirrors"
     down: Adapter
@@ -200,7 +200,7 @@ class Mirror(Trait):
 
 
 def mirror_of(down: Adapter, when: When | None) -> Mirror:
-    """Makes the rule that finds an operator in the nodes that an adapter writes for it."""
+    """Makes the rule by which `--modernize` finds an operator in nodes that an adapter writes."""
     if down.run is None or down.start <= down.to or len(down.ops) != 1:
         raise AdapterBug(f"{down.source} replaces no operator on the way down, so it has no mirror")
     return Mirror(ops=down.ops, domain=down.domain, down=down, when=when)
@@ -271,10 +271,10 @@ def retired(
 def form(
     ops: str, *, domain: str = "", emits: str | Iterable[str] | None = None
 ) -> Callable[[Run | Draft], Adapter]:
-    """Declares equivalent nodes for operators that fewer runtimes run, at any version.
+    """Declares a replacement for operators, at any version, that more runtimes can run.
 
-    The function is called at the end of a conversion. It returns KEEP if the node needs no change,
-    or if a needed value is unknown. It never refuses a node.
+    The function is called at the end of a conversion. The function returns KEEP if the node needs
+    no change, or if a needed value is unknown. The function must not refuse a node.
     """
     return adapter(ops, *FORM, domain=domain, emits=emits, handles_types=True)
 
@@ -302,7 +302,7 @@ def leaving(
 def alternative(
     ops: str, *, runtime: str, domain: str = "", emits: str | Iterable[str] | None = None
 ) -> Callable[[Run | Draft], Adapter]:
-    """Declares equivalent nodes for runtimes without a kernel for a node, at any version.
+    """Declares a replacement for nodes for which a runtime has no kernel, at any version.
 
     A conversion for such a runtime writes the nodes if the runtime has a kernel for each of them.
     The examples are converted for `runtime`. The function returns KEEP if there are no such nodes.
@@ -332,7 +332,7 @@ def in_other_words(
 
 
 def _in_other_words(below: Adapter) -> Adapter:
-    """Turns an adapter into a rule for runtimes that lack the operator, with its examples.
+    """Makes an adapter, with its examples, usable for runtimes that lack the operator.
 
     The rule keeps nodes of versions whose inputs or attributes differ from the first version.
     """
@@ -354,7 +354,7 @@ def _in_other_words(below: Adapter) -> Adapter:
 
 
 def converted(examples: Iterable[Example]) -> tuple[Example, ...]:
-    """Returns the examples that an adapter converts, as examples of a rule for other operators."""
+    """Copies the examples that an adapter converts; omits refused and invalid examples."""
     kept = (one for one in examples if one.invalid is None and one.refuses is None)
     return tuple(replace(one, gives=None) for one in kept)
 

@@ -66,7 +66,7 @@ class Made:
         self.makers = {name: node for node in self.nodes for name in node.output}
 
     def clear(self) -> None:
-        """Removes all nodes again."""
+        """Discards the nodes that were written so far."""
         self.nodes.clear()
         self.makers.clear()
         self.equal.clear()
@@ -80,7 +80,7 @@ class Made:
 
 
 class MadeEnv(Delegating, ModelEnv):
-    """An environment with the nodes of a Builder, then of outer Builders, then of the model.
+    """An environment that searches the nodes of a Builder, of outer Builders, and of the model.
 
     Its reference to the Builder is weak, so that memory is freed as soon as a node is converted.
     """
@@ -146,7 +146,7 @@ class MadeEnv(Delegating, ModelEnv):
         return infer_node(node, self, version)
 
     def use_rank(self, name: str) -> None:
-        """Adds the rank notes of the model's values from which a new value's rank follows."""
+        """Notes the use of those model values from whose ranks a new value's rank follows."""
         waiting = [name]
         while waiting:
             name = waiting.pop()

@@ -44,7 +44,7 @@ class Scopes(dict[Scope, Scope]):
         return twin
 
     def places(self, places: list[Place]) -> list[Place]:
-        """Returns the copies of these nodes' positions."""
+        """Returns the positions of the same nodes in the copy."""
         return [(self[scope], position) for scope, position in places]
 
 
@@ -86,7 +86,7 @@ class Fork:
         return new
 
     def _root(self, root: Root, new: Document) -> Root:
-        """Makes a root of the copy, without scopes."""
+        """Copies the main graph or a function of a document, without its scopes."""
         imports = new.imports
         if root.function is not None:
             imports = Imports(new.functions[root.function].opset_import, root.name)

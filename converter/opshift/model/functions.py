@@ -145,7 +145,7 @@ def _computing(body: _Body, sizes: Mapping[FunctionId, int], where: str) -> int:
 
 
 def functions_of(model: ModelProto) -> dict[FunctionId, FunctionProto]:
-    """Returns the functions of a model, by the key of their calls."""
+    """Returns the functions of a model, by domain, name and overload."""
     return {function_id(function): function for function in model.functions}
 
 

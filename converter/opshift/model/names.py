@@ -26,8 +26,8 @@ def unused_prefix(data: bytes) -> str:
 class Names:
     """The reader counts of all values of a document, recomputed after each change of nodes.
 
-    A training algorithm continues the main graph and reads its values. Therefore both form one
-    family of roots; every other root is a separate family.
+    A training algorithm continues the main graph and reads its values, so both are counted
+    together. Every function is counted separately.
     """
 
     def __init__(self, model: ModelProto, roots: list[Root]) -> None:
@@ -43,13 +43,13 @@ class Names:
         return self.count((scope.owner(name), name), scope.root) > 0
 
     def count(self, value: Owned, root: Root) -> int:
-        """Returns how often a value is read by its root's family."""
+        """Returns how often a value is read in its graph or function, at any depth."""
         if len(root.scopes) == 1 and len(self.family(root)) == 1:
             return self._names(root)[value[1]]
         return self.readers(root)[value]
 
     def readers(self, root: Root) -> Counter[Owned]:
-        """Counts the reads of each value that a root can see; two branches may share a name."""
+        """Counts the reads of each value of a graph or function; branches may share a name."""
         family = self.family(root)
         if family[0] not in self._counts:
             counts = self._counts[family[0]] = Counter()
@@ -105,14 +105,14 @@ class Names:
                 yield scope.owner(name), name
 
     def _names(self, root: Root) -> Counter[str]:
-        """Counts the readers of each name, for a root with one scope and a family of its own."""
+        """Counts the readers of each name, for a graph or function without subgraphs."""
         if root not in self._by_name:
             counts = self._by_name[root] = names_read(root.top)
             counts.update(name for _, name in self._from_outside([root]))
         return self._by_name[root]
 
     def family(self, root: Root) -> list[Root]:
-        """Returns the roots that share values with a root: the main graph and its algorithms."""
+        """Returns the graphs that share values: the main graph and its training algorithms."""
         if root not in self._families:  # all at once: a model may have thousands of functions
             members: dict[Root, list[Root]] = {}
             for one in self.roots:

@@ -2,8 +2,9 @@
 """Finds the places in which one model is a rewritten form of another, without a report.
 
 A value that both models compute has the same name in both. A name in only one of them was removed
-or written. Therefore a rewritten place is a group of nodes that differ. The names that connect
-these nodes are in only one model, and the names at the edges of the group are in both.
+or written. Therefore a rewritten place is a group of nodes that differ. Inside a group, nodes are
+connected by names that only one model has; the inputs and outputs of a group have names of both
+models.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ class _Groups:
         return kept
 
     def _takes_part(self, side: int, number: int) -> bool:
-        """Returns whether a node belongs to a rewritten place; constants of one model do not."""
+        """Returns whether a node is rewritten; constants that only one model has do not count."""
         if number in self.kept[side]:
             return False
         node, other = self.sides[side].nodes[number], self.sides[1 - side]

@@ -104,12 +104,12 @@ class Scope:
         return self._initializer_types[name]
 
     def layout_at(self, position: int) -> schemas.Schema | None:
-        """Returns the layout of a node of this scope, at the version for which it was written."""
+        """Returns the schema of a node of this scope, at the version for which it was written."""
         return self.root.layout_of(self.node(position), self.ahead.get(position))
 
     @property
     def node_names(self) -> set[str]:
-        """Returns the names of the nodes at the first call."""
+        """Returns the names of the nodes, as they were at the first call."""
         if self._node_names is None:
             self._node_names = {node.name for node in self.proto.node if node.name}
         return self._node_names
@@ -126,7 +126,7 @@ class Scope:
         return self.proto.node[position]
 
     def owner(self, name: str) -> Scope | None:
-        """Returns the nearest outer scope, or this one, that defines a name."""
+        """Returns the scope that defines a name: this scope or the nearest outer one."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.producers or name in scope.initializers or name in scope.inputs:

@@ -86,7 +86,7 @@ class Claim:
     def release(self, *, sweeps: bool) -> None:
         """Removes the remaining temporary files and, with `sweeps`, all leftovers of killed runs.
 
-        The lock file stays if a later run has to finish the removal.
+        The lock file stays if a later run has to remove more files.
         """
         for path in self.temporary:
             try:
@@ -154,7 +154,7 @@ def _claimed(folder: str, token: str, name: str) -> Claim | None:
 
 
 def _opened(path: str, name: str) -> tuple[int | None, bool]:
-    """Opens the lock file; returns whether it is new, or no file if it was just removed."""
+    """Opens or creates the lock file; also returns whether the file is new."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY, 0o666), True
     except FileExistsError:

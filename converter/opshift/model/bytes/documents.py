@@ -22,7 +22,7 @@ _SETTLED = 10**9  # nanoseconds after which a change of the folder gets another 
 
 
 def beside(*models: object) -> AbstractContextManager[None]:
-    """Uses the documents in the folders of some models; a model in memory has no folder."""
+    """Uses the operator-set documents in the folders of model files, within the context."""
     folders = dict.fromkeys(folder for model in models for folder in _folder(model))
     return described.using(one for folder in folders for one in _documents(folder))
 

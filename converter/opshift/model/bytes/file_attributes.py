@@ -25,7 +25,7 @@ def readers(path: str) -> Readers:
 
 
 def create(path: str, sources: Sequence[Readers]) -> int:
-    """Creates a file that only users may read who may read all its sources."""
+    """Creates a file that only those users may read who may read all of its sources."""
     return _create(path, allowed(0o666, None, sources))
 
 

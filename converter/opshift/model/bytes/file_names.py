@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derives file names from a file name that may have the greatest allowed length."""
+"""Shortens file names, so that a name with a suffix does not exceed the allowed length."""
 
 from __future__ import annotations
 

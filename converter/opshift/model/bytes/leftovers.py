@@ -32,7 +32,7 @@ _TAIL = 5  # bytes; most names of data files end in ".data"
 
 DataFile: TypeAlias = tuple[str, Identity]  # its name, relative to a folder
 
-_swept: set[str] = set()  # the folders that this process has swept
+_swept: set[str] = set()  # the folders for which this process has called `sweep`
 
 
 def run_file(folder: str, token: str) -> str:
@@ -62,7 +62,7 @@ def noted(fd: int) -> set[DataFile]:
 
 
 def sweep_once(folder: str) -> None:
-    """Sweeps a folder once per process, because `sweep` lists the whole folder."""
+    """Calls `sweep` at most once per folder and process, because it lists the whole folder."""
     if os.path.abspath(folder) not in _swept:
         sweep(folder)
 
@@ -104,7 +104,7 @@ def sweep(folder: str, own: str = "", retired: set[DataFile] | None = None) -> S
 
 
 def sweep_below(folder: str, *, leave_out: str) -> None:
-    """Sweeps a folder and its subfolders, except those with one name; lists each folder once."""
+    """Calls `sweep` for a folder and all its subfolders, except those named `leave_out`."""
     for name in sweep(folder).folders:
         if name != leave_out:
             sweep_below(os.path.join(folder, name), leave_out=leave_out)
@@ -180,7 +180,7 @@ def _is_there(folder: str, name: str, seen: Identity) -> bool:
 
 
 def mentioned(model: str, names: Iterable[str]) -> set[str]:
-    """Returns the data files to which a model may refer; all of them if the model is unreadable."""
+    """Returns which of these data files a model may use; all of them if it cannot be read."""
     text = text_of(model)
     if text is None:
         return set(names)

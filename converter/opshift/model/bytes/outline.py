@@ -74,7 +74,7 @@ class Content:
 
     @property
     def bare_initializers(self) -> bool:
-        """Returns whether some initializer is, or may be, without a graph input of its name."""
+        """Returns whether some initializer may not be a graph input."""
         graph, nested = self.all.graph, self.graphs[1:]
         named = set(graph.initializer.name) <= set(graph.input.name)
         return not named or any(one.initializer.name for one in nested)
@@ -101,7 +101,7 @@ class Content:
         return any(graph.node.attribute.ref_attr_name for graph in self.graphs)
 
     def types(self) -> set[str]:
-        """Returns newer element types and containers that may occur; any integer may be a type."""
+        """Returns newer element types and containers that may occur in the model."""
         numbers: set[int] = set()
         for tensor in self.tensors:
             numbers.update(tensor.data_type)
@@ -157,7 +157,7 @@ class Sizes:
 
 
 def look_at(kind: type[_View], data: bytes) -> _View:
-    """Parses the outline of a model, also if an unknown field has a number of the outline."""
+    """Parses the outline of a model, even if unknown fields have numbers of outline fields."""
     try:
         return kind(data)
     except DecodeError:
@@ -212,7 +212,7 @@ def _nested(attributes: Iterable[Any]) -> Iterator[Any]:
 
 
 def _add_type(one: outline.Type, numbers: set[int], found: set[str]) -> None:
-    """Adds the element types of a type to `numbers`, and its containers to `found`."""
+    """Collects the element types of a type in `numbers`, and its container types in `found`."""
     numbers.update(one.tensor_type.elem_type)
     numbers.update(one.sparse_tensor_type.elem_type)
     for field, name in _CONTAINERS.items():

@@ -147,7 +147,7 @@ def _position(fd: int) -> int:
 
 
 def _stretch(offset: int, end: int) -> int:
-    """Returns the bytes up to a large-page boundary, then the rest, which is a third faster."""
+    """Returns the size of the next move, aligned to large pages, which is a third faster."""
     short = -offset % _LARGE_PAGE
     return min(end - offset, short) if short else end - offset
 

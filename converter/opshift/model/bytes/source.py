@@ -78,7 +78,7 @@ def _error(path: str, sentence: str) -> InvalidModel:
 
 
 class Opened:
-    """A file that stays readable when its path is given to another file."""
+    """A file that stays readable even if another file gets its path."""
 
     def __init__(self, path: str, fd: int | None = None) -> None:
         """Opens a file; the content of a pipe, or of `fd`, is read once and stored."""

@@ -47,7 +47,7 @@ class Staging:
         taken: Collection[str] = (),
         sweeps: bool = True,
     ) -> None:
-        """Prepares a result; `in_place` keeps the attributes of the model."""
+        """Prepares a result; `in_place` keeps the owner and mode of the replaced model."""
         self._model, self._folder = model, os.path.dirname(model)
         self._in_place, self._taken, self._sweeps = in_place, Taken(taken), sweeps
         self._claims: dict[str, Claim] = {}

@@ -84,7 +84,7 @@ def header(number: int, size: int) -> bytes:
 
 
 def marker(n: int) -> bytes:
-    """Encodes the external_data entry that makes a tensor the n-th stub."""
+    """Encodes the external_data entry that marks the n-th tensor without its payload."""
     return framed(_EXTERNAL_DATA, MARK_KEY + framed(2, str(n).encode()))
 
 
@@ -260,7 +260,7 @@ Runs: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def carve(data: Buffer, threshold: int) -> tuple[bytes, list[tuple[int, Runs]]]:
-    """Returns the bytes of the skeleton, and for each stub the field and place of its payload."""
+    """Returns the bytes of the skeleton, and the field and position of each removed payload."""
     carver = _Carver(data, threshold)
     pieces = carver.model()
     skeleton = data[:] if pieces is None else b"".join(pieces)
@@ -318,7 +318,7 @@ class _Carver:
             raise Malformed(f"the tensor at byte {pos} is written in several parts")
 
     def tensor(self, pos: int, end: int) -> list[bytes] | None:
-        """Returns a stub if the tensor is well-formed and its payload is large; else None."""
+        """Returns a well-formed tensor without its payload if that is large; else None."""
         runs: list[tuple[int, int]] = []
         numbers, data_type = set(), 0
         for start, tag, _, stop, value in fields(self.data, pos, end):
@@ -359,7 +359,7 @@ Payload: TypeAlias = tuple[int, Sequence[bytes | Piece]]
 def weave(
     skeleton: bytes, payload: Callable[[str], Payload[Piece]]
 ) -> list[memoryview | bytes | Piece]:
-    """Returns the bytes of the whole model, with the payload that each marker names."""
+    """Puts the payloads back into a serialized skeleton, one for each marker."""
     return _Weaver(skeleton, payload).message(MODEL, 0, len(skeleton))
 
 
@@ -392,7 +392,7 @@ class _Weaver(Generic[Piece]):
         return [*pieces, self.view[done:end]]
 
     def tensor(self, pos: int, end: int) -> list[memoryview | bytes | Piece]:
-        """Splits a stub at its marker, and puts the payload between the two parts."""
+        """Puts the payload back into a tensor in place of its marker."""
         before: list[tuple[int, int]] = []  # the fields before the marker, in order
         for start, tag, body, stop, _ in fields(self.data, pos, end):
             if body == self.next and tag >> 3 == _EXTERNAL_DATA:

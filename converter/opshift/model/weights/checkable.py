@@ -35,7 +35,7 @@ else:
 def checkable(
     skeleton: ModelProto, data: bytes = b"", weights: Weights | None = None
 ) -> bytes | ModelProto:
-    """Returns the skeleton with graph inputs in place of stubs, for checks that read no weights.
+    """Turns large tensors of a skeleton into graph inputs, for checks that read no weights.
 
     `data` is the serialized skeleton, if the caller has it. With `weights`, the checks see the
     indices of sparse tensors, even if these are external.
@@ -62,7 +62,7 @@ def checkable(
 
 
 def with_payloads(view: ModelProto, skeleton: ModelProto) -> ModelProto:
-    """Copies a checkable model, and replaces the inputs for stubs by the stubs again."""
+    """Copies a checkable model, with large tensors again in place of the inputs."""
     model = copy_of(view)
     shown = {value.name for value in model.graph.input}
     stubs = {name: one for name, one in _stubs(skeleton.graph) if name in shown}
@@ -78,7 +78,7 @@ def with_payloads(view: ModelProto, skeleton: ModelProto) -> ModelProto:
 
 
 def _stubs(graph: GraphProto) -> Iterator[tuple[str, TensorProto]]:
-    """Yields the stubs of a graph and its subgraphs, with the names of their values."""
+    """Yields the tensors without payload of a graph and its subgraphs, with their value names."""
     for inner in walk.graphs_in(graph):
         yield from ((one.name, one) for one in inner.initializer if Weights.is_stub(one))
         for node in inner.node:
@@ -116,7 +116,7 @@ def _as_input(tensor: TensorProto, name: str) -> ValueInfoProto:
 
 
 def _show_nested(view: ModelProto, weights: Weights | None) -> None:
-    """Turns all stubs of a copied model into inputs of the main graph, or else into zeros."""
+    """Turns tensors without payload into inputs of the main graph, or else into zeros."""
     names = Counter(walk.defined_names(view.graph))
     inputs: list[ValueInfoProto] = []
     _hoist(view.graph, names, inputs, main=True)
@@ -131,7 +131,7 @@ def _show_nested(view: ModelProto, weights: Weights | None) -> None:
 def _hoist(
     graph: GraphProto, names: Counter[str], inputs: list[ValueInfoProto], main: bool
 ) -> None:
-    """Moves stubs of initializers and Constant nodes to the inputs of the main graph."""
+    """Turns initializers and Constants without payload into inputs of the main graph."""
     declared = {value.name for value in graph.input} if main else set()
     # A subgraph must define its own outputs.
     outputs = set() if main else {value.name for value in graph.output}
@@ -163,12 +163,12 @@ def _hoist(
 
 
 def _is_default(tensor: TensorProto, declared: Collection[str]) -> bool:
-    """Returns whether an initializer is a stub and an input declares its type."""
+    """Returns whether an initializer has no payload and an input declares its type."""
     return Weights.is_stub(tensor) and tensor.name in declared
 
 
 def _constant(node: NodeProto) -> TensorProto | None:
-    """Returns the stub in a plain Constant; None for other nodes, which the checker reads."""
+    """Returns the tensor of a plain Constant if its payload was removed; else None."""
     if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
         return None
     if not any(Weights.is_stub(one.t) for one in node.attribute):
@@ -182,7 +182,7 @@ def _constant(node: NodeProto) -> TensorProto | None:
 
 
 def _zero(tensor: TensorProto, value: bytes | None = None) -> None:
-    """Fills a stub with zeros, or with these bytes, so that the checker accepts it."""
+    """Fills a tensor without payload with zeros, or with these bytes, for the checker."""
     if not Weights.is_stub(tensor):
         return
     row = ELEMENTS.get(tensor.data_type)

@@ -82,7 +82,7 @@ def _is_light(node: NodeProto) -> bool:
 
 
 def _copy_tensor(tensor: TensorProto, copy: TensorProto, sources: list[Source]) -> None:
-    """Copies a tensor, or makes a stub of a large tensor."""
+    """Copies a tensor, but without the payload if the tensor is large."""
     if not is_large(tensor):
         copy.CopyFrom(tensor)
         return

@@ -249,7 +249,7 @@ def _bring(outside: _Located, weights: Weights, dst: str, policy: str, staging: 
 
 
 def _inline(tensors: Iterable[TensorProto], weights: Weights) -> Weights:
-    """Turns external tensors into stubs whose payloads are in the data files."""
+    """Prepares external tensors for inlining; their payloads are read from data files."""
     sources = list(weights.sources)
     for tensor in tensors:
         if tensor.data_location == TensorProto.EXTERNAL:

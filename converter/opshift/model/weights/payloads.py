@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the payload of every stub."""
+"""Finds and reads the payloads that were taken out of a model."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Weights:
         return tensor.data_location != TensorProto.EXTERNAL or self.file is not None
 
     def load(self, tensor: TensorProto) -> Array:
-        """Returns the value of a stub, of an external tensor, or of an ordinary tensor."""
+        """Returns the value of any tensor, wherever its payload is stored."""
         if not self.is_stub(tensor):
             return to_array(tensor)
         count, at = prod(tensor.dims), 0
@@ -111,11 +111,11 @@ class Weights:
             Named(path, seen).check_unchanged()
 
     def source(self, tensor: TensorProto) -> Source | None:
-        """Returns the source of a carved stub's payload; None for every other tensor."""
+        """Returns where a removed payload is; None for a tensor with its own payload."""
         return None if (mark := marker_of(tensor)) is None else self.marked(mark)
 
     def marked(self, mark: str) -> Source:
-        """Returns the payload that the value of a marker names."""
+        """Returns the payload whose number is the value of a marker."""
         if mark.isascii() and mark.isdigit() and int(mark) < len(self.sources):
             return self.sources[int(mark)]
         raise InvalidModel(f"a tensor refers to the payload {mark!r}, which was never carved")
@@ -163,7 +163,7 @@ class Weights:
         return sources[0].holds_same(sources[1])
 
     def fill(self, stub: TensorProto) -> bool:
-        """Puts the payload back into a stub; returns False for a tensor that is not a stub."""
+        """Puts a removed payload back into its tensor; returns False if none was removed."""
         if (source := self.source(stub)) is None:
             return False
         header = header_of(stub)
@@ -174,7 +174,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class InModel:
-    """A payload in a tensor of the source model."""
+    """A payload that is stored in a tensor of the source ModelProto."""
 
     tensor: TensorProto
 
@@ -214,7 +214,7 @@ class InModel:
 
 @dataclass(frozen=True, slots=True)
 class InFile:
-    """A payload in a file with its tags, in one or several pieces."""
+    """A payload in a model file with its protobuf tags, in one or more pieces."""
 
     field: int
     pieces: tuple[bytes | Region, ...]
@@ -259,7 +259,7 @@ class Retyped:
     to: int
 
     def copy_to(self, stub: TensorProto) -> None:
-        """Gives a stub the converted payload."""
+        """Puts the converted payload into a tensor."""
         stub.raw_data = b"".join(part.make() for part in self._parts())
 
     def encoded(self) -> wire.Payload[Moved]:
@@ -342,7 +342,7 @@ def marker_of(tensor: TensorProto) -> str | None:
 
 
 def header_of(stub: TensorProto) -> TensorProto:
-    """Copies a stub without its marker."""
+    """Copies a tensor without its payload, and removes the marker."""
     header = TensorProto()
     header.CopyFrom(stub)
     kept = [entry for entry in stub.external_data if entry.key != wire.MARK]
