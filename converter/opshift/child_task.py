@@ -43,7 +43,7 @@ def run(module: str, task: str, *args: Any, limits: Limits) -> ChildAnswer:
                     timeout=limits.seconds, check=False,
                 )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return ChildAnswer(error=f"not finished in {limits.seconds:g} s, the limit")
+            return ChildAnswer(error=f"not finished within the limit of {limits.seconds:g} s")
         answer = Path(folder, "answer")
         if answer.exists() and done.returncode == 0:
             value, error = pickle.loads(answer.read_bytes())

@@ -43,7 +43,7 @@ def _lost_variables(node: Node, op: Builder) -> set[str]:
             was, will = before(i), after(i)
             if value is None or was is None or will is None:
                 continue
-            kind = value.elem_type_or_none  # set also if only one type is possible
+            kind = value.elem_type_or_none  # also known if only one type is possible
             text = f"tensor({schemas.element_name(kind)})" if kind else None
             if text is None and value.type is not None:
                 text = schemas.type_name(value.type)

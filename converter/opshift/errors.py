@@ -118,10 +118,12 @@ class RefusedNode:
         """Returns the action that may avoid the refusal."""
         if self.types:
             kinds = terms.option("types", self.types)
-            return f"Change the element type with {kinds}, or choose a nearer version."
+            return f"Change the element type with {kinds}, or choose a target nearer to the source."
         if self.shape:
             fixed = terms.option("shape", self.shape)
-            return f"Fix the sizes, as with {fixed}, or choose a newer release of the runtime."
+            return (
+                f"Fix the input shapes, as with {fixed}, or choose a newer release of the runtime."
+            )
         return (self.missed or self.why).cure
 
     def as_dict(self) -> dict[str, Any]:

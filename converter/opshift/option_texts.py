@@ -62,7 +62,7 @@ OPTION_TEXTS: dict[str, OptionText] = {
     ),
     "keep_unrunnable": OptionText(
         "bool, default False",
-        "Write the result also if the named runtime is known not to run it. The report lists why.",
+        "Write the result even if the named runtime cannot run it. The report lists the reasons.",
     ),
     "domains": OptionText(
         "list of str, optional",
@@ -76,7 +76,7 @@ OPTION_TEXTS: dict[str, OptionText] = {
     ),
     "dim": OptionText(
         "mapping, optional",
-        "Fix dimensions of inputs that the model names, such as a batch size.",
+        "Set named dimensions of inputs, such as a batch size, to fixed numbers.",
     ),
     "types": OptionText(
         "mapping, optional",

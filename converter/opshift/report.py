@@ -257,7 +257,7 @@ class Report(Paged):
             facts += facts_of([("Nodes", f"{self.nodes_before:,}", f"{self.nodes_after:,}")])
         caution = [Line(f"Assumed: {text}", Role.CAUTION) for text in self.assumptions]
         caution += [Line(f"Approximate: {text}", Role.CAUTION) for text in self.approximations]
-        notes = [f"The function {text} was written out at its calls." for text in self.inlined]
+        notes = [f"The function {text} was inlined at its calls." for text in self.inlined]
         notes += [line.text.strip() for line in modernized(self.modernized)]
         notes += self.notes
         return Page("conversion", verdict, "", facts, sections_of(self.steps, caution, notes))
@@ -275,7 +275,7 @@ class Report(Paged):
                 yield Line(f"  {step.where}  unchanged: {kept}", Role.FAINT, more=True)
         yield from modernized(self.modernized)
         for text in self.inlined:
-            yield Line(f"  inlined: the function {text} was written out at its calls")
+            yield Line(f"  inlined: the function {text}, at each of its calls")
         for text in self.notes:
             yield Line(f"  note: {text}")
 

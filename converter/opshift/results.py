@@ -69,8 +69,8 @@ def _format(path: str) -> Callable[[Iterable[ModelResult], str], str]:
     ending = os.path.splitext(path)[1].lower()
     if ending not in FORMATS:
         raise BadTarget(
-            f"{path}: the ending of a file of results is one of {', '.join(FORMATS)}; it chooses"
-            " JSON Lines, CSV, JUnit or SARIF"
+            f"{path}: a file of results must have one of the extensions {', '.join(FORMATS)}, which"
+            " stand for JSON Lines, CSV, JUnit and SARIF"
         )
     return FORMATS[ending]
 

@@ -17,7 +17,7 @@ class Caller(enum.Enum):
 
     PYTHON = "python"
     COMMAND = "command"
-    BOTH = "both"  # a page for users of both
+    BOTH = "both"  # a page for users of the command and of Python
 
 
 _COMMAND_NAMES = {

@@ -75,7 +75,7 @@ def installed_name() -> str:
     named = [name for folder in beside for name in os.listdir(folder) if _METADATA.fullmatch(name)]
     if len(named) == 1:
         return _METADATA.sub(r"\1", named[0])
-    return str(importlib.import_module("onnx").__version__)  # onnx-weekly has another folder
+    return str(importlib.import_module("onnx").__version__)  # as of onnx-weekly
 
 
 @functools.cache

@@ -181,7 +181,9 @@ def test_a_later_operator_that_is_kept_is_a_bug_of_its_adapter(with_adapters):
         return KEEP
 
     with_adapters(adapter("Mish", 18, 17)(keep))
-    assert "Mish-18 is kept below 18" in mistake(with_adapters, lambda op, x: op.Mish(x))
+    assert "the adapter keeps Mish-18 at a version below 18" in mistake(
+        with_adapters, lambda op, x: op.Mish(x)
+    )
 
 
 def test_a_replacement_without_an_output_is_a_bug_of_its_adapter(with_adapters):

@@ -129,9 +129,9 @@ def test_every_class_explains_its_attributes_and_shows_an_example(kind, tmp_path
     [
         (lambda: opshift.convert_version("model.onnx", 13, chek="full"), "there is no option 'chek'; did you mean check"),
         (lambda: opshift.Request.of(13, drop_meta=True), "there is no option 'drop_meta'; did you mean drop_metadata"),
-        (lambda: opshift.plan(3, 13), "model is a ModelProto or a path, not int"),
-        (lambda: opshift.lowest_versions(None), "model is a ModelProto or a path, not NoneType"),
-        (lambda: opshift.check(None), "model is a ModelProto or a path, not NoneType"),
+        (lambda: opshift.plan(3, 13), "model must be a ModelProto or a path, not int"),
+        (lambda: opshift.lowest_versions(None), "model must be a ModelProto or a path, not NoneType"),
+        (lambda: opshift.check(None), "model must be a ModelProto or a path, not NoneType"),
     ],
 )  # fmt: skip
 def test_an_argument_of_a_wrong_kind_is_named(call, sentence):

@@ -207,7 +207,7 @@ def test_nodes_out_of_order_are_sorted_and_the_report_says_so(tmp_path):
     assert convert_version(before, 13) == convert_version(model(GOOD), 13)
     (tmp_path / "in.onnx").write_bytes(before.SerializeToString())
     report = convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 13)
-    assert report.notes == ("the nodes were not sorted topologically; they were sorted",)
+    assert report.notes == ("sorted the nodes, which were not in topological order",)
 
 
 def in_another_file(tensor, folder, data):

@@ -122,7 +122,7 @@ def test_a_claim_that_cannot_be_given_back_is_a_warning(call, tmp_path, monkeypa
 
     for module in (claims, leftovers):
         monkeypatch.setattr(module, "os", SimpleNamespace(**{**vars(os), call: fail}))
-    with pytest.warns(LeftoverWarning, match="Input/output error; the file may be removed"):
+    with pytest.warns(LeftoverWarning, match="Input/output error; remove this temporary file"):
         convert_file(source, out, 13)
     assert load(out) == (13, weight())
 

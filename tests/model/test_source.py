@@ -371,7 +371,7 @@ def test_an_owner_that_cannot_be_kept_is_an_error(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "chown", refuse)
     before = contents(tmp_path)
-    with pytest.raises(BadDestination, match="its owner 65534 and group 65534 cannot be given"):
+    with pytest.raises(BadDestination, match="the owner 65534 and the group 65534 cannot be given"):
         convert_file(source, source, 13, in_place=True)
     assert contents(tmp_path) == before
 

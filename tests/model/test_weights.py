@@ -818,7 +818,7 @@ def test_keep_cannot_leave_the_folder(outside, tmp_path):
 def test_another_file_of_that_name_is_not_overwritten(outside, tmp_path):
     (tmp_path / "to" / "sub").mkdir(parents=True)
     (tmp_path / "to" / "sub" / "b.bin").write_bytes(b"of another model")
-    with pytest.raises(BadDestination, match="is there already"):
+    with pytest.raises(BadDestination, match="exists already"):
         splice(*carve_file(outside), tmp_path / "to" / "new.onnx", external="copy")
     assert sorted(os.listdir(tmp_path / "to")) == ["sub"]
 

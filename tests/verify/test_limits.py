@@ -45,7 +45,7 @@ def test_longer_than_allowed(engine):
     endless = model(ENDLESS)
     found = verify(endless, endless, engine=engine, limits=Limits(seconds=4))
     assert not found.equal
-    assert found.rows[0].detail == "A gave no answer: not finished in 4 s, the limit"
+    assert found.rows[0].detail == "A gave no answer: not finished within the limit of 4 s"
     assert "raise the limits" in found.notes[0]
 
 

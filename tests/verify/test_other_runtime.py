@@ -45,7 +45,7 @@ def test_each_model_has_its_outcome_and_none_affects_another(tmp_path):
     assert answers[1].error == "RuntimeError: this operator is not implemented"
     assert answers[2].error == f"{runtime.python} ended with SIGSEGV: it wrote no message"
     assert answers[3].error == "ValueError: this shape is not supported"
-    assert answers[4].error == "not finished in 6 s, the limit"
+    assert answers[4].error == "not finished within the limit of 6 s"
     ended = [line for line in log.read_text().splitlines() if "Exp" in line]
     assert len(ended) == 2  # it is to blame only if it was the first model of its process
 

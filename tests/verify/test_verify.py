@@ -276,7 +276,7 @@ def test_an_option_with_which_nothing_can_be_compared(option, sentence, tmp_path
 
 @pytest.mark.parametrize("bad", [None, 3, b"m.onnx"])
 def test_what_is_no_model_is_a_type_error(bad):
-    with pytest.raises(TypeError, match="model is a ModelProto or a path"):
+    with pytest.raises(TypeError, match="model must be a ModelProto or a path"):
         verify(bad, bad)
 
 

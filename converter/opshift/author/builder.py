@@ -587,7 +587,7 @@ class Builder:
             shown = domain or "ai.onnx"
             raise Refusal(
                 Why.NOT_EXPRESSIBLE,
-                f"its replacement uses {op_type} and needs {shown} {needed} or later, but the model"
+                f"the replacement uses {op_type} and needs {shown} {needed} or later, but the model"
                 f" imports {shown} {version}; convert {shown} first",
             )
 
@@ -622,7 +622,8 @@ class Builder:
         if isinstance(answer, Keep):
             older = schemas.schema(domain, schema.name, start - 1)
             if older is None or older.deprecated:
-                raise AdapterBug(f"{qualified(domain, schema.name)}-{start} is kept below {start}")
+                name = qualified(domain, schema.name)
+                raise AdapterBug(f"the adapter keeps {name}-{start} at a version below {start}")
             found = below.place(node, older)
         else:
             found = answer if isinstance(answer, tuple) else (answer,)
@@ -651,7 +652,9 @@ class Builder:
         before = len(self.made.nodes)
         answer = self.crossing.cross(Node(node, schema, self.env), end - 1, end, self)
         if isinstance(answer, Keep):
-            raise AdapterBug(f"{schema.name}-{schema.since} is kept at {end}")
+            raise AdapterBug(
+                f"the adapter keeps {schema.name}-{schema.since} at opset {end}, which changed it"
+            )
         if any(one.op_type == schema.name for one in self.made.nodes[before:]):
             self.made.ops.add(qualified(schema.domain, schema.name))
         found = answer if isinstance(answer, tuple) else (answer,)
@@ -679,7 +682,7 @@ class Builder:
 
     def _append(self, node: NodeProto) -> tuple[Value, ...]:
         if len(self.made.nodes) == MOST:
-            raise Refusal(Why.NOT_EXPRESSIBLE, f"its replacement needs more than {MOST:,} nodes")
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"the replacement needs more than {MOST:,} nodes")
         self.made.add(node)
         return tuple(Value(name, self.env) for name in node.output)
 

@@ -64,7 +64,7 @@ class TypesOnly(Env):
         return None
 
     def why_dynamic(self, name: str) -> str:
-        return "only types are known here"
+        return f"only the type of {name!r} is known during inference"
 
     def use_rank(self, name: str) -> None:
         """Does nothing, because inference records which types come from declarations."""

@@ -57,7 +57,7 @@ else:
     np = deferred("numpy")
 
 MAX_FOLD_BYTES = 1 << 20
-MAX_DEPTH = 24  # nesting of questions; a question at this depth is answered first, on its own
+MAX_DEPTH = 24  # nesting of searches for facts; a deeper search is done first, on its own
 MAX_NAMED = 4  # the most values that one note of a report names
 LARGEST_SMALL = 1024  # the most elements of a constant that may be folded into another constant
 # If a model has only these types, the nodes that adapters write need no type check.
@@ -123,7 +123,7 @@ class Facts:
         self.adapters = adapters
         self._opened = functools.cache(snapshot)
         self._inferred = functools.cache(lambda: infer_all(self._opened(), adapters))
-        self._reopened = reopened  # opens the model in its first state, after nodes have changed
+        self._reopened = reopened  # opens the source model again after nodes have changed
         self._scopes = tuple(document.scopes())
         self._generation = document.generation
         self._memo: dict[Question, Any] = {}
@@ -155,7 +155,7 @@ class Facts:
         twin._numbered = {scopes[at]: number for at, number in self._numbered.items()}
         twin._surveys = {}
         lengths = [*self._lengths.items()]
-        if self._before is None:  # otherwise all copies share the numbers of the lengths
+        if self._before is None:  # otherwise all copies share the symbols of dimensions
             twin._lengths = {}
         for (at, name, axis), symbol in lengths:
             if at in scopes:
@@ -796,4 +796,4 @@ class FoldingEnv(ScopeEnv):
     """An environment for constant folding, which skips the slow search for reasons."""
 
     def why_dynamic(self, name: str) -> str:
-        return "it is computed by a node"
+        return f"{name!r} is computed by a node"

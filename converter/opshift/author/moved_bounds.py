@@ -30,7 +30,7 @@ class _Positions(Delegating):
         return self.given[name] if name in self.given else self.env.constant(name)
 
     def why_dynamic(self, name: str) -> str:
-        return "it is computed by a node"
+        return f"{name!r} is computed by a node"
 
 
 def moved(node: Node, data: Sequence[Value]) -> Bounds:

@@ -52,7 +52,7 @@ def infer(
         return _in_pieces(whole, prefix, options)
     try:
         found = _in_pieces(body_parts.cut(whole, long, prefix), prefix, options)
-    except InferenceError:  # it names a part: the caller is to read the name of the function
+    except InferenceError:  # names a part instead of the function
         return infer_shapes(model.data, **options)
     body_parts.join(found, whole, long, prefix)
     return found

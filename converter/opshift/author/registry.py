@@ -42,8 +42,8 @@ class Registry:
         self._indexed: dict[Crossing, str] = {}  # the modules of verdicts that are not imported yet
         self._unread: dict[str, frozenset[Crossing | TraitKey]] = {}  # not yet imported
         self._taken: dict[int, Declared] = {}  # two modules may contain the same declaration
-        self._homes: dict[int, int] = {}  # the number of the module of a declaration
-        self._numbers: dict[str, int] = {}  # of the indexed modules, in the order of the packages
+        self._homes: dict[int, int] = {}  # by declaration: the number of its module
+        self._numbers: dict[str, int] = {}  # by module, in the order of the packages
         self._reading = threading.RLock()
         self._tables: dict[type[Trait], LazyTable[Any]] = {
             k: LazyTable(self._read) for k in KINDS.values()
@@ -84,7 +84,7 @@ class Registry:
         if isinstance(place, TraitKey):
             kind = KINDS[place.table]
             if issubclass(kind, SingleTrait) and (place.domain, place.op) in self._tables[kind]:
-                raise AdapterBug(f"{kind.twice} {place.op}")
+                raise AdapterBug(kind.twice.format(op=place.op))
 
     def _file(self, place: Crossing | TraitKey, declared: Declared) -> None:
         """Stores a declaration under one of its keys."""
@@ -143,8 +143,8 @@ class Registry:
                     found.update(mine)
             if missing := expected - found:
                 raise AdapterBug(
-                    f"{name} does not declare {min(missing)}, which its index names; write the"
-                    " index of the package again"
+                    f"{name} does not declare {min(missing)}, which its index names; update the"
+                    " index of the package"
                 )
             del self._unread[name]
             for one in expected:

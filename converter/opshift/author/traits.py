@@ -49,7 +49,7 @@ class Trait:
 class SingleTrait(Trait):
     """A trait that may be declared only once for each operator."""
 
-    twice: ClassVar[str]  # the beginning of the error message for a second declaration
+    twice: ClassVar[str]  # the error message for a second declaration
 
 
 _Trait = TypeVar("_Trait", bound=Trait)
@@ -104,7 +104,7 @@ class Fold(SingleTrait):
     """A rule that evaluates a small operator during a conversion, to make its result a constant."""
 
     table = "folds"
-    twice = "two ways to fold"
+    twice = "two rules fold {op}"
     run: Callable[[Node], Array | None]
     examples: tuple[Example, ...] = ()
     sizes: tuple[int, ...] = ()  # inputs whose shape may suffice, without their values
@@ -123,7 +123,7 @@ class OutputRanks(SingleTrait):
     """A rule for the ranks of outputs that onnx's inference finds only from values of inputs."""
 
     table = "output_ranks"
-    twice = "two rules give the ranks of"
+    twice = "two rules give the ranks of {op}"
     run: Callable[[Node], Sequence[int]]
     examples: tuple[Example, ...] = ()
 
@@ -133,7 +133,7 @@ class OutputBounds(SingleTrait):
     """A rule for the smallest and largest integers that the outputs of an operator can hold."""
 
     table = "output_bounds"
-    twice = "two rules give the bounds of"
+    twice = "two rules give the bounds of {op}"
     run: Callable[[Node], Sequence[Bounds | None]]
     examples: tuple[Example, ...] = ()
 
@@ -147,7 +147,7 @@ class OutputShapes(SingleTrait):
     """
 
     table = "output_shapes"
-    twice = "two rules give the shapes of"
+    twice = "two rules give the shapes of {op}"
     run: Callable[[Node], Sequence[ToldDims | None]]
     examples: tuple[Example, ...] = ()
 
@@ -161,7 +161,7 @@ class OutputTypes(SingleTrait):
     """
 
     table = "output_types"
-    twice = "two rules give the types of"
+    twice = "two rules give the types of {op}"
     outputs: tuple[str | tuple[int, ...], ...]
     rank: int | tuple[int, ...] | None = None
 
@@ -175,7 +175,7 @@ class Carries(SingleTrait):
     """
 
     table = "carries"
-    twice = "two rules give the carried values of"
+    twice = "two rules give the carried values of {op}"
     graph: str  # the attribute with the body
     inputs: int  # the first carried input
     outputs: int  # the first carried output of the body
@@ -187,7 +187,7 @@ class Chooses(SingleTrait):
     """An operator such as If, whose first input selects the subgraph that it runs."""
 
     table = "chooses"
-    twice = "two rules give the chosen graphs of"
+    twice = "two rules give the chosen graphs of {op}"
     true: str  # the attribute with the subgraph for a true value
     false: str
 
@@ -197,7 +197,7 @@ class Saturates(SingleTrait):
     """An operator that limits its output to the range of the output's element type."""
 
     table = "saturates"
-    twice = "two rules give the limits of"
+    twice = "two rules give the limits of {op}"
     limit: str  # the operator that limits an output of a wider type to the same range
 
 
@@ -206,7 +206,7 @@ class Scales(SingleTrait):
     """An operator that multiplies or divides quantized numbers by a scale, its second input."""
 
     table = "scales"
-    twice = "two rules give the scales of"
+    twice = "two rules give the scales of {op}"
     by: str  # the operator that multiplies or divides
     along: Along
     reads_codes: bool  # whether the quantized numbers are the first input and not the output
@@ -217,7 +217,7 @@ class ByValue(SingleTrait):
     """Inputs that may have a wider type without a change of the result."""
 
     table = "by_value"
-    twice = "two lists of what is read by"
+    twice = "two declarations list the inputs that {op} reads by value"
     inputs: tuple[int, ...]
     floats: bool
 
@@ -227,7 +227,7 @@ class ByWidth(SingleTrait):
     """An operator whose result may change if it computes in a wider element type."""
 
     table = "by_width"
-    twice = "two declarations about wider types of"
+    twice = "two declarations say whether {op} may compute in wider types"
     floats: bool  # whether wider floats may change the result, too, not only wider integers
     unless: Callable[[Node], bool] | None
 

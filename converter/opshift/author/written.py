@@ -97,7 +97,7 @@ class MadeEnv(Delegating, ModelEnv):
         self.outer = outer
         self.depth = outer.depth + 1 if outer is not None else 0
         self.written_by: Callable[[], Writer | None] = lambda: None  # a weak reference
-        self.types: dict[str, TypeProto | None] = {}  # of the values that the nodes compute
+        self.types: dict[str, TypeProto | None] = {}  # types of the values that the nodes compute
         self.later: tuple[NodeProto, int] | None = None  # a node being converted down, its opset
         self._ranks_used: set[str] = set()
 

@@ -212,7 +212,7 @@ def info(model: ModelProto | str | os.PathLike[str]) -> Info:
         with documents.beside(given):
             return _read(file.view, given.path, len(given.view))
     if getattr(getattr(model, "DESCRIPTOR", None), "full_name", "") != "onnx.ModelProto":
-        raise TypeError(f"model is a ModelProto or a path, not {type(model).__name__}")
+        raise TypeError(f"model must be a ModelProto or a path, not {type(model).__name__}")
     whole = model.SerializeToString()
     return _read(whole, "", len(whole))
 

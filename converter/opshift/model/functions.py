@@ -138,8 +138,8 @@ def _computing(body: _Body, sizes: Mapping[FunctionId, int], where: str) -> int:
     nodes = sum(count * sizes[which] for which, count in called.items())
     if nodes > MOST_NODES:
         raise InvalidModel(
-            f"the function calls in {where} stand for {nodes} nodes, and opshift follows at most"
-            f" {MOST_NODES}; call the functions less often"
+            f"the function calls in {where} stand for {nodes} nodes after inlining, and at most"
+            f" {MOST_NODES} are allowed; call the functions less often"
         )
     return nodes + body.nodes - sum(called.values()) - body.calls["", "Constant", ""]
 

@@ -19,8 +19,8 @@ def unfit(graph: GraphProto) -> Iterator[str]:
             continue
         found = tensor_type(tensor)
         if value.type.tensor_type.elem_type and not confirms(found, value.type):
-            told = f"is {shown_type(value.type)}, and its initializer is {shown_type(found)}"
-            yield f"input {value.name!r} of graph {graph.name!r} {told}"
+            kinds = f"{shown_type(value.type)}, and its initializer is {shown_type(found)}"
+            yield f"input {value.name!r} of graph {graph.name!r} is {kinds}"
 
 
 def _is_declared_as(tensor: TensorProto, declared: TypeProto) -> bool:

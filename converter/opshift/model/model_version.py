@@ -24,8 +24,8 @@ class Level(enum.IntEnum):
 class VersionFormat(enum.Enum):
     """The encoding of a version in the field `model_version`."""
 
-    SEMVER = "two bytes major, two bytes minor, four bytes patch"
-    HISTORIC = "one byte major, one byte minor, two bytes patch"
+    SEMVER = "two bytes for MAJOR, two bytes for MINOR, four bytes for PATCH"
+    HISTORIC = "one byte for MAJOR, one byte for MINOR, two bytes for PATCH"
     NUMBER = "a plain number"
 
 
@@ -121,7 +121,9 @@ class ModelVersion:
             bits = _BITS[self.form]
             parts = (self.major, self.minor, self.patch)
             if any(not 0 <= part < 1 << width for part, width in zip(parts, bits, strict=True)):
-                raise BadTarget(f"version {self} does not fit in model_version: {self.form.value}")
+                raise BadTarget(
+                    f"version {self} does not fit in model_version: it has {self.form.value}"
+                )
             number |= self.minor << bits[2] | self.major << bits[1] + bits[2]
         if ModelVersion.unpack(number) != self.stored:
             raise BadTarget(f"version {self} would be read back as {ModelVersion.unpack(number)}")

@@ -8,7 +8,7 @@ import heapq
 from opshift.model.walk import Container, containers, reads
 from opshift.protos import ModelProto
 
-SORTED = "the nodes were not sorted topologically; they were sorted"
+SORTED = "sorted the nodes, which were not in topological order"
 
 
 def repair(model: ModelProto) -> bool:

@@ -105,7 +105,7 @@ def _imports(model: ModelProto) -> Iterator[str]:
     for domain in sorted(used - imported):
         if schemas.latest(domain) == 1:
             model.opset_import.add(domain=domain, version=1)
-            yield f"nodes use {domain}, which was not imported; its only version, 1, was added"
+            yield f"nodes use {domain} without an import; added the import of its only version, 1"
 
 
 def _names(model: ModelProto) -> Iterator[str]:

@@ -198,7 +198,7 @@ def _call(python: str, folder: Path, first: int, seconds: float) -> tuple[str, s
         finally:
             _kill(process)
     if code == -_ALARM:
-        return TOO_SLOW, f"not finished in {_limit(folder):g} s, the limit"
+        return TOO_SLOW, f"not finished within the limit of {_limit(folder):g} s"
     how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     with (folder / "log").open("rb") as log_file:
         log_file.seek(max(0, log_file.seek(0, os.SEEK_END) - _LOG_TAIL))

@@ -116,7 +116,7 @@ class Claim:
             try:
                 step()
             except OSError as error:
-                told = f"{self.path}: {error.strerror}; the file may be removed"
+                told = f"{self.path}: {error.strerror}; remove this temporary file of opshift"
                 warnings.warn(told, LeftoverWarning, stacklevel=2)
 
 

@@ -32,7 +32,7 @@ def _folder(model: object) -> Iterator[str]:
     if isinstance(model, (str, os.PathLike)) and os.path.isfile(model):
         try:
             model = Opened(os.fspath(model))
-        except (InvalidModel, OSError):  # opening the model for work reports the error
+        except (InvalidModel, OSError):  # a later opening of the model reports it
             return
     if isinstance(model, Opened) and not model.piped and _imports_foreign(model):
         yield os.path.dirname(os.path.abspath(model.path))
@@ -43,7 +43,7 @@ def _imports_foreign(file: Opened) -> bool:
         return True  # the imports are unknown until the whole file is read
     try:
         return not header_imports.domains(file.view).issubset(versions.DOMAINS)
-    except (wire.Malformed, IndexError, InvalidModel):  # opening the model reports the error
+    except (wire.Malformed, IndexError, InvalidModel):  # a later opening of the model reports it
         return False
 
 
@@ -53,7 +53,7 @@ def _documents(folder: str) -> Iterator[tuple[str, bytes]]:
     for name in _names(folder):
         path = os.path.join(folder, name)
         if real_path_inside(folder, name) is None:
-            raise _wrong(path, "leads out of the folder of the model")
+            raise _wrong(f"{path} leads out of the folder of the model")
         data = _content(path, room)
         room -= len(data)
         yield path, data
@@ -61,18 +61,18 @@ def _documents(folder: str) -> Iterator[tuple[str, bytes]]:
 
 def _content(path: str, room: int) -> bytes:
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise _wrong(path, "is not a regular file")
+        raise _wrong(f"{path} is not a regular file")
     fd = os.open(path, os.O_RDONLY | BINARY | _NO_WAIT)
     with open(fd, "rb") as file:
         data = file.read(room + 1)
     if len(data) > room:
         limit = described.LARGEST >> 20
-        raise _wrong(path, f"and the documents before it have more than {limit} MiB")
+        raise _wrong(f"{path} and the documents before it have more than {limit} MiB")
     return data
 
 
-def _wrong(path: str, why: str) -> BadTarget:
-    return BadTarget(f"{path} {why}; remove it, or name a document with --operator-set")
+def _wrong(fault: str) -> BadTarget:
+    return BadTarget(f"{fault}; remove the file, or name a document with --operator-set")
 
 
 def _names(folder: str) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ def _names(folder: str) -> tuple[str, ...]:
         settled = time.time_ns() - changed > _SETTLED
         key = (status.st_dev, status.st_ino, changed)
         return _listed(folder, key) if settled else _listed.__wrapped__(folder, key)
-    except OSError:  # opening the model reports the error
+    except OSError:  # a later opening of the model reports it
         return ()
 
 

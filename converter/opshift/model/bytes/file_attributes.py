@@ -87,7 +87,7 @@ class Attributes:
             try:
                 os.chown(path, *owner)
             except OSError as error:
-                raise self._lost(f"its owner {owner[0]} and group {owner[1]}", error) from error
+                raise self._lost(f"the owner {owner[0]} and the group {owner[1]}", error) from error
         mode = allowed(self.status.st_mode, owner[1], sources)
         os.chmod(path, stat.S_IMODE(mode))
         present = _extended(path)
@@ -96,7 +96,7 @@ class Attributes:
                 try:
                     os.setxattr(path, name, value)
                 except OSError as error:
-                    raise self._lost(f"its extended attribute {name}", error) from error
+                    raise self._lost(f"the extended attribute {name}", error) from error
 
     def _lost(self, what: str, error: OSError) -> BadDestination:
         return BadDestination(

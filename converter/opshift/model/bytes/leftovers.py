@@ -30,7 +30,7 @@ _TEMPORARY = re.compile(r"\.opshift-([0-9a-f]{12})(?:-\d+)?\.tmp")
 _MODELS = (".onnx", ".pb", ".ort", *TEXTS)
 _TAIL = 5  # bytes; most names of data files end in ".data"
 
-DataFile: TypeAlias = tuple[str, Identity]  # its name, relative to a folder
+DataFile: TypeAlias = tuple[str, Identity]  # its name relative to a folder, and its identity
 
 _swept: set[str] = set()  # the folders for which this process has called `sweep`
 

@@ -134,7 +134,7 @@ def opened(model: object) -> Opened:
     if isinstance(model, Opened):
         return model
     if not isinstance(model, (str, os.PathLike)):
-        raise TypeError(f"model is a ModelProto or a path, not {type(model).__name__}")
+        raise TypeError(f"model must be a ModelProto or a path, not {type(model).__name__}")
     return Opened(os.fspath(model))
 
 

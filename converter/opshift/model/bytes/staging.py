@@ -272,7 +272,7 @@ def _require_same(source: str, path: str) -> None:
         os.path.samefile(source, path) or has_equal_bytes(source, path)
     ):
         raise BadDestination(
-            f"{path!r} is there already and differs from {source!r}: "
+            f"{path!r} exists already and differs from {source!r}: "
             f"remove it, or {choose_external('one-file', 'inline')}"
         )
 

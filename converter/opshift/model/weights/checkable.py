@@ -143,9 +143,8 @@ def _hoist(
         return True
 
     counts = Counter(tensor.name for tensor in graph.initializer)
-    declared = {
-        name for name in declared if counts[name] == 1
-    }  # the checker rejects repeated names
+    # The checker rejects names that occur twice.
+    declared = {name for name in declared if counts[name] == 1}
     stay = [
         i
         for i, tensor in enumerate(graph.initializer)
@@ -189,8 +188,8 @@ def _zero(tensor: TensorProto, value: bytes | None = None) -> None:
     bits = row.bits if row is not None else 8
     if value is None and prod(tensor.dims) * bits > 8 * wire.LIMIT:
         raise InvalidModel(
-            f"tensor {tensor.name!r} of shape {list(tensor.dims)} is larger than a model can hold"
-            " at its place; make it an initializer of the graph"
+            f"tensor {tensor.name!r} of shape {list(tensor.dims)} is too large for this place"
+            " in a model; make it an initializer of the main graph"
         )
     tensor.ClearField("external_data")
     tensor.ClearField("data_location")

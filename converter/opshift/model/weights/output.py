@@ -286,7 +286,7 @@ def _one_file(
         if result.goal.is_link_elsewhere:
             raise BadDestination(
                 f"{result.goal.name}: this is a link to {result.goal.path}, and a data file can"
-                " only be beside one of the two; name the file itself, or choose keep"
+                " only be next to one of the two; name the file itself, or choose keep"
             )
         written = [staging.write_data(pieces, result.readers_of_all, result.old_data)]
         for tensor, offset, length in stubs:

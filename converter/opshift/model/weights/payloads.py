@@ -135,7 +135,7 @@ class Weights:
             if payload is None:
                 beside = True
             if isinstance(payload, Retyped):
-                raise TypeError("a payload is retyped once")
+                raise TypeError("a payload can change its element type only once")
             sources.append(Retyped(head, payload or self.locate(tensor), to))
             header = header_of(tensor)
             kept = [entry for entry in header.external_data if entry.key not in PLACE]
