@@ -3,7 +3,7 @@
 
 import pytest
 from onnx import ModelProto, parser
-from opshift import convert_version, testing
+from opshift import Refused, convert_version, testing
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.model.document import Document
@@ -57,6 +57,22 @@ def test_a_node_with_more_than_the_database_states_is_legal():
     text = CHAIN.replace("FusedMatMul(x, w)", "FusedMatMul<later = 1>(x, w, w)")
     assert "later" in str(convert_version(parser.parse_model(text), 9))
     assert not schemas.known_domains() & {*vendor_database.DOMAINS}
+
+
+UNKNOWN = {
+    "BiasGelu<later = 1>(x, b)": "BiasGelu has 'later', which",
+    "BiasGelu(x, b, b)": "BiasGelu has 'input 3', which",
+    "QLinearConv(c, s, z, c, s, z, s, z, , b)": "QLinearConv has 'input 10', which",
+}
+
+
+@pytest.mark.parametrize("call", UNKNOWN)
+def test_an_adapter_refuses_what_the_database_does_not_state(call):
+    graph = "(float[2,3] x, float[3] b, uint8[1,1,2,2] c, float s, uint8 z) => (float y)"
+    header = '<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>'
+    model = parser.parse_model(f"{header} g {graph} {{ y = com.microsoft.{call} }}")
+    with pytest.raises(Refused, match=UNKNOWN[call]):
+        convert_version(model, 17, domains=["ai.onnx"])
 
 
 QUANTIZED = """<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>

@@ -134,18 +134,21 @@ def _pooled(node: Node, op: Builder, name: str, same: dict[str, Any]) -> Value:
 
 
 CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+CONV_INPUTS = (
+    "x", "x_scale", "x_zero_point", "w", "w_scale", "w_zero_point", "y_scale", "y_zero_point", "B",
+)  # fmt: skip
 
 
 @leaving("QLinearConv", domain=MICROSOFT, since=10)
 def qlinear_conv(node: Node, op: Builder) -> Result:
     """QLinearConv becomes QLinearConv of ai.onnx, between Transposes if channels are last."""
     same = written(node, *CONV)
-    x, *rest = node.inputs
+    x, *rest = map(node.input, CONV_INPUTS)
     if not node.int("channels_last"):
         made: Value = op.QLinearConv(x, *rest, **same)
         return made
     rank = node["w"].rank
-    x = op.Transpose(node["x"], perm=[0, rank - 1, *range(1, rank - 1)])
+    x = op.Transpose(x, perm=[0, rank - 1, *range(1, rank - 1)])
     y: Value = op.QLinearConv(x, *rest, **same)
     return op.Transpose(y, perm=[0, *range(2, rank), 1])
 

@@ -634,5 +634,5 @@ class Node:
         for i, name in enumerate(self.proto.input):
             if name and i not in self.reads:
                 param = self.schema.input_at(i) if self.schema is not None else None
-                found.append(param.name if param is not None else builtins.str(i))
+                found.append(param.name if param is not None else f"input {i + 1}")
         return found
