@@ -64,8 +64,7 @@ def every(root: Message, kind: type) -> list[Any]:
 
 def drawn(rng: Random, root: Message, kind: type) -> Any:
     """One of the messages of one kind; None if there are none."""
-    found = every(root, kind)
-    return rng.choice(found) if found else None
+    return rng.choice(every(root, kind) or [None])
 
 
 def names(root: Message) -> list[str]:

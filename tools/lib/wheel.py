@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 from setuptools.command.build_py import build_py
 
@@ -17,5 +16,4 @@ class WithCases(build_py):
     def run(self) -> None:
         super().run()
         if not self.editable_mode:
-            place = Path(self.build_lib, "opshift_adapters", CASES)
-            shutil.copytree(CASES, place, dirs_exist_ok=True)
+            shutil.copytree(CASES, f"{self.build_lib}/opshift_adapters/{CASES}", dirs_exist_ok=True)
