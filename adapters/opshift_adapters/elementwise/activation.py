@@ -57,7 +57,7 @@ RELU_13 = boundary(13, "Relu:5bc785")
 
 @example("int8", "(int8[2,3] x) => (int8[2,3] y) { y = Relu(x) }", gives="Max")
 def relu_14_13(node: Node, op: Builder) -> Result:
-    """Opset 14 added integers to Relu; below it, Max(x, 0) is written."""
+    """Opset 14 added integers to Relu; below opset 14, Max(x, 0) is written."""
     x = node["X"]
     return op.Max(x, op.const(0, like=x))
 
@@ -208,7 +208,7 @@ def _wide(op: Builder, x: Value) -> Value:
 
 @adapter("Shrink", 9, 8, in_other_words=True)
 def shrink_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Shrink; below, comparisons with `lambd` select x + bias, x - bias or 0."""
+    """Below opset 9, Shrink compares with `lambd` and selects x + bias, x - bias or 0."""
     x, bias, lambd = node["input"], node.float("bias"), node.float("lambd")
     real = _wide(op, x)
     kind = real.elem_type

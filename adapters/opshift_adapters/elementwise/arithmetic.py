@@ -33,7 +33,7 @@ from opshift_adapters._lib.wide_integers import wide_arithmetic
 
 
 def _through_double(node: Node, op: Builder) -> Result:
-    """Opset 6 added integers; below, 32-bit types use double, 64-bit types Reduce operators."""
+    """Below opset 6, integers of 32 bits use double, integers of 64 bits Reduce operators."""
     a, b = node["A"], node["B"]
     node.has("axis")  # `axis` has no meaning without `broadcast`
     kind = a.elem_type
@@ -74,7 +74,7 @@ ARITHMETIC_13 = boundary(13, "Add:16145e Sub:79a520 Mul:179f58 Div:6a3efd Pow:e1
 
 
 def in_64_bits(node: Node, op: Builder) -> Result:
-    """Opset 14 added 8- and 16-bit integers; below, int64 computes them with wrap-around."""
+    """Opset 14 added 8- and 16-bit integers; before that, int64 computes them with wrap-around."""
     kind = node["A"].elem_type
     (wide,) = op.same_but(node, [op.Cast(node[name], to=T.INT64) for name in ("A", "B")])
     return op.Cast(wrapped(op, wide, kind), to=kind)
@@ -212,7 +212,7 @@ def _adds_floats(node: Node, rank: int) -> bool:
 @FUSED(
     "Add",
     "onnxruntime 1.1..1.3",
-    "the second input of an Add before a Gelu in single nodes is read as the bias",
+    "the second input of an Add before a Gelu written as single nodes is read as the bias",
 )
 def before_single_nodes_of_gelu(node: Node, around: Surroundings) -> bool:
     return _adds_floats(node, 1) and leads_to(node.outputs[0], around, "Div", "Erf")
@@ -344,7 +344,7 @@ POW_15 = boundary(15, "Pow:edfedc", cast=cast_around("float"))
     in_other_words=True,
 )
 def mod_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added Mod; below, the remainder and its sign are written with Div, Mul and Sub."""
+    """Below opset 10, Mod is written with Div, Mul and Sub, including the sign."""
     a, b = node["A"], node["B"]
     kind = a.elem_type
     if kind in (T.FLOAT, T.FLOAT16):
@@ -402,7 +402,7 @@ MOD_28 = boundary(28, "Mod:9345c5", directions="up")
 
 @adapter("Mod", 28, 27)
 def mod_28_27(node: Node, op: Builder) -> Result:
-    """Opset 28 allows fmod=0 for floats; below, the divisor is added if the signs differ."""
+    """Opset 28 allows fmod=0 for floats; before that, the divisor is added if the signs differ."""
     a, b = node["A"], node["B"]
     if node.int("fmod") == 1 or a.elem_type in INTS:
         return KEEP

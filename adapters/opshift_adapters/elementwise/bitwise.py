@@ -48,7 +48,7 @@ SHIFT_28 = boundary(28, "BitShift:f10e36", directions="up")
 
 @adapter("BitShift", 28, 27, handles_types=True)
 def bit_shift_28_27(node: Node, op: Builder) -> Result:
-    """Opset 28 added signed types and long shifts to BitShift; below, Where handles both."""
+    """Opset 28 added signed types and long shifts to BitShift; before that, Where handles both."""
     x, amount = node["X"], node["Y"]
     kind, bits = x.elem_type, T(x.elem_type).element.bits
     known = amount.const_or_none()
@@ -85,7 +85,7 @@ def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
 
 @adapter("BitwiseAnd BitwiseOr BitwiseXor", 18, 17, in_other_words=True)
 def bitwise_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added bitwise operators; below, sums of bits on a new last axis are written."""
+    """Below opset 18, bitwise operators are written as sums of bits on a new last axis."""
     kind, bits = node["A"].elem_type, T(node["A"].elem_type).element.bits
     weights = [2**i for i in range(bits)]
     if kind not in UNSIGNED or bits == 64:
@@ -164,7 +164,7 @@ SAME_BITS = (
 
 @adapter("BitCast", 26, 25, in_other_words=True)
 def bit_cast_26_25(node: Node, op: Builder) -> Result:
-    """Opset 26 added BitCast; below, constants and integers of equal width are converted."""
+    """Opset 26 added BitCast; before that, constants and integers of equal width are converted."""
     x, to = node["input"], node.int("to")
     if x.elem_type == to:
         return x

@@ -153,12 +153,12 @@ CAST_13 = boundary(13, "Cast:f9f68c", cast=cast_while_converting)
 
 @adapter("CastLike", 15, 14, in_other_words=True)
 def cast_like_15_14(node: Node, op: Builder) -> Result:
-    """Opset 15 added CastLike; below, Cast to the element type of `target_type` is written."""
+    """Below opset 15, CastLike is written as Cast to the element type of `target_type`."""
     return op.Cast(node["input"], to=node["target_type"].elem_type)
 
 
 def drop_saturate(node: Node, op: Builder) -> Result:
-    """Opset 19 added `saturate`, which affects only 8-bit floats; below, it is removed."""
+    """Opset 19 added `saturate`, which affects only 8-bit floats; below opset 19, it is removed."""
     return op.same(node, saturate=None)
 
 
@@ -192,7 +192,7 @@ CAST_LIKE_23 = boundary(23, "CastLike:e6a4ed")
 
 
 def drop_round_mode(node: Node, op: Builder) -> Result:
-    """Opset 24 added `round_mode`, which affects only float8e8m0; below, it is removed."""
+    """Opset 24 added `round_mode`, which affects only float8e8m0; below opset 24, it is removed."""
     return op.same(node, round_mode=None)
 
 

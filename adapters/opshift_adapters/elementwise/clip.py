@@ -38,9 +38,7 @@ def _elem_type(node: Node) -> int:
     return next(filter(None, kinds), None) or node["input"].elem_type
 
 
-@adapter(
-    "Clip", 5, 6, ignores={"consumed_inputs": "it is only a hint about memory, removed in opset 6"}
-)
+@adapter("Clip", 5, 6, ignores={"consumed_inputs": "`consumed_inputs` is a hint about memory"})
 def clip_5_6(node: Node, op: Builder) -> Result:
     """An absent bound of Clip below opset 6 means no limit; opset 6 gets infinity as the bound."""
     if not node.has("min") and not node.has("max"):
@@ -110,7 +108,7 @@ def with_scalar_bounds(node: Node, op: Builder) -> Result:
 
 @adapter("Clip", 13, 12)
 def clip_13_12(node: Node, op: Builder) -> Result:
-    """Opset 13 lets `max` win if `min` > `max`; below, such bounds are written as Max and Min."""
+    """Below opset 13, Clip with `min` > `max` is written as Max and Min, so that `max` wins."""
     low, high = node.input("min"), node.input("max")
     if low is None or high is None:
         return KEEP
@@ -127,7 +125,7 @@ CLIP_12 = boundary(12, "Clip:0bea62", directions="up")
 @adapter("Clip", 12, 11, handles_types=True)
 @example("no bound", "(int32[2,3] x) => (int32[2,3] y) { y = Clip(x) }", gives="Identity")
 def clip_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added integers to Clip; below, Clip of floats, or Less and Where, is written."""
+    """Below opset 12, Clip of integers is written as Clip of floats, or Less and Where."""
     if _elem_type(node) in FLOATS:
         return KEEP
     x, low, high = node["input"], node.input("min"), node.input("max")

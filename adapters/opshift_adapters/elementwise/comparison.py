@@ -93,7 +93,7 @@ COMPARISON_13 = boundary(13, "Equal:b27392 Greater:dce3c3 Less:724d71")
 
 @adapter("GreaterOrEqual LessOrEqual", 12, 11, in_other_words=True)
 def order_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added this operator; below, Less, Greater, Equal, Or and Not are written."""
+    """Opset 12 added this operator; before that, Less, Greater, Equal, Or and Not are written."""
     a, b = node["A"], node["B"]
     above = node.op == "GreaterOrEqual"
     if a.elem_type in INTS:
@@ -113,7 +113,7 @@ ORDER_16 = boundary(
 
 
 def _compare_strings(node: Node, op: Builder) -> Result:
-    """Opset 19 added strings to Equal; below, the indices that Unique assigns are compared."""
+    """Below opset 19, Equal of strings compares the indices that Unique assigns."""
     a, b = node["A"], node["B"]
     flat = op.const([-1])
     left, right = op.Reshape(a, flat), op.Reshape(b, flat)
@@ -134,7 +134,7 @@ EQUAL_19 = boundary(19, "Equal:3e5525", cast=_compare_strings)
 
 @adapter("Where", 9, 8)
 def where_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Where; below, Gather from both tensors, or exact arithmetic, is written."""
+    """Below opset 9, Where is written as Gather from both tensors, or as exact arithmetic."""
     return _select(op, node["condition"], node["X"], node["Y"])
 
 

@@ -29,7 +29,7 @@ ONE_FROM = 4.0  # from 4 on, erf(x) rounds to 1 in float32
 
 @adapter("Erf", 9, 8, approximate=True, in_other_words=True)
 def erf_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Erf; below, a quotient of polynomials in double is rounded to the type."""
+    """Below opset 9, Erf is a quotient of polynomials in double, rounded to the type."""
     x = node["input"]
     if x.elem_type == T.DOUBLE:
         op.approximate(

@@ -44,7 +44,7 @@ def prelu_6_7(node: Node, op: Builder) -> Result:
 
 @adapter("PRelu", 7, 6)
 def prelu_7_6(node: Node, op: Builder) -> Result:
-    """Opset 7 broadcasts the slopes of PRelu; below, Relu(x) - slope * Relu(-x) is written."""
+    """Below opset 7, PRelu with broadcast slopes is written as Relu(x) - slope * Relu(-x)."""
     x, slope = node["X"], node["slope"]
     dims = slope.dims
     if set(dims) <= {1}:
@@ -63,7 +63,7 @@ def prelu_7_6(node: Node, op: Builder) -> Result:
 
 
 def prelu_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added integers to PRelu; below, slope * x - x is added to negative x."""
+    """Opset 9 added integers to PRelu; below opset 9, slope * x - x is added to negative x."""
     x, slope = node["X"], node["slope"]
     if x.elem_type in UNSIGNED:
         return op.Identity(x)

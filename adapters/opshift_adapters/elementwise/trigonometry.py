@@ -47,7 +47,7 @@ def cosh_9_8(node: Node, op: Builder) -> Result:
 
 @adapter("Sinh", 9, 8, in_other_words=True)
 def sinh_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Sinh; below, Tanh(x) * Cosh(x) is written, which is accurate for small x."""
+    """Below opset 9, Sinh is written as Tanh(x) * Cosh(x), which is accurate for small x."""
     x = node["input"]
     wide = in_double(op, x)
     return as_type(op, op.Tanh(wide) * _cosh(op, wide), x.elem_type)
@@ -72,7 +72,7 @@ def _odd(op: Builder, x: Value, result: Value) -> Value:
 
 @adapter("Asinh", 9, 8, in_other_words=True)
 def asinh_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Asinh; below, log(|x| + sqrt(x^2 + 1)) is written in a stable form."""
+    """Opset 9 added Asinh; below opset 9, log(|x| + sqrt(x^2 + 1)) is written in a stable form."""
     x = node["input"]
     wide = in_double(op, x)
     one, size = _number(op, 1), op.Abs(wide)
@@ -84,7 +84,7 @@ def asinh_9_8(node: Node, op: Builder) -> Result:
 
 @adapter("Acosh", 9, 8, in_other_words=True)
 def acosh_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Acosh; below, log(x + sqrt(x^2 - 1)) is written in a stable form."""
+    """Opset 9 added Acosh; below opset 9, log(x + sqrt(x^2 - 1)) is written in a stable form."""
     x = node["input"]
     above = in_double(op, x) - _number(op, 1)
     finite = op.Min(above, _number(op, 1e30))

@@ -62,7 +62,7 @@ NEG_6 = boundary(6, "Neg:08394b", up=WITHOUT_CONSUMED, cast=neg_6_5)
 
 @adapter("Sign", 9, 8, in_other_words=True)
 def sign_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Sign; below, (x > 0) - (x < 0) is written, and NaN stays NaN."""
+    """Opset 9 added Sign; below opset 9, (x > 0) - (x < 0) is written, and NaN stays NaN."""
     x = node["input"]
     kind = x.elem_type if x.elem_type in FLOATS else T.FLOAT
     real = as_type(op, x, kind)  # the Cast keeps every sign
@@ -83,7 +83,7 @@ def is_nan_9_8(node: Node, op: Builder) -> Result:
 
 @adapter("IsInf", 10, 9, in_other_words=True)
 def is_inf_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added IsInf; below, x is compared with the largest finite number."""
+    """Opset 10 added IsInf; below opset 10, x is compared with the largest finite number."""
     x = node["X"]
     positive, negative = node.int("detect_positive"), node.int("detect_negative")
     if not positive and not negative:
@@ -97,7 +97,7 @@ def is_inf_10_9(node: Node, op: Builder) -> Result:
 
 @adapter("Round", 11, 10, in_other_words=True, mirrored=True)
 def round_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added Round; below, Ceil(x) is written, minus 1 if that is nearer to x."""
+    """Opset 11 added Round; below opset 11, Ceil(x) is written, minus 1 if that is nearer to x."""
     x = node["X"]
     return (
         _round_in_float(op, x) if x.elem_type in (T.FLOAT16, T.BFLOAT16) else _round_halves(op, x)

@@ -30,7 +30,7 @@ VARIADIC_8 = boundary(8, "Max:189642 Min:f3f263 Sum:2f2c7b Mean:9f9851", directi
 
 @adapter("Sum Mean", 8, 7)
 def sums_8_7(node: Node, op: Builder) -> Result:
-    """Opset 8 broadcasts the inputs of Sum and Mean; below, Add (and Div) is written."""
+    """Opset 8 broadcasts the inputs of Sum and Mean; below opset 8, Add (and Div) is written."""
     inputs = _given(node)
     if not inputs:
         raise InvalidModel(f"{node.op} {node.name!r} has no input")
@@ -44,7 +44,7 @@ def sums_8_7(node: Node, op: Builder) -> Result:
 
 @adapter("Max Min", 8, 7)
 def extremes_8_7(node: Node, op: Builder) -> Result:
-    """Opset 8 broadcasts inputs of Max and Min; below, adding -0.0 gives them one shape."""
+    """Opset 8 broadcasts inputs of Max and Min; below opset 8, adding -0.0 gives them one shape."""
     inputs = _given(node)
     if any(x.elem_type_or_none == T.DOUBLE for x in inputs):
         return extreme_of_doubles(op, node.op, inputs)
@@ -87,7 +87,7 @@ def _largest(inputs: list[Value]) -> list[Value]:
 
 
 def _pairwise(node: Node, op: Builder) -> Result:
-    """Opset 12 added integers to Max and Min; below, Less and Where select from each pair."""
+    """Opset 12 added integers to Max and Min; before that, Less and Where select from each pair."""
     inputs = _given(node)
     if node.op == "Max":
         return reduce(lambda a, b: choose(op, a < b, b, a), inputs)

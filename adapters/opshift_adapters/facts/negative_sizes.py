@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators for which onnx's inference may find negative sizes, and nodes that exclude that.
+"""Operators whose sizes onnx's inference may find negative, and conditions that exclude this.
 
 `tests/author/test_shrinking.py` checks that no other operator does so (OPSHIFT_INFERENCE).
 """

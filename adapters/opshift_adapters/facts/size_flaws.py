@@ -54,7 +54,7 @@ def _heads(node: Node, name: str, count: str) -> tuple[Size, Size]:  # pragma: n
 
 @flaw("Attention")
 def heads_of_other_sizes(node: Node) -> str | None:
-    """Heads must agree in size: Q with K, past keys with K, past values with V; V has K's count."""
+    """Q and K need equal head sizes; past keys and values need the heads of K and V."""
     given = {"Q": "q_num_heads", "K": "kv_num_heads", "V": "kv_num_heads"}
     for name, count in given.items():
         dims, heads = dims_of(node, name), node.attr(count)

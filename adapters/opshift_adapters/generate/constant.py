@@ -34,7 +34,7 @@ CONSTANT_9 = boundary(9, "Constant:d85bdf", directions="up")
 @adapter("Constant", 9, 8, handles_types=True)
 @example("bool scalar", "() => (bool y) { y = Constant<value = bool {1}>() }", gives="Identity")
 def constant_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added all types to Constant; below, types other than floats are initializers."""
+    """Below opset 9, a Constant of a type other than floats becomes an initializer."""
     kind = node.attr("value").data_type
     return KEEP if kind in FLOATS else op.const(node.tensor("value"), kind)
 
@@ -44,7 +44,7 @@ CONSTANT_11 = boundary(11, "Constant:c0237c", directions="up")
 
 @adapter("Constant", 11, 10)
 def constant_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added `sparse_value` to Constant; below, a dense value is written."""
+    """Opset 11 added `sparse_value` to Constant; below opset 11, a dense value is written."""
     if node.has(
         "sparse_value"
     ):  # pragma: no cover: examples cannot hold one; test_constant.py does
@@ -59,7 +59,7 @@ CONSTANT_12 = boundary(12, "Constant:882c28", directions="up")
 
 @adapter("Constant", 12, 11)
 def constant_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added attributes for numbers and strings; below, `value` is written."""
+    """Opset 12 added attributes for numbers and strings; below opset 12, `value` is written."""
     for form, dtype in CONSTANT_FORMS.items():
         if node.has(form):
             return op.same(node, value=np.array(node.attr(form), dtype=dtype), **{form: None})
@@ -121,7 +121,7 @@ def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
 
 
 def constant_of_shape_20_19(node: Node, op: Builder) -> Result:
-    """Opset 20 added bfloat16 and 8-bit floats; below, a float tensor is written and cast."""
+    """Opset 20 added bfloat16 and 8-bit floats; before that, a float tensor is written and cast."""
     kind = node.attr("value").data_type
     wide = op.same(node, value=node.tensor("value").astype(np.float32))
     return op.Cast(wide, to=kind, saturate=None if kind == T.BFLOAT16 else 0)
@@ -136,7 +136,7 @@ EYE_LIKE = fragile("EyeLike")
 @adapter("EyeLike", 9, 8, in_other_words=True)
 @example("static", "(float[2,3] x) => (float[2,3] y) { y = EyeLike(x) }", gives="Identity")
 def eye_like_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added EyeLike; below, Equal compares each row index with each column index."""
+    """Opset 9 added EyeLike; before that, Equal compares each row index with each column index."""
     x = node["input"]
     kind, shape = node.attr("dtype") or x.elem_type, x.shape_or_none
     if shape is not None and shape[0] * shape[1] <= 1024:  # larger constants enlarge the model
@@ -151,7 +151,7 @@ EYE_22 = boundary(22, "EyeLike:899eeb", cast=cast_around("float"))
 
 @adapter("Range", 11, 10)
 def range_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added Range; below, start + i * delta is written for each i."""
+    """Opset 11 added Range; below opset 11, start + i * delta is written for each i."""
     ends = [node["start"], node["limit"], node["delta"]]
     kind = _type_of_one(ends)
     (result,) = node.outputs
@@ -208,7 +208,7 @@ RANGE_27 = boundary(27, "Range:770b92", directions="up")
 
 @adapter("Range", 27, 26, handles_types=True)
 def range_27_26(node: Node, op: Builder) -> Result:
-    """Opset 27 added `stash_type` for 16-bit floats; below, Casts to that type are written."""
+    """Below opset 27, Range of 16-bit floats is written with Casts to its `stash_type`."""
     ends = [node["start"], node["limit"], node["delta"]]
     kind, stash = _type_of_one(ends), node.int("stash_type")
     if kind not in (T.FLOAT16, T.BFLOAT16):

@@ -41,7 +41,7 @@ def trains(node: Node) -> bool | None:
 
 
 def narrow_types(node: Node, op: Builder) -> Result:
-    """Opset 22 added 8-bit floats and more types of `ratio`; below, both are cast to float."""
+    """Below opset 22, 8-bit floats and other types of `ratio` are cast to float for Dropout."""
     data, ratio = node["data"], node.input("ratio")
     if ratio is not None:
         known = ratio.const_or_none()
@@ -109,7 +109,7 @@ def dropout_11_12(node: Node, op: Builder) -> Result:
 
 @adapter("Dropout", 10, 9, handles_types=True)
 def dropout_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 made the mask bool; below, the mask has the type of the data and is cast."""
+    """Opset 10 made the mask bool; before that, the mask has the type of the data and is cast."""
     if mask_of(node) is None:
         return op.same(node, outputs=1)
     y, mask = op.same(node, outputs=2)
@@ -127,7 +127,7 @@ def dropout_9_10(node: Node, op: Builder) -> Result:
 
 @adapter("Dropout", 7, 6)
 def dropout_7_6(node: Node, op: Builder) -> Result:
-    """Opset 7 removed `is_test`; below, is_test=1 is written, with a mask that is all true."""
+    """Below opset 7, Dropout is written with is_test=1, and its mask is all true."""
     x = node["data"]
     (y,) = op.same(node, outputs=1, is_test=1)
     if mask_of(node) is None:

@@ -15,7 +15,7 @@ MULTINOMIAL_7 = impossible(
 
 @adapter("Bernoulli", 15, 14)
 def bernoulli_15_14(node: Node, op: Builder) -> Result:
-    """Opset 15 added Bernoulli; below, RandomUniformLike < probability is written."""
+    """Opset 15 added Bernoulli; below opset 15, RandomUniformLike < probability is written."""
     p = node["input"]
     draw = op.RandomUniformLike(p, dtype=T.FLOAT, seed=node.attr("seed"))
     if p.elem_type == T.DOUBLE:

@@ -24,7 +24,7 @@ IMAGE_DECODER_20 = impossible(
 
 @adapter("AffineGrid", 20, 19, in_other_words=True)
 def affine_grid_20_19(node: Node, op: Builder) -> Result:
-    """Opset 20 added AffineGrid; below, a grid of even positions times theta is written."""
+    """Opset 20 added AffineGrid; before that, a grid of even positions times theta is written."""
     theta, size, kind = node["theta"], node["size"], node["theta"].elem_type
     work = T.DOUBLE if kind == T.DOUBLE else T.FLOAT
     count = size.shape[0] - 2

@@ -44,7 +44,7 @@ FEW_CHANNELS = 8  # up to this number, an index per channel is faster than an in
 
 @adapter("GridSample", 20, 19)
 def grid_sample_20_19(node: Node, op: Builder) -> Result:
-    """Opset 20 added ranks other than 4 and renamed modes; below, other ranks are rewritten."""
+    """Below opset 20, GridSample of a rank other than 4 is rewritten, and modes are renamed."""
     x, grid = node["X"], node["grid"]
     rank = x.rank_or_none or grid.rank
     mode = OLD_NAMES.get(node.str("mode"), node.str("mode"))
@@ -72,7 +72,7 @@ def is_cubic_with_a_border(node: Node) -> bool:
 
 @adapter("GridSample", 16, 15)
 def grid_sample_16_15(node: Node, op: Builder) -> Result:
-    """Opset 16 added GridSample; below, a weighted sum of gathered elements is written."""
+    """Opset 16 added GridSample; below opset 16, a weighted sum of gathered elements is written."""
     mode = NEW_NAMES.get(node.str("mode"), node.str("mode"))
     return _sampled(node, op, mode, 4)
 

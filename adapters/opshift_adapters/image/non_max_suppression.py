@@ -19,7 +19,7 @@ NO_BOXES = dict.fromkeys(
 
 @adapter("NonMaxSuppression", 10, 9, ignores=NO_BOXES)
 def non_max_suppression_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added NonMaxSuppression; below, a Loop takes the best box and drops overlaps."""
+    """Below opset 10, a Loop selects the best box and removes boxes that overlap it."""
     limit = node.input("max_output_boxes_per_class")
     if limit is None:
         return op.Identity(op.const(np.zeros((0, 3), np.int64)))

@@ -42,7 +42,7 @@ ADDED_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
 
 @adapter("Resize", 10, 9)
 def resize_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added Resize; below, Upsample is written, or sampling if an axis shrinks."""
+    """Opset 10 added Resize; before that, Upsample is written, or sampling if an axis shrinks."""
     x, scales = node["X"], node["scales"]
     known = scales.const_or_none()
     if known is not None and (known >= 1).all():
@@ -171,7 +171,7 @@ def resize_12_13(node: Node, op: Builder) -> Result:
 
 @adapter("Resize", 13, 12)
 def resize_13_12(node: Node, op: Builder) -> Result:
-    """Opset 13 made `roi` and `scales` optional; below, empty tensors are written."""
+    """Opset 13 made `roi` and `scales` optional; below opset 13, empty tensors are written."""
     empty = op.const([], T.FLOAT)
     lists = {name: node.input(name) or empty for name in ("roi", "scales")}
     return op.same(node, inputs=lists)
@@ -182,7 +182,7 @@ RESIZE_18_UP = boundary(18, "Resize:5422e9", directions="up")
 
 @adapter("Resize", 18, 17)
 def resize_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added `axes`, `antialias` and an aspect policy; below, they are written out."""
+    """Below opset 18, `axes`, `antialias` and the aspect policy of Resize are written out."""
     if not any(node.has(name) for name in ADDED_18):
         return KEEP
     x, lists = node["X"], all_axes(node, op)
@@ -215,7 +215,7 @@ RESIZE_19_UP = boundary(19, "Resize:2a564e", directions="up")
 
 @adapter("Resize", 19, 18)
 def resize_19_18(node: Node, op: Builder) -> Result:
-    """Opset 19 added half_pixel_symmetric; below, half_pixel or sampling is written."""
+    """Opset 19 added half_pixel_symmetric; below opset 19, half_pixel or sampling is written."""
     if node.str("coordinate_transformation_mode") != "half_pixel_symmetric":
         return KEEP
     scales = given(node)["scales"]

@@ -20,7 +20,7 @@ def roi_align_15_16(node: Node, op: Builder) -> Result:
 
 @adapter("RoiAlign", 16, 15)
 def roi_align_16_15(node: Node, op: Builder) -> Result:
-    """Opset 16 added half_pixel; below, the regions are shifted, or samples are written out."""
+    """Below opset 16, half_pixel is written as shifted regions, or samples are written out."""
     if node.str("coordinate_transformation_mode") == "output_half_pixel":
         return op.same(node, coordinate_transformation_mode=None)
     regions = node["rois"].const_or_none()
@@ -39,7 +39,7 @@ def roi_align_16_15(node: Node, op: Builder) -> Result:
 
 @adapter("RoiAlign", 10, 9)
 def roi_align_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added RoiAlign; below, a Loop over the regions computes the samples."""
+    """Opset 10 added RoiAlign; below opset 10, a Loop over the regions computes the samples."""
     return _written_out(node, op, shift=0.0, least=1.0)
 
 

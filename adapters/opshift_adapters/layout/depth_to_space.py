@@ -46,7 +46,7 @@ SPACE_28_UP = boundary(28, "SpaceToDepth:63a0a0", directions="up")
 
 @adapter("SpaceToDepth", 28, 27)
 def space_to_depth_28_27(node: Node, op: Builder) -> Result:
-    """Opset 28 added `mode` to SpaceToDepth; below, a Gather reorders the channels."""
+    """Opset 28 added `mode` to SpaceToDepth; below opset 28, a Gather reorders the channels."""
     result = op.same(node, mode=None)
     if node.str("mode") == "DCR":
         return result
@@ -58,7 +58,7 @@ DEPTH_11_UP = boundary(11, "DepthToSpace:753dba", directions="up")
 
 @adapter("DepthToSpace", 11, 10)
 def depth_to_space_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added `mode` to DepthToSpace; below, a Gather reorders the channels."""
+    """Opset 11 added `mode` to DepthToSpace; below opset 11, a Gather reorders the channels."""
     if node.str("mode") == "DCR":
         return op.same(node, mode=None)
     ordered = _transposed_channels(op, node["input"], [-1, node.int("blocksize") ** 2])
@@ -67,7 +67,7 @@ def depth_to_space_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("Col2Im", 18, 17, in_other_words=True)
 def col2im_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added Col2Im; below, each pixel gathers and sums its elements of the blocks."""
+    """Below opset 18, Col2Im is written as a Gather of block elements and a sum per pixel."""
     x, kind = node["input"], node["input"].elem_type
     if kind in (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128):
         raise Refusal(Why.TYPE_NOT_AVAILABLE, "Col2Im of this element type has no form below 18")

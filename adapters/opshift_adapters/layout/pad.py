@@ -276,7 +276,7 @@ def _cropped_last(node: Node, op: Builder) -> Result:
 
 @adapter("Pad", 19, 18, ignores=UNUSED_FILLER)
 def pad_19_18(node: Node, op: Builder) -> Result:
-    """Opset 19 added the mode `wrap` to Pad; below, Slice and Gather pad axis by axis."""
+    """Opset 19 added the mode `wrap` to Pad; below opset 19, Slice and Gather pad axis by axis."""
     return _by_axis(node, op) if node.str("mode") == "wrap" else KEEP
 
 
@@ -373,7 +373,7 @@ def pad_1_2(node: Node, op: Builder) -> Result:
 
 @adapter("CenterCropPad", 18, 17, in_other_words=True)
 def center_crop_pad_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added CenterCropPad; below, Pad is written, with negative pads to crop."""
+    """Opset 18 added CenterCropPad; below opset 18, Pad is written, with negative pads to crop."""
     x, goal, axes = node["input_data"], node["shape"], node.ints_or_none("axes")
     own, known = x.shape_or_none, goal.const_or_none()
     if own is not None and known is not None:

@@ -124,7 +124,7 @@ SHAPE_15_UP = boundary(15, "Shape:9d1b71", directions="up")
 
 @adapter("Shape", 15, 14)
 def shape_15_14(node: Node, op: Builder) -> Result:
-    """Opset 15 added `start` and `end` to Shape; below, a Slice of the shape is written."""
+    """Opset 15 added `start` and `end` to Shape; before that, a Slice of the shape is written."""
     return _sliced_shape(node, op)
 
 
@@ -167,7 +167,7 @@ MAKING_SEQUENCES = (
 
 
 def _passed_through_loop(node: Node, op: Builder) -> Result:
-    """Opset 14 added sequences to Identity; below, the producer is copied or a Loop is used."""
+    """Below opset 14, Identity of a sequence copies the producer, or becomes a Loop."""
     x, going = node["input"], op.const(True, T.BOOL)
     made = x.producer
     if made is not None and made.op in MAKING_SEQUENCES:
@@ -268,7 +268,7 @@ MOVED_THROUGH = frozenset(THROUGH.split())
 def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
     """Returns whether subgraphs and nodes of the same graph read the result of a Transpose.
 
-    The result is the output, or the output of nodes between the Transpose and another Transpose.
+    Readers may also read the result by way of nodes past which onnxruntime moves a Transpose.
     """
     own = node.outputs[0]
     names, seen = [own], set[str]()
@@ -289,7 +289,7 @@ def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
 
 @alternative("Transpose", runtime="onnxruntime==1.10")
 def behind_a_reshape(node: Node, op: Builder) -> Result:
-    """Transpose gets a Reshape after it if a branch reads it; onnxruntime 1.10 moves it else."""
+    """Transpose gets a Reshape after it, because onnxruntime 1.10 may move a Transpose wrongly."""
     rank = node["data"].rank_or_none
     if rank is None:
         return KEEP
@@ -317,7 +317,7 @@ def _flatten(op: Builder, x: Value, axis: int) -> Value:
 
 @adapter("Flatten", 11, 10)
 def flatten_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows a negative `axis`; below, it is made positive, or Reshape is written."""
+    """Below opset 11, a negative `axis` of Flatten is made positive, or Reshape is written."""
     x, axis = node["input"], node.int("axis")
     if axis >= 0:
         return KEEP
@@ -327,7 +327,7 @@ def flatten_11_10(node: Node, op: Builder) -> Result:
 
 @example("int64", "(int64[2,3,4] x) => (int64[6,4] y) { y = Flatten<axis=2>(x) }", gives="Reshape")
 def _flatten_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added types other than floats to Flatten; below, a Reshape is written."""
+    """Opset 9 added types other than floats to Flatten; below opset 9, a Reshape is written."""
     return _flatten(op, node["input"], node.int("axis"))
 
 
@@ -337,7 +337,7 @@ FLATTEN_9 = boundary(9, "Flatten:021954", cast=_flatten_9_8)
 @adapter("Expand", 8, 7, in_other_words=True)
 @example("no axes", "(float x, int64[0] s) => (float y) { y = Expand(x, s) }", gives="Identity")
 def expand_8_7(node: Node, op: Builder) -> Result:
-    """Opset 8 added Expand; below, Tile or an operator that broadcasts is written."""
+    """Opset 8 added Expand; below opset 8, Tile or an operator that broadcasts is written."""
     x, shape = node["input"], node["shape"]
     if x.rank_or_none is not None and shape.shape_or_none is not None:
         return _tiled(op, x, shape)

@@ -38,7 +38,7 @@ TYPES_21 = boundary(21, "Squeeze:04451a Unsqueeze:97a1a4", cast=by_reshape)
     "opencv 4.5.5, 4.8, 4.11",
     "Unsqueeze of several axes is not supported",
     source="2026-11-29 measured in 4.5.5, 4.8.0 and 4.12.0: Unsqueeze and Squeeze of one and of"
-    " two axes at 11, and at 13 from 4.8.0 on",
+    " two axes at opset 11, and at 13 from 4.8.0 on",
 )
 def adds_several_axes(node: Node) -> bool:
     if "axes" in node.attributes:
@@ -140,7 +140,7 @@ AXES_11_UP = boundary(11, "Squeeze:63e6b2 Unsqueeze:be25f9", directions="up")
 
 @adapter("Squeeze", 11, 10)
 def squeeze_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative `axes`; below, they are positive, or a Reshape is written."""
+    """Opset 11 allows negative `axes`; before that, they are positive, or a Reshape is written."""
     x, axes = node["data"], sorted(node.ints_or_none("axes") or [])
     if not axes or axes[0] >= 0:
         return KEEP
@@ -156,7 +156,7 @@ def squeeze_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("Unsqueeze", 11, 10)
 def unsqueeze_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative `axes`; below, they are positive, or a Reshape is written."""
+    """Opset 11 allows negative `axes`; before that, they are positive, or a Reshape is written."""
     x, axes = node["data"], sorted(node.ints("axes"))
     if not axes or axes[0] >= 0:
         return KEEP

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention: windows (25) and valid lengths (24) become a mask; below 23, it is decomposed."""
+"""Attention: windows (25) and valid lengths (24) become masks; opset 22 gets basic operators."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def lengths_as_mask(node: Node, op: Builder) -> dict[str, Value | None]:
 
 @adapter("Attention", 25, 24)
 def attention_25_24(node: Node, op: Builder) -> Result:
-    """Opset 25 added windows; below, the mask hides the keys outside of the window."""
+    """Opset 25 added windows; below opset 25, the mask hides the keys outside of the window."""
     left, right = node.int("left_window_size"), node.int("right_window_size")
     if left < 0 and right < 0:
         return op.same(node, left_window_size=None, right_window_size=None)
@@ -105,7 +105,7 @@ def _has_columns(mask: Value) -> bool:
 
 @adapter("Attention", 24, 23)
 def attention_24_23(node: Node, op: Builder) -> Result:
-    """Opset 24 added `nonpad_kv_seqlen` and short masks; below, a full mask is written."""
+    """Opset 24 added `nonpad_kv_seqlen` and short masks; below opset 24, a full mask is written."""
     mask = node.input("attn_mask")
     if node.input("nonpad_kv_seqlen") is not None:
         return op.same(node, inputs=lengths_as_mask(node, op), is_causal=None)

@@ -39,7 +39,7 @@ class Operand:
 
 @adapter("Einsum", 12, 11, in_other_words=True)
 def einsum_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added Einsum; below, terms are multiplied one by one and summed over letters."""
+    """Below opset 12, Einsum multiplies terms one by one and sums them over letters."""
     values = [x for x in node.inputs if x is not None]
     names, wanted = _parsed(node.str("equation"), values)
     kind = values[0].elem_type
@@ -84,8 +84,8 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
     wanted = wanted.replace(ELLIPSIS, hidden)
     unknown = [letter for letter in wanted if letter not in "".join(names)]
     if unknown or len(set(wanted)) < len(wanted):
-        fault = f"the letter {unknown[0]!r}, which no input has" if unknown else "a letter twice"
-        raise InvalidModel(f"equation {equation!r} has {fault}, in its result")
+        fault = f"letter {unknown[0]!r} that no input has" if unknown else "letter twice"
+        raise InvalidModel(f"equation {equation!r} has a result with a {fault}")
     return names, wanted
 
 

@@ -36,7 +36,7 @@ from opshift_adapters._lib.transposes import Turned, is_fixed, turned
 GEMM_6 = boundary(6, "Gemm:ddbc0c")
 
 
-@adapter("Gemm", 6, 7, ignores={"broadcast": "C broadcasts or has the shape of the result"})
+@adapter("Gemm", 6, 7, ignores={"broadcast": "C of Gemm broadcasts or has the shape of the result"})
 def gemm_6_7(node: Node, op: Builder) -> Result:
     """Opset 7 removed `broadcast` of Gemm, because C always broadcasts."""
     return op.same(node, broadcast=None)
@@ -89,7 +89,7 @@ def _column(node: Node, op: Builder, c: Value) -> Value:
 
 
 def _integer_product(node: Node, op: Builder) -> Result:
-    """Opset 9 added integers to MatMul and Gemm; below, digits are multiplied in double."""
+    """Opset 9 added integers to MatMul and Gemm; below opset 9, digits are multiplied in double."""
     a, b = node["A"], node["B"]
     if node.op == "MatMul":
         return multiply_matrices(op, a, b)
@@ -360,7 +360,7 @@ WRITTEN_OUT = 4  # the most rows of a matrix; 4 rows need 24 products
 @adapter("Det", 11, 10, approximate=True, in_other_words=True)
 @example("one row", "(float[3,1,1] x) => (float[3] y) { y = Det(x) }", gives="Squeeze")
 def det_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added Det; below, up to 4 rows are written as sums of products in double."""
+    """Opset 11 added Det; before that, up to 4 rows are written as sums of products in double."""
     x, kind = node["X"], node["X"].elem_type
     size = x.dims[-1]
     if not isinstance(size, int):

@@ -22,7 +22,7 @@ LAYOUT_14 = boundary(14, "RNN:228454 GRU:452a0a LSTM:ec6f5e", directions="up")
 
 @adapter("RNN GRU LSTM", 14, 13)
 def layout_14_13(node: Node, op: Builder) -> Result:
-    """Opset 14 added `layout`; below, Transposes move the batch to axis 1 and back."""
+    """Opset 14 added `layout`; below opset 14, Transposes move the batch to axis 1 and back."""
     if not node.int("layout"):
         return op.same(node, layout=None)
     inputs: dict[str, Value | None] = {}
@@ -39,7 +39,7 @@ def layout_14_13(node: Node, op: Builder) -> Result:
 
 @adapter("RNN GRU LSTM", 7, 6)
 def output_sequence_7_6(node: Node, op: Builder) -> Result:
-    """Opset 7 removed `output_sequence`; below, 1 is written if the output Y has a name."""
+    """Opset 7 removed `output_sequence`; below opset 7, 1 is written if the output Y has a name."""
     return op.same(node, output_sequence=int(node.output("Y") is not None))
 
 

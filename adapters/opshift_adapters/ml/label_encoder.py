@@ -163,7 +163,7 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
 
 @adapter("LabelEncoder", 2, 1, domain=ML, since=7, handles_types=True, ignores=OTHERS)
 def label_encoder_2_1(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 2 added keys and values; below, a list of names, or Gather, is written."""
+    """ai.onnx.ml 2 added keys and values; before that, a list of names, or Gather, is written."""
     x, table = node["X"], _distinct(_table(node), last_wins=False)
     count = len(table.keys)
     pair = (_list(table.keys), _list(table.values))
@@ -193,7 +193,7 @@ def label_encoder_3_4(node: Node, op: Builder) -> Result:
 
 @adapter("LabelEncoder", 4, 3, domain=ML, since=7, handles_types=True, ignores=OTHERS)
 def label_encoder_4_3(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 4 added more types; below, they are cast, or every key is compared."""
+    """ai.onnx.ml 4 added more types; below version 4, they are cast, or every key is compared."""
     x, table = node["X"], _distinct(_table(node), last_wins=True)
     keys, values = table.keys, table.values
     if keys.dtype == np.float64 or table.has_nan:

@@ -110,7 +110,7 @@ TENSORS_3_UP = boundary(
 
 @adapter(BOTH, 3, 2, domain=ML)
 def trees_3_2(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 3 added tensors of doubles; below, lists of floats are written."""
+    """ai.onnx.ml 3 added tensors of doubles; below version 3, lists of floats are written."""
     changed: dict[str, Any] = {}
     for name in sorted(PAIRS):
         long = f"{name}_as_tensor"
@@ -282,7 +282,7 @@ DEPRECATED_5_DOWN = boundary(
 
 @adapter("TreeEnsemble", 5, 4, domain=ML, since=7, handles_types=True, ignores=HINTS)
 def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 5 added TreeEnsemble; below, TreeEnsembleRegressor is written."""
+    """ai.onnx.ml 5 added TreeEnsemble; below version 5, TreeEnsembleRegressor is written."""
     forest, post = read_ensemble(node), TRANSFORMS[node.int("post_transform")]
     how = WAYS[node.int("aggregate_function")]
     x = node["X"]

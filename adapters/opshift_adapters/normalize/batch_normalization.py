@@ -32,7 +32,7 @@ TYPES_15 = boundary(15, "BatchNormalization:241e77", directions="up")
 
 @adapter("BatchNormalization", 15, 14)
 def batch_normalization_15_14(node: Node, op: Builder) -> Result:
-    """Opset 15 allows other types for `scale` and `B`; below, all are cast to one type."""
+    """Opset 15 allows other types for `scale` and `B`; below opset 15, all are cast to one type."""
     x, y, scale = node["X"], node.output("Y"), node["scale"].elem_type
     data = y.elem_type if y is not None and x.elem_type_or_none is None else x.elem_type
     if data == scale:
@@ -53,7 +53,7 @@ def widest(*kinds: int) -> int:
 
 @adapter("BatchNormalization", 14, 13, handles_types=True)
 def batch_normalization_14_13(node: Node, op: Builder) -> Result:
-    """Opset 14 added `training_mode`; below, 5 outputs mean training, and types are equal."""
+    """Opset 14 added `training_mode`; before that, 5 outputs mean training, and types are equal."""
     training = node.int("training_mode")
     data, statistics = node["scale"].elem_type, node["input_mean"].elem_type
     wide = widest(data, statistics)
@@ -114,7 +114,7 @@ def batch_mean(node: Node, op: Builder) -> Value:
 
 @adapter("BatchNormalization", 9, 8)
 def batch_normalization_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 accepts a vector as one channel; below, Unsqueeze adds the channel axis."""
+    """Opset 9 accepts a vector as one channel; below opset 9, Unsqueeze adds the channel axis."""
     x = node["X"]
     if node["scale"].shape_or_none not in ((1,), None) or x.rank > 1:
         return KEEP
@@ -142,7 +142,7 @@ def batch_normalization_8_9(node: Node, op: Builder) -> Result:
 
 @adapter("BatchNormalization", 7, 6)
 def batch_normalization_7_6(node: Node, op: Builder) -> Result:
-    """Opset 7 removed `is_test`; below, 1 is written for one output and 0 for more outputs."""
+    """Below opset 7, `is_test` is written: 1 for one output, 0 for more outputs."""
     count = arity(node)
     return op.same(node, outputs=count, is_test=int(count == 1))
 

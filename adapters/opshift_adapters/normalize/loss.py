@@ -9,7 +9,7 @@ OPS = "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
 
 @adapter(OPS, 12, 11, in_other_words=True)
 def loss_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added this loss; below, GatherElements, Mul and a reduction compute the loss."""
+    """Below opset 12, this loss is written as GatherElements, Mul and a reduction."""
     scores, labels, weights = (*node.inputs, None)[:3]
     assert scores is not None
     assert labels is not None

@@ -110,7 +110,7 @@ def in_float(found: Found) -> dict[str, Any] | None:
 
 @adapter("LayerNormalization", 17, 16, in_other_words=True, mirrored=in_float)
 def layer_normalization_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added LayerNormalization; below, its formula is written in `stash_type`."""
+    """Opset 17 added LayerNormalization; below opset 17, its formula is written in `stash_type`."""
     scale, bias, axis = node["Scale"], node.input("B"), node.int("axis")
     kind, stash = scale.elem_type, node.int("stash_type")
     x = as_type(op, node["X"], stash)
@@ -166,7 +166,7 @@ def simplified_layer_normalization(node: Node, op: Builder) -> Result:
 
 @adapter("RMSNormalization", 23, 22, in_other_words=True, mirrored=stretched)
 def rms_normalization_23_22(node: Node, op: Builder) -> Result:
-    """Opset 23 added RMSNormalization; below, x / Sqrt(mean of x * x) * scale is written."""
+    """Opset 23 added RMSNormalization; before that, x / Sqrt(mean of x * x) * scale is written."""
     scale, kind, stash = node["scale"], node["X"].elem_type, node.int("stash_type")
     x = as_type(op, node["X"], stash)
     square = mean_from(op, squared(op, x, stash), node.int("axis"))
@@ -242,7 +242,7 @@ MEAN_VARIANCE = undefaulted("MeanVarianceNormalization")
 
 @adapter("MeanVarianceNormalization", 9, 8, in_other_words=True)
 def mean_variance_normalization_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added MeanVarianceNormalization; below, (x - mean) / deviation is written."""
+    """Opset 9 added MeanVarianceNormalization; below opset 9, (x - mean) / deviation is written."""
     kind, axes = node["X"].elem_type, node.ints("axes")
     work = T.FLOAT if kind == T.FLOAT16 else kind
     x = as_type(op, node["X"], work)

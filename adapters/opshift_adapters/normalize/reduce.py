@@ -39,7 +39,7 @@ WIDE_FLOATS = (T.FLOAT, T.DOUBLE)
 
 
 def from_the_front(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative `axes`; below, they are positive, or the axes are reversed."""
+    """Opset 11 allows negative `axes`; before that, they are positive, or the axes are reversed."""
     axes, x = node.ints_or_none("axes") or [], node["data"]
     if all(axis >= 0 for axis in axes):
         return KEEP
@@ -61,7 +61,7 @@ REDUCE_11 = boundary(
 
 
 def through_float(node: Node, op: Builder) -> Result:
-    """Opset 12 added int8 and uint8; below, they are cast to float, with Clip if empty."""
+    """Opset 12 added int8 and uint8; below opset 12, they are cast to float, with Clip if empty."""
     x = node["data"]
     low, high = T(x.elem_type).element.limits
     wide = op.same(node, inputs={"data": op.Cast(x, to=T.FLOAT)})
@@ -320,7 +320,7 @@ def names_axes_out_of_order(node: Node) -> bool:
     "ReduceMax ReduceMean ReduceSum",
     "opencv 4.5.5",
     "{op} with axes of a matrix is not supported",
-    source="2026-11-29 measured in 4.5.5: three reductions of tensors of rank 2 and 3, at 11",
+    source="2026-11-29 measured in 4.5.5: three reductions of tensors of rank 2 and 3, at opset 11",
 )
 def reduces_a_matrix(node: Node) -> bool:
     return "axes" in node.attributes and node["data"].rank_or_none == 2

@@ -28,7 +28,7 @@ def written_out(op: Builder, name: str, x: Value, axes: list[int]) -> Value:
 
 
 def softmax_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows a negative `axis`; below, it is positive, or the axes are reversed."""
+    """Opset 11 allows a negative `axis`; before that, it is positive, or the axes are reversed."""
     x, axis = node["input"], node.int("axis")
     if axis >= 0:
         return KEEP

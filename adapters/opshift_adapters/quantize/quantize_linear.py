@@ -198,7 +198,7 @@ DEQUANTIZE_24 = boundary(24, "DequantizeLinear:3afd7a", cast=dequantize_widened)
 
 
 def quantize_widened(node: Node, op: Builder) -> Result:
-    """Opset 24 added float8e8m0 scales; below, they are widened, and `precision` is written."""
+    """Below opset 24, float8e8m0 scales are widened, and `precision` is written out."""
     precision = node.int("precision") or T.FLOAT
     return op.same(node, inputs={"y_scale": widened(op, node["y_scale"])}, precision=precision)
 
@@ -211,7 +211,7 @@ QUANTIZE_23_UP = boundary(23, "QuantizeLinear:d1c854 DequantizeLinear:3bd8fa", d
 
 @adapter("DequantizeLinear", 23, 22, handles_types=True)
 def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
-    """Opset 23 added `output_dtype`; below, the result has the scale's type and is cast."""
+    """Opset 23 added `output_dtype`; before that, the result has the scale's type and is cast."""
     scale, kind = node["x_scale"], node.int("output_dtype")
     alike = kind == 0 or kind == scale.elem_type
     inputs = {
@@ -225,7 +225,7 @@ def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
 
 @adapter("QuantizeLinear", 23, 22)
 def quantize_linear_23_22(node: Node, op: Builder) -> Result:
-    """Opset 23 added `precision`; below, the input and the scale are cast to that type."""
+    """Opset 23 added `precision`; below opset 23, the input and the scale are cast to that type."""
     x, scale = node["x"], node["y_scale"]
     precision = node.int("precision") or scale.elem_type
     inputs = {"x": as_type(op, x, precision), "y_scale": as_type(op, scale, precision)}
@@ -237,7 +237,7 @@ LINEAR_21_UP = boundary(21, "QuantizeLinear:1aff0c DequantizeLinear:514aa9", dir
 
 @adapter("DequantizeLinear", 21, 20, handles_types=True)
 def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
-    """Opset 21 added blocks, 16-bit and 4-bit integers; below, Sub and Mul are written."""
+    """Opset 21 added blocks, 16-bit and 4-bit integers; below opset 21, Sub and Mul are written."""
     x, scale, axis, block = node["x"], node["x_scale"], node.int("axis"), node.int("block_size")
     data = _quantized_again(x, op) or widened(op, x)
     assert data is not None
@@ -263,7 +263,7 @@ def _in_integers(node: Node, op: Builder, kind: int) -> Value:
 
 @adapter("QuantizeLinear", 21, 20, handles_types=True)
 def quantize_linear_21_20(node: Node, op: Builder) -> Result:
-    """Opset 21 added blocks, 16- and 4-bit codes; below, the rounded quotient is written."""
+    """Opset 21 added blocks, 16- and 4-bit codes; before that, the rounded quotient is written."""
     scale, zero, block = node["y_scale"], node.input("y_zero_point"), node.int("block_size")
     named = node.int("output_dtype")
     kind = zero.elem_type if zero else named or T.UINT8
@@ -353,7 +353,7 @@ def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
 
 @adapter("QuantizeLinear", 13, 12, ignores=ONE_SCALE)
 def quantize_linear_13_12(node: Node, op: Builder) -> Result:
-    """Opset 13 added scales along an axis; below, Div, rounding and Clip are written."""
+    """Opset 13 added scales along an axis; below opset 13, Div, rounding and Clip are written."""
     if per_tensor(node["y_scale"]):
         return op.same(node, axis=None)
     zero = node.input("y_zero_point")
@@ -370,7 +370,7 @@ def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
 
 @adapter("QuantizeLinear", 10, 9)
 def quantize_linear_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added QuantizeLinear; below, Div, rounding, Add and Clip are written."""
+    """Opset 10 added QuantizeLinear; below opset 10, Div, rounding, Add and Clip are written."""
     zero = node.input("y_zero_point")
     return rounded(
         op, node, lambda p: single(op, p, node["x"]), zero.elem_type if zero else T.UINT8

@@ -27,7 +27,7 @@ from opshift_adapters._lib.scales import quantized, requantized, unsigned
 
 @adapter("DynamicQuantizeLinear", 11, 10, in_other_words=True)
 def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added DynamicQuantizeLinear; below, the range is computed for QuantizeLinear."""
+    """Below opset 11, DynamicQuantizeLinear is QuantizeLinear with a computed range."""
     x, zero, steps = node["x"], op.const(0, T.FLOAT), op.const(255, T.FLOAT)
     low = op.Min(op.ReduceMin(x, keepdims=0), zero)
     high = op.Max(op.ReduceMax(x, keepdims=0), zero)
@@ -40,7 +40,7 @@ def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("MatMulInteger", 10, 9, in_other_words=True)
 def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added MatMulInteger; below, MatMul of codes minus zero points is written."""
+    """Opset 10 added MatMulInteger; before that, MatMul of codes minus zero points is written."""
     a, zero = node["A"], node.input("a_zero_point")
     codes = requantized(op, a, zero) if zero is None or zero.rank_or_none == 0 else None
     kind = T.INT32 if codes is None or not _few_products(node["B"]) else T.FLOAT
@@ -121,7 +121,7 @@ def _per_row(op: Builder, x: Value, p: Value, rows: bool) -> Value:
 
 @adapter("ConvInteger", 10, 9, in_other_words=True)
 def conv_integer_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added ConvInteger; below, Conv of differences is written, digit by digit."""
+    """Opset 10 added ConvInteger; before that, Conv of differences is written, digit by digit."""
     zeros = node.input("x_zero_point"), node.input("w_zero_point")
     return as_type(op, _convolved(node, op, node["x"], node["w"], *zeros), T.INT32)
 
@@ -205,7 +205,7 @@ Q_LINEAR_MAT_MUL_21 = boundary(21, "QLinearMatMul:b67ba5", cast=scales_in_float)
 
 @adapter("QLinearMatMul", 10, 9, in_other_words=True)
 def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added QLinearMatMul; below, MatMul of differences is scaled and rounded."""
+    """Opset 10 added QLinearMatMul; below opset 10, MatMul of differences is scaled and rounded."""
     a = _shifted(op, node["a"], node["a_zero_point"], T.INT32, rows=True)
     b = _shifted(op, node["b"], node["b_zero_point"], T.INT32, rows=False)
     rows, columns = (_per_row(op, node[n], node[f"{n}_scale"], n == "a") for n in ("a", "b"))
@@ -215,7 +215,7 @@ def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
 
 @adapter("QLinearConv", 10, 9)
 def q_linear_conv_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added QLinearConv; below, Conv of differences is scaled in float and rounded.
+    """Opset 10 added QLinearConv; before that, Conv of differences is scaled in float and rounded.
 
     A sum with a bias wraps around in int32, as it does in onnxruntime.
     """

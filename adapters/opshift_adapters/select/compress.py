@@ -96,7 +96,7 @@ COMPRESS_11 = boundary(11, "Compress:688b4d", down=positive_axis())
 
 @adapter("OneHot", 9, 8)
 def one_hot_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added OneHot; below, Equal compares the indices, and Gather picks the values."""
+    """Below opset 9, OneHot is written as Equal of the indices and Gather of the values."""
     indices, axis = node["indices"], node.int("axis")
     rank = indices.rank
     axis += rank + 1 if axis < 0 else 0
@@ -177,7 +177,7 @@ def one_hot_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("ReverseSequence", 10, 9, in_other_words=True)
 def reverse_sequence_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added ReverseSequence; below, a Gather with reversed indices is written."""
+    """Opset 10 added ReverseSequence; below opset 10, a Gather with reversed indices is written."""
     x, time_axis, batch_axis = node["input"], node.int("time_axis"), node.int("batch_axis")
     time = op.Unsqueeze(arange(op, size_of(op, x, time_axis)), axes=[batch_axis])
     batch = op.Unsqueeze(arange(op, size_of(op, x, batch_axis)), axes=[time_axis])

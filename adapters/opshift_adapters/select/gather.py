@@ -62,7 +62,7 @@ def _column(op: Builder, indices: Value, axis: int) -> Value:
 
 
 def gather_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative indices of Gather; below, the size of the axis is added."""
+    """Opset 11 allows negative indices of Gather; below opset 11, the size of the axis is added."""
     data, indices, axis = node["data"], node["indices"], node.int("axis")
     twice = _twice(data, indices, axis)
     if twice is not None:
@@ -87,7 +87,7 @@ GATHER_11 = boundary(11, "Gather:6a21f0", down=gather_11_10)
 
 @adapter("GatherElements", 11, 10, in_other_words=True)
 def gather_elements_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added GatherElements; below, Gather picks elements of the flattened tensor."""
+    """Opset 11 added GatherElements; before that, Gather picks elements of the flattened tensor."""
     data, indices = node["data"], node["indices"]
     if indices.elem_type_or_none != T.INT64:
         indices = op.Cast(indices, to=T.INT64)
@@ -118,7 +118,7 @@ def place_of_elements(op: Builder, data: Value, indices: Value, rank: int, along
 
 @adapter("GatherND", 11, 10, in_other_words=True)
 def gather_nd_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added GatherND; below, Gather picks elements of the flattened tensor."""
+    """Opset 11 added GatherND; below opset 11, Gather picks elements of the flattened tensor."""
     data, indices = node["data"], node["indices"]
     width, rank = row_width(indices), data.rank_or_none
     if rank is not None and width > rank:
@@ -138,7 +138,7 @@ def gather_nd_11_10(node: Node, op: Builder) -> Result:
 
 
 def gather_nd_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added `batch_dims`; below, the batch indices are written into the indices."""
+    """Opset 12 added `batch_dims`; before that, the batch indices are written into the indices."""
     count = node.int("batch_dims")
     if count == 0:
         return op.same(node, batch_dims=None)

@@ -22,7 +22,7 @@ from opshift_adapters._lib.kinds import as_type
 
 @adapter("Scatter", 9, 8)
 def scatter_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Scatter; below, Gather picks each element from old and new values."""
+    """Opset 9 added Scatter; below opset 9, Gather picks each element from old and new values."""
     data, updates, axis = node["data"], node["updates"], node.int("axis")
     indices = node["indices"]
     if indices.rank == 0:
@@ -107,7 +107,7 @@ SCATTER_11 = boundary(11, "Scatter:a20999", directions="down")
 
 @adapter("TensorScatter", 24, 23, in_other_words=True)
 def tensor_scatter_24_23(node: Node, op: Builder) -> Result:
-    """Opset 24 added TensorScatter; below, ScatterElements with all indices is written."""
+    """Opset 24 added TensorScatter; below opset 24, ScatterElements with all indices is written."""
     cache, update, first = node["past_cache"], node["update"], node.input("write_indices")
     rank = update.rank
     axis = node.int("axis") % rank

@@ -52,7 +52,7 @@ SCATTER_18 = boundary(18, "ScatterElements:765e77 ScatterND:a6b0ae", directions=
 
 @adapter("ScatterElements", 16, 15)
 def scatter_elements_16_15(node: Node, op: Builder) -> Result:
-    """Opset 16 added `reduction`; below, elements are gathered, combined and scattered."""
+    """Opset 16 added `reduction`; below opset 16, elements are gathered, combined and scattered."""
     if node.str("reduction") == "none":
         return op.same(node, reduction=None)
     return _reduced_elements(node, op)
@@ -60,13 +60,13 @@ def scatter_elements_16_15(node: Node, op: Builder) -> Result:
 
 @adapter("ScatterElements", 18, 17)
 def scatter_elements_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added reductions max and min; below, elements are gathered and combined."""
+    """Opset 18 added reductions max and min; below opset 18, elements are gathered and combined."""
     return _reduced_elements(node, op) if node.str("reduction") in ("max", "min") else KEEP
 
 
 @adapter("ScatterND", 16, 15)
 def scatter_nd_16_15(node: Node, op: Builder) -> Result:
-    """Opset 16 added `reduction`; below, rows are gathered, combined and scattered."""
+    """Opset 16 added `reduction`; below opset 16, rows are gathered, combined and scattered."""
     if node.str("reduction") == "none":
         return op.same(node, reduction=None)
     return _reduced_rows(node, op)
@@ -74,7 +74,7 @@ def scatter_nd_16_15(node: Node, op: Builder) -> Result:
 
 @adapter("ScatterND", 18, 17)
 def scatter_nd_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added reductions max and min; below, rows are gathered and combined."""
+    """Opset 18 added reductions max and min; below opset 18, rows are gathered and combined."""
     return _reduced_rows(node, op) if node.str("reduction") in ("max", "min") else KEEP
 
 
@@ -370,7 +370,7 @@ def scatter_elements_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("ScatterND", 11, 10)
 def scatter_nd_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added ScatterND; below, Scatter writes the rows of the flattened tensor."""
+    """Opset 11 added ScatterND; below opset 11, Scatter writes the rows of the flattened tensor."""
     data, indices = node["data"], node["indices"]
     width, updates = row_width(indices), node["updates"]
     flat = width == 1 and data.rank_or_none == 2

@@ -26,7 +26,7 @@ FIRST = -(2**63)
 
 
 def from_the_front(node: Node, op: Builder) -> Result:
-    """Opset 11 allows a negative `axis`; below, it is positive, or the axes are reversed."""
+    """Opset 11 allows a negative `axis`; before that, it is positive, or the axes are reversed."""
     x, axis = node["data"], node.int("axis")
     if axis >= 0:
         return KEEP
@@ -163,7 +163,7 @@ TOPK_11 = boundary(11, "TopK:2439e1", directions="up")
     ignores={"sorted": "sorted=0 allows every order, also the sorted order"},
 )
 def topk_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added integers and `largest` to TopK; below, Cast and Neg surround TopK."""
+    """Opset 11 added integers and `largest` to TopK; below opset 11, Cast and Neg surround TopK."""
     x, axis, largest = node["X"], node.int("axis"), node.int("largest")
     if x.elem_type in (T.INT64, T.UINT64):
         return by_comparing(node, op)

@@ -10,7 +10,7 @@ from opshift_adapters._lib.kinds import FLOATS
 
 @adapter("Unique", 11, 10)
 def unique_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added Unique; below, each element is compared with every other element."""
+    """Opset 11 added Unique; below opset 11, each element is compared with every other element."""
     x = node["X"]
     if x.elem_type in (T.STRING, T.COMPLEX64, T.COMPLEX128):
         raise Refusal(Why.NOT_EXPRESSIBLE, "Unique of strings has no form below opset 11")

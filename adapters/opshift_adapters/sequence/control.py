@@ -91,7 +91,7 @@ IF_13 = boundary(13, "If:7afcd9")
 
 
 def grown_as_scanned(node: Node, op: Builder) -> Result:
-    """Opset 13 lets Loop carry sequences; below, appended tensors become a scan output."""
+    """Opset 13 lets Loop carry sequences; below opset 13, appended tensors become a scan output."""
     results, body = node.results("body")[1:], node.graph("body")
     trips, condition, *states = node.inputs
     growing = {i: v for i, v in enumerate(states) if v and v.elem_type_or_none is None}

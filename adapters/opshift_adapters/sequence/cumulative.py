@@ -152,7 +152,7 @@ LONGEST_PICKED = 64  # the longest axis to gather; it multiplies the number of e
 
 @adapter("CumSum", 11, 10, in_other_words=True)
 def cum_sum_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added CumSum; below, floats are gathered and summed, or added in runs."""
+    """Opset 11 added CumSum; before that, floats are gathered and summed, or added in runs."""
     short = _short_axis(node["x"], node["axis"])
     if short is not None:
         return _sums_of_picked(node, op, *short)
@@ -160,7 +160,7 @@ def cum_sum_11_10(node: Node, op: Builder) -> Result:
 
 
 def _step_by_step(node: Node, op: Builder) -> Value:
-    """Opset 14 added 16-bit floats to CumSum; below, doubled runs or a Scan add the elements."""
+    """Below opset 14, CumSum of 16-bit floats is written as doubled runs or as a Scan."""
     return along(node, op, lambda b, before, element: before + element, 0)
 
 
@@ -192,5 +192,5 @@ CUM_SUM_14 = boundary(14, "CumSum:5c797f", cast=_step_by_step)
 
 @adapter("CumProd", 26, 25, in_other_words=True)
 def cum_prod_26_25(node: Node, op: Builder) -> Result:
-    """Opset 26 added CumProd; below, doubled runs are multiplied, or a Scan multiplies."""
+    """Opset 26 added CumProd; below opset 26, doubled runs are multiplied, or a Scan multiplies."""
     return along(node, op, lambda b, before, element: before * element, 1)

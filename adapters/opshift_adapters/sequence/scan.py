@@ -82,7 +82,7 @@ AXES_11 = boundary(11, "Scan:787e3b", directions="up")
     "Scan",
     "onnxruntime 0.4..1.2",
     "a Scan body whose result is computed from constants returns wrong numbers",
-    source="2026-11-29 measured in 0.4, 1.0, 1.2 and 1.7: bodies of Scan at 9 and 11",
+    source="2026-11-29 measured in 0.4, 1.0, 1.2 and 1.7: bodies of Scan at opsets 9 and 11",
 )
 def gives_constants(node: Node) -> bool:
     return any(fixed_results(node, "body"))

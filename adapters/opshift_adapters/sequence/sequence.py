@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences, which opset 11 added; below, their known elements are used as tensors."""
+"""Sequences, which opset 11 added; below opset 11, their known elements are used as tensors."""
 
 from dataclasses import dataclass
 
@@ -125,7 +125,7 @@ def split_one_by_one(sequence: Value) -> Node | None:
 
 @adapter("SequenceAt", 11, 10)
 def sequence_at_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added sequences; below, the tensor at the position is used or gathered."""
+    """Opset 11 added sequences; below opset 11, the tensor at the position is used or gathered."""
     sequence, position = node["input_sequence"], node["position"]
     split = split_one_by_one(sequence)
     if split is not None:
@@ -174,7 +174,7 @@ def _row(op: Builder, split: Node, position: Value) -> Value:
 
 @adapter("SequenceLength", 11, 10)
 def sequence_length_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added sequences; below, the known number of elements is written."""
+    """Opset 11 added sequences; below opset 11, the known number of elements is written."""
     split = split_one_by_one(node["input_sequence"])
     if split is not None:
         return size_of(op, split["input"], split_axis(split))
@@ -183,7 +183,7 @@ def sequence_length_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("ConcatFromSequence", 11, 10)
 def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added sequences; below, Concat joins the known elements."""
+    """Opset 11 added sequences; below opset 11, Concat joins the known elements."""
     sequence, axis, new = node["input_sequence"], node.int("axis"), node.int("new_axis") == 1
     split = split_one_by_one(sequence)
     if split is not None:
@@ -227,7 +227,7 @@ def _merged(op: Builder, x: Value, axis: int) -> Value:
 
 @adapter("SequenceConstruct SequenceEmpty SequenceInsert SequenceErase SplitToSequence", 11, 10)
 def sequence_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added sequences; below, the node is removed with the last node that reads it."""
+    """Sequences exist from opset 11 on; the node is removed with the last node that reads it."""
     return op.dissolve(GONE)
 
 
@@ -236,7 +236,7 @@ MAX_UNROLLED = 64
 
 @adapter("SequenceMap", 17, 16)
 def sequence_map_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added SequenceMap; below, a Loop, or nodes for each known element, are written."""
+    """Below opset 17, SequenceMap is written as a Loop, or as nodes for each known element."""
     first, *others = (value for value in node.inputs if value is not None)
     body, kinds = node.graph("body"), [value.elem_type for value in node.results("body")]
     given = [(value, _is_sequence(value)) for value in (first, *others)]

@@ -30,7 +30,7 @@ def _texts(node: Node, reason: str) -> list[Array]:
 
 @adapter("StringConcat", 20, 19)
 def string_concat_20_19(node: Node, op: Builder) -> Result:
-    """Opset 20 added StringConcat; below, only constants are concatenated."""
+    """Opset 20 added StringConcat; below opset 20, only constants are concatenated."""
     left, right = _texts(node, "StringConcat of computed strings needs opset 20")
     return op.const(np.char.add(left.astype(str), right.astype(str)).astype(object))
 

@@ -26,7 +26,7 @@ MOST = 10_000  # n-grams that are compared with each position of a row, at most
 
 @adapter("TfIdfVectorizer", 9, 8)
 def tf_idf_vectorizer_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added TfIdfVectorizer; below, integers that equal each n-gram are counted."""
+    """Opset 9 added TfIdfVectorizer; below opset 9, integers that equal each n-gram are counted."""
     if node.attr("pool_strings") is not None:
         raise Refusal(Why.NOT_EXPRESSIBLE, "TfIdfVectorizer of strings has no form below opset 9")
     grams, goals = _grams(node)

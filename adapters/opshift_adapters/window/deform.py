@@ -12,7 +12,7 @@ BFLOAT16_22 = boundary(22, "DeformConv:3b4cba", cast=cast_around("float"))
 
 @adapter("DeformConv", 19, 18, ignores={"kernel_shape": "it repeats the shape of the weights"})
 def deform_conv_19_18(node: Node, op: Builder) -> Result:
-    """Opset 19 added DeformConv; below, samples are interpolated and multiplied by weights."""
+    """Below opset 19, DeformConv is written as interpolated samples times the weights."""
     kind = node["X"].elem_type
     wide = T.FLOAT if kind == T.FLOAT16 else kind
     outputs, inner, *kernel = node["W"].shape

@@ -24,7 +24,7 @@ BFLOAT16_22 = boundary(22, "GlobalLpPool:ad52a7/c56e93", cast=cast_around("float
 
 @adapter("LpPool", 22, 21, handles_types=True)
 def lp_pool_22_21(node: Node, op: Builder) -> Result:
-    """Opset 22 added bfloat16 and omits windows in the end padding; below, pads avoid them."""
+    """Below opset 22, bfloat16 is cast, and changed pads avoid windows in the end padding."""
     return windows.without_windows_in_pad(node, op)
 
 
@@ -33,7 +33,7 @@ DILATIONS_18 = boundary(18, "LpPool:1b2195", directions="up")
 
 @adapter("LpPool", 18, 17)
 def lp_pool_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added `dilations` and `ceil_mode`; below, a Conv or wider pads replace them."""
+    """Below opset 18, a Conv or wider pads replace `dilations` and `ceil_mode` of LpPool."""
     if not windows.dilated(node):
         return windows.rounded_down(node, op)
     x, p = windows.as_wide(op, node["X"]), float(node.int("p"))

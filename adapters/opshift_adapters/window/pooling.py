@@ -37,7 +37,7 @@ CEIL_22 = boundary(22, "AveragePool:1cb9bf MaxPool:702056", directions="up")
 
 @adapter("AveragePool MaxPool", 22, 21, handles_types=True)
 def pool_22_21(node: Node, op: Builder) -> Result:
-    """Opset 22 added bfloat16 and omits windows in the end padding; below, pads avoid them."""
+    """Below opset 22, bfloat16 is cast, and changed pads avoid windows in the end padding."""
     return windows.without_windows_in_pad(node, op)
 
 
@@ -46,7 +46,7 @@ DILATIONS_19 = boundary(19, "AveragePool:79361c", directions="up")
 
 @adapter("AveragePool", 19, 18)
 def average_pool_19_18(node: Node, op: Builder) -> Result:
-    """Opset 19 added `dilations`; below, a Conv sums each window and Div averages the sum."""
+    """Opset 19 added `dilations`; before that, a Conv sums each window and Div averages the sum."""
     if not windows.dilated(node):
         return op.same(node, dilations=None)
     x, kernel = windows.as_wide(op, node["X"]), node.ints("kernel_shape")
@@ -71,7 +71,7 @@ CEIL_10 = boundary(10, "AveragePool:a52562 MaxPool:93431a", directions="up")
 
 @adapter("AveragePool", 10, 9)
 def average_pool_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added `ceil_mode`; below, wider end pads that do not count are written."""
+    """Opset 10 added `ceil_mode`; below opset 10, wider end pads that do not count are written."""
     if not (windows.rounds_up(node) and node.int("count_include_pad")):
         return windows.rounded_down(node, op)
     return _with_counted_pads_written(node, op, node["X"])
@@ -245,7 +245,7 @@ def max_pool_by_rows(node: Node, op: Builder) -> Result:
 
 @adapter("MaxPool", 10, 9, ignores=INDICES_ORDER)
 def max_pool_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added `dilations` and `ceil_mode`; below, Slices or wider pads replace them."""
+    """Below opset 10, Slices or wider pads replace `dilations` and `ceil_mode` of MaxPool."""
     x, strides = node["X"], windows.per_axis(node, "strides")
     if not windows.dilated(node):
         return windows.rounded_down(node, op)
@@ -278,7 +278,7 @@ INDICES_8 = boundary(8, "MaxPool:20f670", directions="up")
 
 @adapter("MaxPool", 8, 7, ignores=INDICES_ORDER)
 def max_pool_8_7(node: Node, op: Builder) -> Result:
-    """Opset 8 added the output Indices and `storage_order`; below, they must be unused."""
+    """Opset 8 added the output Indices and `storage_order`; below opset 8, they must be unused."""
     indices = node.output("Indices")
     if indices is not None and indices.used:
         raise Refusal(Why.NOT_EXPRESSIBLE, "MaxPool has no output Indices before opset 8")
@@ -290,7 +290,7 @@ INCLUDE_PAD_7 = boundary(7, "AveragePool:19e318", directions="up")
 
 @adapter("AveragePool", 7, 6)
 def average_pool_7_6(node: Node, op: Builder) -> Result:
-    """Opset 7 added `count_include_pad`; below, pads that count are written as Pad."""
+    """Opset 7 added `count_include_pad`; below opset 7, pads that count are written as Pad."""
     x = node["X"]
     inner = windows.counted_pads(node, x)[0] if node.int("count_include_pad") else []
     if not any(inner):

@@ -57,7 +57,7 @@ def dft_20_19(node: Node, op: Builder) -> Result:
 
 @adapter("DFT", 17, 16, in_other_words=True)
 def dft_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added DFT; below, a product with sines and cosines in double is written."""
+    """Opset 17 added DFT; below opset 17, a product with sines and cosines in double is written."""
     x, axis, length = node["input"], node.int("axis"), node.input("dft_length")
     inverse, onesided = node.int("inverse") == 1, node.int("onesided") == 1
     matrix = _whole_matrix(x, axis, length, inverse=inverse, onesided=onesided)
@@ -207,7 +207,7 @@ def _waves(op: Builder, rows: Value, columns: Value, length: Value) -> tuple[Val
 
 @adapter("STFT", 17, 16, in_other_words=True)
 def stft_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added STFT; below, frames are gathered, multiplied and transformed."""
+    """Opset 17 added STFT; below opset 17, frames are gathered, multiplied and transformed."""
     x, step = node["signal"], whole(op, node["frame_step"])
     if x.rank_or_none == 2:
         raise Refusal(Why.AMBIGUOUS, "no specification defines STFT of a signal with two axes")
@@ -242,7 +242,7 @@ WAVES = {
 
 @adapter(tuple(WAVES), 17, 16, in_other_words=True)
 def window_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added this window function; below, a constant or a sum of cosines is written."""
+    """Below opset 17, this window function is written as a constant or a sum of cosines."""
     kind, size = node.int("output_datatype"), node["size"].const_or_none()
     up = 2**-25 if kind in INTS else 0.0  # integers are truncated, but the peak must be 1
     if size is not None and size.item() <= LONGEST:

@@ -26,7 +26,7 @@ def lists_of_other_lengths(node: Node) -> str | None:
 
 @adapter("MaxUnpool", 9, 8)
 def max_unpool_9_8(node: Node, op: Builder) -> Value:
-    """Opset 9 added MaxUnpool; below, a Loop finds the last update of each element."""
+    """Opset 9 added MaxUnpool; below opset 9, a Loop finds the last update of each element."""
     x, kernel = node["X"], np.array(node.ints("kernel_shape"))
     strides = np.array(node.ints_or_none("strides") or [1] * kernel.size)
     pads = np.array(node.ints_or_none("pads") or [0] * 2 * kernel.size).reshape(2, -1)
