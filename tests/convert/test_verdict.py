@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import opshift
 import pytest
 from checked import checked
 from opshift.convert.legal import runtime
@@ -88,3 +89,16 @@ def test_functions_are_written_out_if_the_model_calls_them():
 def test_equal_reasons_are_told_once():
     found = Verdict("a runtime 1.0", ("one", "two", "one"), ("perhaps",)).in_words
     assert tuple(found.reasons) == ("one", "two")
+
+
+def test_a_classifier_without_labels_is_illegal():
+    """As catboost writes it for several targets; onnxruntime loads it in no release."""
+    trees = (
+        'nodes_treeids=[0], nodes_nodeids=[0], nodes_featureids=[0], nodes_modes=["LEAF"],'
+        " nodes_values=[0.0], nodes_truenodeids=[0], nodes_falsenodeids=[0], class_treeids=[0],"
+        " class_nodeids=[0], class_ids=[0], class_weights=[1.0]"
+    )
+    text = "(float[2,3] x) => (y, z) { y, z = ai.onnx.ml.TreeEnsembleClassifier<TREES>(x) }"
+    for labels, answer in ("", "not known"), (", classlabels_int64s=[0]", "yes"):
+        made = model(text.replace("TREES", trees + labels), 13, more=', "ai.onnx.ml" : 1')
+        assert opshift.accepts(made, "onnxruntime==1.20").answer == answer

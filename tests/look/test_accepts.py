@@ -127,3 +127,43 @@ def test_an_illegal_node_is_no_yes():
         "whether onnxruntime==1.20 runs an illegal node, LSTM 'y': axis 2 of initial_c 'c' has the"
         " size 6, but must have 3 because of axis 1 of R",
     )
+
+
+SOFTMAX = """(KIND[2,4] x) => (KIND[2,4] y) <float s = {0.5}, KIND z = {0}, float t = {SCALE}, KIND u = {ZERO}> {
+    y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }"""
+
+
+@pytest.mark.parametrize(("kind", "scale", "zero", "answer"), [
+    ("int8", "0.00390625", "-128", "no"), ("int8", "0.0040", "-128", "yes"),
+    ("uint8", "0.00390625", "0", "yes"),
+])  # fmt: skip
+def test_a_softmax_of_int8_that_reaches_no_one(kind, scale, zero, answer):
+    """Measured in 1.13 to 1.32: the code of 1.0 wraps around up to 1.28."""
+    text = SOFTMAX.replace("KIND", kind).replace("SCALE", scale).replace("ZERO", zero)
+    made = model(text, 13, more=', "com.microsoft" : 1')
+    assert accepts(made, "onnxruntime==1.28").answer == answer
+    assert accepts(made, "onnxruntime==1.29").answer == "yes"
+    result = convert_version(made, "onnxruntime==1.28")
+    assert ({"QLinearSoftmax"} == {node.op_type for node in result.graph.node}) == (answer == "yes")
+    assert accepts(result, "onnxruntime==1.28").answer == "yes"
+
+
+def test_a_softmax_of_int8_with_computed_scales_is_not_known_to_wrap_around():
+    text = """(int8[2,4] x, float t) => (int8[2,4] y) <float s = {0.5}, int8 z = {0}> {
+        y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, z) }"""
+    made = model(text, 13, more=', "com.microsoft" : 1')
+    assert accepts(made, "onnxruntime==1.28").answer == "yes"
+
+
+@pytest.mark.parametrize(("kind", "answer"), [("int8", "no"), ("uint8", "yes")])
+@pytest.mark.parametrize("op", [
+    "QLinearAveragePool<kernel_shape=[2,2]>", "QLinearGlobalAveragePool",
+])  # fmt: skip
+def test_quantized_pools_of_int8(op, kind, answer):
+    text = f"""({kind}[1,2,4,4] x) => (y) <float s = {{0.5}}, {kind} z = {{0}}> {{
+        y = com.microsoft.{op}(x, s, z, s, z) }}"""
+    made = model(text, 11, more=', "com.microsoft" : 1')
+    assert accepts(made, "onnxruntime==1.10").answer == answer
+    assert accepts(made, "onnxruntime==1.11").answer == "yes"
+    result = convert_version(made, "onnxruntime==1.10")
+    assert accepts(result, "onnxruntime==1.10").answer == "yes"

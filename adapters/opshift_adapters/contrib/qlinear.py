@@ -6,7 +6,7 @@ If onnxruntime does not dequantize, its own arithmetic is written, so that resul
 
 from typing import Any
 
-from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, leaving
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, leaving, misread
 
 from opshift_adapters._lib.contrib import MICROSOFT, named, written
 
@@ -85,6 +85,21 @@ def qlinear_softmax(node: Node, op: Builder) -> Result:
     return op.QuantizeLinear(y * op.Floor(one / node["y_scale"]), one, node["y_zero_point"])
 
 
+@misread(
+    "QLinearSoftmax",
+    "onnxruntime 1.12..1.28",
+    "QLinearSoftmax gives the lowest code of int8 for 1.0 if its scale and zero point reach no 1.0",
+    source="2026-11-29 measured in 1.13 to 1.32: 6 forms with uint8 and int8",
+    domain=MICROSOFT,
+)
+def wraps_around(node: Node) -> bool:
+    scale, zero = node["y_scale"].const_or_none(), node["y_zero_point"].const_or_none()
+    return (
+        scale is not None and zero is not None and node["y_zero_point"].elem_type_or_none == T.INT8
+        and int(1 / scale.item()) + int(zero.item()) > 127
+    )  # fmt: skip
+
+
 @leaving("QLinearConcat", domain=MICROSOFT, since=10)
 def qlinear_concat(node: Node, op: Builder) -> Result:
     """QLinearConcat becomes DequantizeLinear of each input, Concat and QuantizeLinear."""
@@ -114,6 +129,17 @@ def qlinear_average_pool(node: Node, op: Builder) -> Result:
     y = _pooled(node, op, "AveragePool", written(node, *POOL))
     moved = y / node["y_scale"] + as_float(op, node["y_zero_point"])
     return rounded(op, moved, node["X"])
+
+
+@misread(
+    "QLinearAveragePool QLinearGlobalAveragePool",
+    "onnxruntime 1.6..1.10",
+    "{op} of int8 has a kernel that rejects int8",
+    source="2026-11-29 measured in 1.7, 1.9, 1.10, 1.11 and later",
+    domain=MICROSOFT,
+)
+def rejects_int8(node: Node) -> bool:
+    return node["X"].elem_type_or_none == T.INT8
 
 
 @leaving("QLinearGlobalAveragePool", domain=MICROSOFT, since=10)

@@ -73,6 +73,14 @@ def lists_that_do_not_fit(node: Node) -> str | None:
     )
 
 
+@flaw("TreeEnsembleClassifier", domain=ML)
+def no_labels(node: Node) -> str | None:
+    """Exactly one list names the classes; catboost writes two empty lists for several targets."""
+    if node.attr("classlabels_int64s") or node.attr("classlabels_strings"):
+        return None
+    return "it has no class labels"
+
+
 def _count(node: Node, name: str) -> int:
     if node.attributes.get(f"{name}_as_tensor") is not None:
         return node.tensor(f"{name}_as_tensor").size

@@ -75,9 +75,9 @@ def _twice(data: Value, indices: Value, axis: int) -> Array | None:
     """Returns a small constant repeated along an axis; an index plus the size stays valid."""
     if indices.never_negative or indices.const_or_none() is not None:
         return None
-    if indices.elem_type_or_none is None or (data.is_weight and np.prod(data.shape) > MOST_TWICE):
-        return None
-    if (known := data.const_or_none()) is None or known.size > MOST_TWICE:
+    large = data.is_weight and np.prod(data.shape) > MOST_TWICE
+    known = None if large else data.const_or_none()
+    if known is None or known.size > MOST_TWICE or indices.elem_type_or_none is None:
         return None
     return np.concatenate([known] * 2, axis)
 
