@@ -32,7 +32,7 @@ class Affected(enum.IntEnum):
 class Evidence:
     """The known facts about one earlier conversion; None stands for an unknown fact.
 
-    `release` is empty if it is unknown; `runtime` is empty if the conversion named no runtime.
+    The field `release` is empty if it is unknown; `runtime` is empty if no runtime was named.
     """
 
     release: str

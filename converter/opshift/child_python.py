@@ -36,8 +36,8 @@ def command(module: str, *arguments: str) -> list[str]:
 def other_command(python: str, script: str, *arguments: str) -> list[str]:
     """Returns the command that runs a script in the Python of another environment.
 
-    The script has to remove its own folder from the path: `python` may be a shell script that sets
-    PYTHONPATH, which Python's options for an isolated start would ignore.
+    The script has to remove its own folder from the path. Python's options for an isolated start
+    cannot be used, because they ignore PYTHONPATH, which a shell script named `python` may set.
     """
     return [python, script, *arguments]
 

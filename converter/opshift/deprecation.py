@@ -17,7 +17,7 @@ _R = TypeVar("_R")
 
 
 def warn(old: str, new: str, gone_in: str, *, stacklevel: int = 2) -> None:
-    """Warns about a deprecated name: Python with a DeprecationWarning, the command on stderr."""
+    """Warns about a deprecated name with a DeprecationWarning, or for the command on stderr."""
     text = f"{old} is deprecated and will be removed in opshift {gone_in}; use {new}"
     if terms.caller() is terms.Caller.COMMAND:
         print(f"warning: {printable(text)}", file=sys.stderr)

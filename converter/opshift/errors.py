@@ -82,7 +82,7 @@ class AdapterBug(OpshiftError, TypeError):  # noqa: N818
 class FaultyChange(AdapterBug):
     """An adapter failed or wrote invalid nodes; the message names opsets, adapter and node.
 
-    `depends_on` has the values of the source model on which the node depends; None if unknown.
+    The set `depends_on` has the source values on which the node depends; None if unknown.
     """
 
     def __init__(self, message: str, depends_on: frozenset[str] | None = None) -> None:

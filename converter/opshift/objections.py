@@ -21,7 +21,7 @@ else:
 
 
 def ranks(ops: str, *, domain: str = "", **allowed: str) -> Flaw:
-    """Declares the allowed ranks of inputs as text: `X="3 4"`, or `X="2+"` for rank 2 and above."""
+    """Declares the allowed ranks of inputs, as in `X="3 4"`, or `X="2+"` for rank 2 and above."""
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
@@ -68,8 +68,8 @@ def sizes(
 ) -> Flaw:
     """Declares the shapes of inputs as text, such as `X="S B I", W="D 4H I"`.
 
-    Equal letters stand for equal sizes, and `4H` for four times the size `H`. `...` stands for any
-    other axes, before or after the written axes. Ranks are not checked.
+    Equal letters stand for equal sizes, and `4H` for four times the size `H`. The text `...` stands
+    for any other axes, before or after the written axes. The rank of an input is not checked.
     """
 
     @flaw(ops, domain=domain)

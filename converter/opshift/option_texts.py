@@ -16,7 +16,7 @@ class OptionText(NamedTuple):
 OPTION_TEXTS: dict[str, OptionText] = {
     "at_least": OptionText(
         "int or mapping, optional",
-        "Raise only the domains whose version is lower than this. Higher versions stay.",
+        "Raise each domain to at least this version; higher versions of the model stay.",
     ),
     "ir_version": OptionText(
         'int or str, default "auto"',

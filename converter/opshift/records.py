@@ -2,9 +2,9 @@
 """Provides `dataclass`, which creates a class four times faster than Python's decorator.
 
 A command declares about ninety of these classes before it starts to work. Python's decorator still
-finds the fields, so `dataclasses.fields`, `replace` and `asdict` accept these classes. Only the
-methods differ: Python's decorator compiles six of them for each class; this one compiles only
-`__init__`, when the first instance is created.
+finds the fields, so `dataclasses.fields`, `replace` and `asdict` accept these classes. Python's
+decorator compiles six methods for each class, but this decorator compiles only `__init__`, when the
+first instance is created.
 """
 
 from __future__ import annotations

@@ -69,19 +69,19 @@ class StepReport:
 
     @property
     def where(self) -> str:
-        """Returns the place of a change: `opset 12 -> 13`, or `opset 13` if no version changed."""
+        """Returns the opsets of a step, as in `opset 12 -> 13`, or only `opset 13` if unchanged."""
         way = f"{self.start} -> {self.to}" if self.start != self.to else f"{self.to}"
         return f"{self.domain or 'opset'} {way}"
 
 
 def answer_of(reasons: Collection[object], unknown: Collection[object]) -> str:
-    """Returns "no" if a reason is known, "not known" if a fact is unknown, and otherwise "yes"."""
+    """Returns "no" if there are reasons, "not known" if there are unknown facts, and else "yes"."""
     return NO if reasons else NOT_KNOWN if unknown else YES
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeAnswer:
-    """Whether a runtime runs a model: `"yes"`, `"no"` or `"not known"`, with the reasons."""
+    """The answer whether a runtime runs a model ("yes", "no" or "not known"), with the reasons."""
 
     target: str
     answer: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes options as the reader of a message needs them: `--ir 8`, or `ir_version=8` in Python."""
+"""Writes options for the reader of a message, as in `--ir 8`, or `ir_version=8` in Python."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def called_by(new: Caller) -> Iterator[None]:
 def option(name: str, value: object = "") -> str:
     """Returns an option and its value in the spelling of the caller's interface.
 
-    `name` is the Python name, and `value` is in the spelling of the command. An option without a
-    value is a flag.
+    The parameter `name` is the Python name, and `value` is in the spelling of the command. An
+    option without a value is a flag.
     """
     who = caller()
     if who is Caller.PYTHON:

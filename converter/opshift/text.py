@@ -142,28 +142,28 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]], indent: str = ""
 
 
 def show_versions(imports: Mapping[str, int]) -> str:
-    """Returns versions as text: `opset 13`, or `opset 13, ai.onnx.ml 3, IR 8`."""
+    """Returns versions as text, such as `opset 13` or `opset 13, ai.onnx.ml 3, IR 8`."""
     return ", ".join(f"{domain or 'opset'} {v}" for domain, v in sorted(imports.items()))
 
 
 def qualified(domain: str, op: str) -> str:
-    """Returns an operator with its domain, unless it is the default domain: `com.acme.Gated`."""
+    """Returns an operator with its domain, such as `com.acme.Gated`; omits the default domain."""
     return f"{domain}.{op}" if domain else op
 
 
 def shortened(names: Sequence[str], most: int, things: str = "") -> str:
-    """Returns the first names of a list and the number of the others: `a, b and 3 more values`."""
+    """Returns the first names and the number of the others, as in `a, b and 3 more values`."""
     rest = f" and {len(names) - most} more {things}".rstrip() if len(names) > most else ""
     return ", ".join(names[:most]) + rest
 
 
 def counted(number: int, thing: str, things: str = "") -> str:
-    """Returns a number with the singular or plural of a noun: `1 node`, `3 nodes`."""
+    """Returns a number with the singular or plural of a noun, such as `1 node` or `3 nodes`."""
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
 
 def size(octets: int) -> str:
-    """Returns a size in bytes with three digits and a decimal unit: `534 KB`."""
+    """Returns a size in bytes with three digits and a decimal unit, such as `534 KB`."""
     value, unit = float(octets), "B"
     for unit in ("B", "KB", "MB", "GB", "TB"):
         if value < 999.5 or unit == "TB":

@@ -91,7 +91,7 @@ class WritingOpset:
 
 
 class Builder:
-    """A writer of nodes: `op.Name(inputs, attribute=value)` adds a node at the target version."""
+    """A writer of nodes; `op.Name(inputs, attribute=value)` adds a node at the target version."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Builder:
         """Writes one node; each keyword is an input or an attribute, as the schema says.
 
         If the opset lacks the operator or these parameters, but a later opset has them, the node is
-        converted down; if only an earlier opset had them, the node is converted up.
+        converted down; if only an earlier opset had them, the node is converted up. The parameter
         `since` is the first version of the intended operator, if an older version has the same
         parameters.
         """
@@ -266,8 +266,9 @@ class Builder:
     ) -> Any:
         """Writes a node's operator at the target version, with changed inputs or attributes.
 
-        None removes an input or an attribute. Other inputs and attributes stay. Returns one value
-        for a node with one output, and a tuple for more outputs or if `outputs` is given.
+        The value None removes an input or an attribute. All inputs and attributes that the call
+        does not mention stay. Returns one value for a node with one output, and a tuple for more
+        outputs or if `outputs` is given.
         """
         node.carried(without={*attributes, *(inputs or {})})
         schema = self._schema(schemas.normal(node.proto.domain), node.op)
@@ -418,7 +419,7 @@ class Builder:
     def graph(
         self, write: Callable[..., Any], *params: Value | tuple[int, Sequence[Any] | None]
     ) -> GraphProto:
-        """Writes a subgraph for an attribute: `write(op, *inputs)` returns its outputs.
+        """Writes a subgraph for an attribute; `write(op, *inputs)` returns the graph's outputs.
 
         Each item of `params` becomes an input: either a value with the type of the input, or a pair
         (element type, shape).
@@ -522,8 +523,9 @@ class Builder:
     def dissolve(self, reason: str) -> tuple[Value, ...]:
         """Removes the node without a replacement; refuses the node if its outputs are still read.
 
-        An adapter calls this for an output that cannot exist at the target version. The adapter of
-        each reader finds the node as `value.producer` and writes the reader without this value.
+        An adapter calls this for an output that cannot exist at the target version. The adapters of
+        the nodes that read this output find the node as `value.producer`, and must write nodes that
+        do not read it.
         """
         self.made.unread = reason
         return ()

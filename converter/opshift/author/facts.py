@@ -73,8 +73,8 @@ _Rule = TypeVar("_Rule")
 class Proved(NamedTuple):
     """The type that follows from the inputs of the model, without the declaration of the value.
 
-    `claimed`: the rank follows from the declared rank of another value. `counted`: at least one
-    length follows from such a rank.
+    The field `claimed` says that the rank follows from the declared rank of another value;
+    `counted` says that at least one dimension follows from such a rank.
     """
 
     kind: TypeProto | None

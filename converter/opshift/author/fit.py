@@ -46,8 +46,8 @@ def unfit(
 ) -> Iterator[str]:  # fmt: skip
     """Yields the attributes, inputs and outputs of a node that do not fit its operator's schema.
 
-    `elsewhere` has attributes that the node gets later. In a function (`is_inner`), onnx accepts an
-    attribute of another kind.
+    The set `elsewhere` has the names of attributes that the node gets later. In a function
+    (`is_inner`), onnx accepts an attribute of another kind.
     """
     kind = AttributeProto.AttributeType.Name
     for attribute in node.attribute if schema.stated else ():

@@ -53,8 +53,9 @@ def confirm(
     """Runs inference, and adds types of loop-carried values that induction proves.
 
     The first assumption is that a value has its declared type; one run of inference confirms this
-    for any number of loops. If it is wrong, the second assumption is that the value keeps its
-    initial type. If a body returns another type, the dimensions that differ become unknown.
+    for any number of loops. If the declared type is wrong, the second assumption is that the value
+    keeps its initial type. If a body returns another type, the dimensions that differ become
+    unknown.
     """
     carried = list(_carried(model, rules)) if nested else []
     if carried and (known := _confirmed(model, infer, carried, _carried(original, rules))):

@@ -300,7 +300,7 @@ def _stated_rank(rule: str, node: Node) -> int | None:
 
 
 def told_types(rule: OutputTypes | None, node: NodeProto, env: Env) -> dict[str, TypeProto]:
-    """Returns the element types and the first rank by rule, for an operator without a schema."""
+    """Returns element types and a rank from the rule of an operator without a schema."""
     found: dict[str, TypeProto] = {}
     if rule is None:
         return found
@@ -316,7 +316,7 @@ def told_types(rule: OutputTypes | None, node: NodeProto, env: Env) -> dict[str,
 
 
 def _told_rank(node: NodeProto, told: int | tuple[int, ...] | None, env: Env) -> int | None:
-    """Returns a fixed rank, or the largest rank of some inputs (of several, all at least 2)."""
+    """Returns a fixed rank, or the largest rank of some inputs if all ranks are known."""
     if told is None or isinstance(told, int):
         return told
     names = [node.input[i] if i < len(node.input) else "" for i in told]

@@ -97,7 +97,7 @@ class Infix:
         return self._written(lambda op: op.Not, self)
 
     def _written(self, pick: Callable[[Writer], Callable[..., Any]], *operands: Any) -> Self:
-        """Writes an operator with the Builder of its innermost operand; returns the result."""
+        """Writes an operator in the innermost subgraph of its operands; returns the result."""
         values = [one for one in operands if isinstance(one, Infix)]
         op = max((one.env for one in values), key=lambda env: env.depth).builder
         given = [one if one in values else _number(op, one, values[0]) for one in operands]

@@ -74,10 +74,11 @@ def misread(
 
     `releases` names the runtime and its releases: `"onnxruntime 1.6..1.16"`. The decorated function
     returns whether a node has the form at the opsets from `since` to below `before`. If the
-    function has a second parameter, it receives the `Surroundings` of the node. `{op}` in `says`
-    stands for the operator. `wider` names an input: if its element type is wider, the runtime reads
-    the node correctly. If only some `processors` misread the node, the verdict is "not known", and
-    a conversion writes an `@alternative`. `source` starts with its date.
+    function has a second parameter, it receives the `Surroundings` of the node. The text `{op}` in
+    `says` stands for the name of the operator. The parameter `wider` names an input with which the
+    runtime reads the node correctly if the input has a wider element type. If only some
+    `processors` misread the node, the verdict is "not known", and a conversion writes an
+    `@alternative`. The text `source` names the evidence, after its date.
     """
     runtime, _, listed_releases = releases.partition(" ")
     names = listed(ops)

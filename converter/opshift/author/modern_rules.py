@@ -73,10 +73,11 @@ def modern(
 ) -> Callable[[Callable[..., Any] | Draft], Modern]:
     """Declares that the function below is the formula of an operator, from an opset on.
 
-    The parameters of the function after the first are the inputs of the operator, in order. `when`
-    receives the matched nodes. It returns the attributes and the constants that replace parameters,
-    by name, or None if the operator would compute something else. `differs` says how the results
-    differ; if it is set, the caller must permit approximations.
+    The parameters of the function after the first are the inputs of the operator, in order. The
+    function `when` receives the matched nodes. It returns the attributes and the constants that
+    replace parameters, by name, or None if the operator would compute something else. The text
+    `differs` says how the results differ; with this text, the rule is used only if the caller
+    permits approximations.
     """
 
     def declare(below: Callable[..., Any] | Draft) -> Modern:

@@ -56,7 +56,7 @@ def moved(node: Node, data: Sequence[Value]) -> Bounds:
 
 
 def _folded(node: Node, positions: dict[str, Array], count: int) -> Array | None:
-    """Folds the operator on positions; returns None if a moved value is also an index."""
+    """Finds the source position of each output element; None if a moved value is also an index."""
     read = list(node.proto.input)
     if sum(read.count(name) for name in positions) != count:
         return None  # a moved value is also an index

@@ -136,7 +136,7 @@ class Env(ABC):
         raise NotImplementedError
 
     def rules(self, kind: builtins.type[_Rule]) -> Mapping[tuple[str, str], _Rule]:
-        """Returns the declarations of one kind, by operator."""
+        """Returns the rules of one kind that authors have declared, by operator."""
         raise NotImplementedError
 
 
@@ -155,7 +155,7 @@ def _listed(values: Iterable[Any]) -> Iterable[Any]:
 
 
 class Value(Infix):
-    """A value of the graph. If an adapter needs an unknown fact about it, the node is refused."""
+    """A value of the graph; a node is refused if an adapter needs an unknown fact about it."""
 
     __slots__ = ("choices", "env", "name", "peers")
     env: Env

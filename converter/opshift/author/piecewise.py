@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs onnx's inference on pieces of a large model, for which it is not linear in time.
 
-For each subgraph of a node, onnx copies the types of all outer values, and for each function call
-all functions. A piece of the model contains only the values and functions that its nodes use.
-A function with many graphs is inferred as a chain of shorter functions.
+For each subgraph of a node, onnx copies the types of all outer values; for each function call, onnx
+copies all functions. A piece of the model contains only the values and functions that its nodes
+use. A function with many graphs is inferred as a chain of shorter functions.
 """
 
 from __future__ import annotations

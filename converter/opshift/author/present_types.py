@@ -33,7 +33,7 @@ _NAMES = {"float32": "float", "object": "string"}  # the numpy types in `CONSTAN
 
 @functools.cache
 def tokens(type_text: str) -> frozenset[str]:
-    """Returns the element types and containers of a type: `seq(tensor(float))` gives seq, float."""
+    """Returns the names in a type, such as seq and float for the type `seq(tensor(float))`."""
     return frozenset(re.findall(r"\w+", type_text)) - {"tensor"}
 
 

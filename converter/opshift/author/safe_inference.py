@@ -104,7 +104,7 @@ def _is_huge_in(raw: bytes, kind: int) -> bool:
 
 
 def _give_back(found: ModelProto, data: bytes) -> None:
-    """Restores the domains of the hidden nodes."""
+    """Restores the domains of nodes that were hidden from inference."""
     for node, own in zip(nodes(found), nodes(ModelProto.FromString(data)), strict=True):
         if node.domain == NOBODY:
             node.domain = own.domain
@@ -129,7 +129,7 @@ def _may_be_hidden(model: ModelBytes, adapters: DeclaredRules) -> bool:
 def _survivable(own: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) -> ShownModel:
     """Returns the model without the parts that crash inference or that it wrongly rejects.
 
-    Hidden nodes get a domain that inference does not know.
+    Nodes are hidden by a domain that inference does not know.
     """
     if not _may_be_hidden(own, adapters):
         return ShownModel(own)

@@ -34,7 +34,7 @@ def by_graph(
 ) -> list[GraphTypes]:
     """Returns the types in the graphs of a model, in the order of `walk.graphs_in`.
 
-    With `initializers`, the types of initializers that are not inputs are included. Without
+    With `initializers`, the result includes the types of initializers that are not inputs. Without
     `nested`, no node may have a subgraph.
     """
     scopes = list(_inside(model.graph, (), ChainMap(), nested=nested))

@@ -89,7 +89,7 @@ def _key(node: NodeProto) -> tuple[str, str]:
 
 
 def _names(kind: type[FatalSizes | Shrinks], adapters: DeclaredRules) -> set[str]:
-    """Returns the names of the operators of one kind, in all domains."""
+    """Returns the names of the operators with a declaration of one kind, in all domains."""
     return {op for _, op in adapters.traits(kind)}
 
 

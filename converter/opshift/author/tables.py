@@ -45,7 +45,7 @@ class LazyTable(MutableMapping[Key, _Kind]):
         return self._rows.get(key, default)
 
     def declared(self, key: Key) -> _Kind | None:
-        """Returns the row from the modules that were imported so far."""
+        """Returns the declarations of an operator from the modules imported so far."""
         return self._rows.get(key)
 
     def __setitem__(self, key: Key, row: _Kind) -> None:

@@ -142,8 +142,8 @@ class OutputBounds(SingleTrait):
 class OutputShapes(SingleTrait):
     """A rule for output shapes for which onnx's inference finds wrong lengths or no rank.
 
-    None stands for an output with correctly inferred lengths, and `...` for a correctly inferred
-    dimension.
+    In the result of the rule, None stands for an output with a correctly inferred shape, and `...`
+    for a correctly inferred dimension.
     """
 
     table = "output_shapes"
@@ -331,7 +331,7 @@ def fold(
 ) -> Callable[[Callable[[Node], Array | None] | Draft], Fold]:
     """Declares how an operator is evaluated on constants.
 
-    `sizes` has the positions of inputs whose static shape may suffice.
+    For the inputs at the positions in `sizes`, a static shape may be enough to evaluate the node.
     """
     declare = _rule(Fold, (op,), domain)
     return lambda below: replace(declare(below), sizes=sizes)
@@ -366,7 +366,8 @@ def output_types(
 ) -> OutputTypes:
     """Declares the element types of outputs, by name or by inputs with the same type.
 
-    `rank` is the rank of the first output, or the inputs that are broadcast or multiplied to it.
+    The parameter `rank` gives the rank of the first output, or the inputs from which this rank
+    follows.
     """
     return OutputTypes(ops=listed(ops), domain=domain, outputs=outputs, rank=rank)
 
@@ -376,7 +377,8 @@ def carries(
 ) -> Carries:
     """Declares that body outputs from `outputs` on become body inputs from `inputs` on.
 
-    `fixed` names the element types of the first body inputs, which the operator determines.
+    The parameter `fixed` names the element types of the first body inputs, which the operator
+    determines.
     """
     types = tuple(f"tensor({one})" for one in fixed.split())
     return Carries(
@@ -413,7 +415,7 @@ def by_width(
 ) -> ByWidth:
     """Declares operators whose results may change in wider integers (or `floats`).
 
-    `unless` returns True for nodes whose results do not change.
+    The function `unless` returns True for nodes whose results do not change.
     """
     return ByWidth(ops=listed(ops), domain=domain, floats=floats, unless=unless)
 
@@ -449,7 +451,7 @@ def shrinks(ops: str, *, domain: str = "") -> Callable[[Callable[[Node], bool]],
 
 
 def undefaulted(ops: str, *, domain: str = "") -> Undefaulted:
-    """Declares operators for which default attributes are written before onnx's inference."""
+    """Declares operators whose omitted attributes must be written out for onnx's inference."""
     return Undefaulted(ops=listed(ops), domain=domain)
 
 

@@ -157,7 +157,7 @@ class Adapter:
         return "rewrite" if self.rewrites else "compatible"
 
     def identity(self, op: str) -> str:
-        """Returns the permanent name of the verdict for an operator: `ai.onnx.Reshape-14-13`."""
+        """Returns the permanent name of a verdict, such as `ai.onnx.Reshape-14-13`."""
         place = _PLACES.get((self.start, self.to), f"{self.start}-{self.to}")
         return f"{self.domain or 'ai.onnx'}.{op}-{place}"
 
@@ -305,7 +305,8 @@ def alternative(
     """Declares a replacement for nodes for which a runtime has no kernel, at any version.
 
     A conversion for such a runtime writes the nodes if the runtime has a kernel for each of them.
-    The examples are converted for `runtime`. The function returns KEEP if there are no such nodes.
+    The tests convert the examples for the runtime `runtime`. The function returns KEEP if there are
+    no such nodes.
     """
     return adapter(
         ops, *ALTERNATIVE, domain=domain, emits=emits, handles_types=True, runtime=runtime
@@ -322,9 +323,9 @@ def in_other_words(
     """Declares how operators that a runtime lacks are written with other operators.
 
     A conversion for such a runtime writes the nodes if the runtime runs each of them, directly or
-    after other rules. Rules may form cycles. The function writes the newest form of each operator,
-    and returns KEEP for a node that it cannot write. The examples are converted for a runtime that
-    lacks only these operators.
+    after other rules. Such rules for different operators may form cycles. The function writes the
+    newest form of each operator, and returns KEEP for a node that it cannot write. The examples are
+    converted for a runtime that lacks only these operators.
     """
     return adapter(
         ops, *WORDS, domain=domain, emits=emits, handles_types=True, approximate=approximate

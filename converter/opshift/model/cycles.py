@@ -12,7 +12,7 @@ _Item = TypeVar("_Item", bound=Hashable)
 def cycles(edges: Mapping[_Item, Iterable[_Item]]) -> Iterator[set[_Item]]:
     """Yields each largest set of items that reach each other, or an item that reaches itself.
 
-    This is Tarjan's algorithm without recursion, which follows every edge once.
+    The function uses Tarjan's algorithm without recursion, which follows every edge once.
     """
     number: dict[_Item, int] = {}
     lowest: dict[_Item, int] = {}

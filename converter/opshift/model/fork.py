@@ -30,7 +30,7 @@ class Scopes(dict[Scope, Scope]):
         return self.add(scope, scope.proto)
 
     def add(self, scope: Scope, proto: Container) -> Scope:
-        """Copies one scope, for the copy of its graph or function."""
+        """Copies the table of names of one graph or function, for the copy of the model."""
         twin = self[scope] = copy.copy(scope)
         twin.root, twin.proto = self.roots[scope.root], proto
         twin.parent = None if scope.parent is None else self[scope.parent]

@@ -19,7 +19,7 @@ def _one_of(*words: str) -> tuple[str, Callable[[str], bool]]:
     return f"one of {', '.join(words)}", lambda text: text.lower() in known
 
 
-_NAMES = ("names with commas between them", _is_list)
+_NAMES = ("a list of names that commas separate", _is_list)
 _TEXT = ("a text", lambda text: bool(text.strip()))
 FORMS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "model_author": _NAMES,

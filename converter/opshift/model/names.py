@@ -39,7 +39,7 @@ class Names:
         self._families: dict[Root, list[Root]] = {}
 
     def is_read(self, scope: Scope, name: str) -> bool:
-        """Returns whether anything reads the value that a scope has under this name."""
+        """Returns whether a node, output or annotation reads the value with this name."""
         return self.count((scope.owner(name), name), scope.root) > 0
 
     def count(self, value: Owned, root: Root) -> int:

@@ -57,7 +57,7 @@ def _marked(container: Container, mark: re.Pattern[bytes]) -> list[NodeProto]:
 
 
 def _mentioned(container: Container, mark: re.Pattern[bytes]) -> Iterator[str]:
-    """Yields the names in a container, beginning with those in nodes that contain a prefix."""
+    """Yields the names of a graph or function, first those of nodes that contain a prefix."""
     for node in _marked(container, mark):
         yield from node.input
         yield from node.output

@@ -40,7 +40,7 @@ def replace_nodes(document: Document, replacements: Sequence[Replacement]) -> li
 
 
 def _graphs_lost(replacement: Replacement) -> list[GraphProto]:
-    """Returns the subgraphs of a replaced node that no new node keeps."""
+    """Returns the subgraphs of a replaced node that no new node contains."""
     scope, position = replacement.place
     node = scope.node(position)
     key = (schemas.normal(node.domain), node.op_type)

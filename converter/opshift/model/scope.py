@@ -300,7 +300,7 @@ class Root:
         return copy
 
     def put_in_order(self, copy: Container, graph: Container) -> None:
-        """Sorts the nodes of a copy of a graph or function of this root, and of its subgraphs."""
+        """Sorts the nodes in a copy of a graph or function, and in its subgraphs."""
         for there, here in zip(copy.node, graph.node, strict=True):
             if not schemas.may_hold_graphs(here.domain, here.op_type):
                 continue
@@ -312,7 +312,7 @@ class Root:
 
 
 def shown_function(which: FunctionId) -> str:
-    """Returns the domain, name and overload of a function as text: `acme::Gated::float`."""
+    """Returns the domain, name and overload of a function as text, such as `acme::Gated::float`."""
     return "::".join(part for part in which if part)
 
 

@@ -33,7 +33,7 @@ def stem(name: str) -> str:
 
 @contextmanager
 def errors_name(path: str) -> Iterator[None]:
-    """Replaces a temporary name in errors of the system by the name that the caller gave."""
+    """Makes errors of the system name the caller's path in place of a temporary path."""
     try:
         yield
     except OpshiftError:

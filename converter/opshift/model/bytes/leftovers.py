@@ -2,8 +2,8 @@
 """Finds and removes the files that a killed run left in a folder.
 
 A run has one hidden file in each folder to which it writes (`claim.py`). The file is locked while
-the run lives. It lists the data files that appear and disappear with a model, because their names
-differ from the name of the model.
+the run lives. The file lists the data files that appear and disappear with a model, because their
+names differ from the name of the model.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class Swept(NamedTuple):
 def sweep(folder: str, own: str = "", retired: set[DataFile] | None = None) -> Swept:
     """Removes the files that killed runs left in a folder, but no file of a live run.
 
-    `own` is the token of the calling run. Its `retired` data files are removed unless a model
-    refers to them; the set then keeps the files that are left to a later run.
+    The parameter `own` is the token of the calling run. Its `retired` data files are removed unless
+    a model refers to them; the set then keeps the files that are left to a later run.
     """
     _swept.add(os.path.abspath(folder))
     retired = set() if retired is None else retired

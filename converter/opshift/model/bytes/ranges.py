@@ -83,7 +83,7 @@ class Region:
 
 
 def chunks(piece: bytes | Region) -> Iterator[bytes]:
-    """Yields the bytes in chunks."""
+    """Yields the bytes of a piece in chunks of limited size."""
     for start in range(0, len(piece), _CHUNK):
         if isinstance(piece, Region):
             yield piece.part(start, _CHUNK).read()

@@ -60,7 +60,7 @@ class Named(NamedTuple):
         return fd
 
     def check_unchanged(self) -> None:
-        """Raises if the path now belongs to another file, or if the file was written to."""
+        """Raises if the path now belongs to another file, or if the content of the file changed."""
         try:
             same = Identity.of(os.stat(self.path)) == self.seen
         except OSError:

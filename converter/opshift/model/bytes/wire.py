@@ -74,7 +74,7 @@ def varint(value: int) -> bytes:
 
 
 def framed(number: int, body: bytes) -> bytes:
-    """Encodes a length-delimited field."""
+    """Encodes a length-delimited field of a protobuf message."""
     return header(number, len(body)) + body
 
 

@@ -37,8 +37,8 @@ def checkable(
 ) -> bytes | ModelProto:
     """Turns large tensors of a skeleton into graph inputs, for checks that read no weights.
 
-    `data` is the serialized skeleton, if the caller has it. With `weights`, the checks see the
-    indices of sparse tensors, even if these are external.
+    The parameter `data` is the serialized skeleton, if the caller has it. With `weights`, the
+    checks see the indices of sparse tensors, even if these are external.
     """
     data = data or skeleton.SerializeToString(deterministic=True)
     found = data.count(wire.MARK_KEY) + data.count(EXTERNAL_KEY)

@@ -35,7 +35,7 @@ def _replace_fields(source: Message, target: Message, keep: str) -> None:
 
 
 def _reconcile(wanted: Any, weights: Weights, present: Any) -> int:
-    """Gives `present` the content and order of `wanted`, without copying equal payloads."""
+    """Makes the list `present` equal to the list `wanted`, without copying equal payloads."""
     old = list(present)
     place = {id(tensor): i for i, tensor in enumerate(old)}
     by_name = {tensor.name: i for i, tensor in enumerate(old) if not is_large(tensor)}

@@ -31,7 +31,7 @@ HEADER = tuple(f.name for f in TensorProto.DESCRIPTOR.fields if f.name not in _P
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The location of every carved payload: in the model object or in the model's file."""
+    """The payloads that were taken out of a model, in the ModelProto or in the model's file."""
 
     sources: tuple[Source, ...] = ()
     base_dir: str = ""
@@ -179,7 +179,7 @@ class InModel:
     tensor: TensorProto
 
     def copy_to(self, stub: TensorProto) -> None:
-        """Gives a stub the payload."""
+        """Puts the payload into a tensor."""
         stub.CopyFrom(self.tensor)
 
     def encoded(self) -> wire.Payload[Moved]:
@@ -220,7 +220,7 @@ class InFile:
     pieces: tuple[bytes | Region, ...]
 
     def copy_to(self, stub: TensorProto) -> None:
-        """Gives a stub the payload."""
+        """Puts the payload into a tensor."""
         for piece in self.pieces:
             stub.MergeFromString(piece if isinstance(piece, bytes) else piece.read())
 
