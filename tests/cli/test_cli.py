@@ -166,6 +166,7 @@ def test_adapters_shows_the_page_of_an_operator():
     assert {(a["start"], a["to"]) for a in raw["operators"]["Softmax"]} >= {(12, 13), (13, 12)}
     assert "- last axis" not in page.stdout
     assert "- no bound: Identity" in run("adapters", "Clip", "-v").stdout
+    assert "- unknown rank: equal results" in run("adapters", "Softmax", "-v").stdout  # a case
     assert "Softmax" in run("adapters").stdout
     unknown = run("adapters", "Sofmax")
     assert unknown.exit_code == cli.BAD_INPUT

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from opshift.cli.terminal import Output
 from opshift.text import Line, Role, counted, table
 
 if TYPE_CHECKING:
+    from opshift.author.example import Example
     from opshift.author.verdicts import Adapter
 
 
@@ -63,23 +65,26 @@ def _counts(found: dict[str, list[Adapter]]) -> Iterator[Line]:
 
 def _page(name: str, adapters: list[Adapter]) -> Iterator[Line]:
     yield Line(name, Role.GOOD)
+    number = 0
     for adapter in sorted(adapters, key=lambda a: (a.start > a.to, a.start)):
         kind = adapter.kind
         step = f"{adapter.start} -> {adapter.to}" if adapter.at_boundary else "any version"
         yield Line(f"  {step}  {kind}  {adapter.identity(name)}")
         yield Line(f"    {adapter.summary}")
         yield Line(f"    in {_place(adapter)}", Role.FAINT)
-        for example in adapter.examples:
+        for example in _examples(adapter, name):
+            number += 1
             outcome = f": {example.outcome or 'equal results'}"
             yield Line(f"    - {example.title}{outcome}", more=True)
-    yield from _examples(adapters)
-
-
-def _examples(adapters: list[Adapter]) -> Iterator[Line]:
-    """How to see the examples."""
-    number = sum(len(adapter.examples) for adapter in adapters)
     if number:
         yield Line(f"  -v shows {counted(number, 'example')}", Role.FAINT)
+
+
+def _examples(adapter: Adapter, op: str) -> list[Example]:
+    """Returns the examples of an adapter in which an operator occurs."""
+    from opshift.testing.case_files import examples_of
+
+    return [one for one in examples_of(adapter) if re.search(rf"\b{op}\b", one.graph)]
 
 
 def _place(adapter: Adapter) -> str:
@@ -113,7 +118,7 @@ def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, 
                         "refuses": e.refuses.name if e.refuses else None,
                         "invalid": e.invalid,
                     }
-                    for e in a.examples
+                    for e in _examples(a, name)
                 ],
             }
             for a in adapters
