@@ -67,6 +67,7 @@ RUNS = [
     ("check {}/softmax.onnx {}/text.onnx", "several"),
     ("diff {}/softmax.onnx {}/erf.onnx", "diff"),
     ("diff {} {}", "folder_diff"),
+    ("ops Gelu --domain com.microsoft", "ops"),
     ("ops Softmax", "ops"),
     ("ops --since 12 --diff 13", "ops"),
     ("ops --export ai.onnx 13 -o {}/ops.onnx", "written"),
