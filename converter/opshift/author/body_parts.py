@@ -138,7 +138,7 @@ def _parts(body: FunctionProto, prefix: str, graphs: int) -> Iterator[FunctionPr
     for number, nodes in enumerate(pieces):
         written = {name for node in nodes for name in node.output}
         read = [*dict.fromkeys(name for node in nodes for name in reads(node))]
-        copied = [constants[name] for name in read if name in constants.keys() - written]
+        copied = [constants[one] for one in read if one in constants and one not in written]
         part = FunctionProto(
             name=f"{prefix}{number}_{body.name}",
             domain=body.domain,
