@@ -7,8 +7,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from opshift import InvalidModel, convert_version, diff
 from opshift.adapter import T, dtype_of
-from opshift.model.arrays import as_tensor, from_array, to_array
+from opshift.model.arrays import as_tensor, from_array, require_fit, to_array
 
 NARROW = {
     T.BFLOAT16: ml_dtypes.bfloat16,
@@ -58,3 +59,23 @@ def test_complex_numbers_are_pairs(elem_type):
     field = tensor.float_data if elem_type == T.COMPLEX64 else tensor.double_data
     field.extend([1, 2, 3, 4])
     assert to_array(tensor).tolist() == [1 + 2j, 3 + 4j]
+
+
+@pytest.mark.parametrize("length", [0, 1, 2])
+def test_a_tensor_of_more_dimensions_than_numpy_has_is_invalid(length):
+    tensor = TensorProto(name="w", data_type=1, dims=[length] * 5000, raw_data=bytes(4 * length))
+    with pytest.raises(InvalidModel, match="'w' has 5000 dimensions"):
+        to_array(tensor)
+    given = helper.make_tensor_value_info("x", 1, [1])
+    made = helper.make_tensor_value_info("y", 1, [None] * 5000)
+    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", [given], [made])
+    graph.initializer.append(tensor)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    for act in (lambda: diff(model, model), lambda: convert_version(model, 6)):
+        with pytest.raises(InvalidModel):
+            act()
+
+
+def test_a_size_that_no_file_has_is_not_written_in_digits():
+    with pytest.raises(InvalidModel, match=r"holds 3 bytes, not more than any file can hold$"):
+        require_fit([2] * 20000, 3, 2**20000, "bytes", "tensor 'w'")

@@ -19,6 +19,7 @@ from opshift.errors import InvalidModel
 from opshift.lazy import deferred
 from opshift.model.bytes import wire
 from opshift.opsets.elements import ELEMENTS, Element, T
+from opshift.opsets.types import LARGEST_RANK
 from opshift.protos import TensorProto
 
 if TYPE_CHECKING:
@@ -123,6 +124,11 @@ def refuse_torn(tensor: TensorProto, called: str = "") -> None:
     """Raises InvalidModel unless shape, element type and payload of a tensor agree."""
     kind, count = tensor.data_type, prod(tensor.dims)
     called = called or f"tensor {tensor.name!r}"
+    if len(tensor.dims) > LARGEST_RANK:
+        raise InvalidModel(
+            f"{called} has {len(tensor.dims)} dimensions; numpy and opshift read at most"
+            f" {LARGEST_RANK}"
+        )
     if kind != T.STRING and kind not in ELEMENTS:
         raise InvalidModel(f"{called} has the element type {kind}, which is unknown")
     if tensor.HasField("segment"):
@@ -141,7 +147,9 @@ def refuse_torn(tensor: TensorProto, called: str = "") -> None:
 def require_fit(dims: Sequence[int], held: int, wanted: int, what: str, called: str) -> None:
     """Raises InvalidModel unless a payload has as many entries as the shape requires."""
     if held != wanted or min(dims, default=0) < 0:
-        raise InvalidModel(f"{called} of shape {list(dims)} holds {held} {what}, not {wanted}")
+        shape = f"of shape {list(dims)}" if len(dims) <= LARGEST_RANK else f"of rank {len(dims)}"
+        size = str(wanted) if abs(wanted) < 2**63 else "more than any file can hold"
+        raise InvalidModel(f"{called} {shape} holds {held} {what}, not {size}")
 
 
 def from_array(array: Array, name: str = "") -> TensorProto:
