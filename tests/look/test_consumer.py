@@ -34,13 +34,13 @@ def versioned(version="1.2.3", opset=17, ir=8):
         ({"": 17}, 8, "1.2", []),
         ({"": 21}, 10, "1.0.7", []),
         ({"": 11}, None, None, ["up to 11 (Neg, Softmax changed since then); convert it with `target=11`"]),
-        ({}, 7, None, ["of IR 8, and the consumer reads IR up to 7; convert it with `ir_version=7`"]),
+        ({}, 7, None, ["has IR 8, but the consumer reads IR up to 7; convert it with `ir_version=7`"]),
         ({}, None, "2.0", ["another MAJOR version"]),
         ({}, None, "1.3", ["an older model may lack"]),
         ({}, None, "1.2.4", []),
         ({}, None, "1.2.3-rc.1+b7", []),
-        ({}, None, "7", ["a plain number does not tell"]),
-        ({"": 11}, 7, "2.0", ["of IR 8", "ai.onnx 17", "another MAJOR"]),
+        ({}, None, "7", ["a plain number does not show"]),
+        ({"": 11}, 7, "2.0", ["has IR 8", "ai.onnx 17", "another MAJOR"]),
     ],
 )  # fmt: skip
 def test_the_rules(knows, ir, written, reasons):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions about a model without a conversion: its content, its versions and its runtimes."""
+"""Answers questions about a model without writing a result, such as plan, lowest and diff."""

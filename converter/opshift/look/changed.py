@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes of an operator between two versions: of its schema, and by adapters."""
+"""Finds the changes of an operator between two versions, in its schema and in its behaviour."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opshift.opsets.schema_changes import SchemaChange
 
 
 def between(domain: str, op: str, start: int, to: int) -> tuple[SchemaChange, ...]:
-    """The changes in words; behaviour changed if the upward conversion rewrites the operator."""
+    """Returns the changes as sentences; an adapter that rewrites the operator proves a change."""
     found = schema_changes.between(domain, op, start, to)
     return (*found, *_behaviour(domain, op, start, to, registry.default()))
 

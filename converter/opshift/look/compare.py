@@ -31,7 +31,7 @@ from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, qualified, shortened, show_versions
 
 Model = ModelProto | str | os.PathLike[str]
-MOST_ROWS = 20  # of one kind that are shown without -v
+MOST_ROWS = 20  # the number of rows of one kind that are shown without -v
 
 _EFFECTS = {
     Level.MAJOR: "users of the first model must change their code or their inputs.",
@@ -43,7 +43,7 @@ SAME_PARTS = "both models have the same nodes and weights"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference between the models; a text is empty if its model does not have the thing."""
+    """A difference between two models; `before` or `after` is "" if a model lacks the part."""
 
     kind: str  # "version", "nodes", "weight" or "metadata"
     name: str
@@ -60,7 +60,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Diff(Shown):
-    """All differences, gravest first, and the version that follows from them.
+    """All differences between two models, gravest first, and the version that follows.
 
     Attributes
     ----------
@@ -95,17 +95,17 @@ class Diff(Shown):
 
     @property
     def level(self) -> Level:
-        """The highest level of all changes, by SemVer."""
+        """The highest level of all changes, according to SemVer."""
         return max((change.level for change in self.changes), default=Level.NONE)
 
     @property
     def advised(self) -> ModelVersion:
-        """The version that SemVer asks for in the second model."""
+        """The version that the second model should have according to SemVer."""
         return self.before.bump(self.level)
 
     @property
     def advice(self) -> str:
-        """The SemVer advice, and the changes that users need, in one or two sentences."""
+        """The advice on the version, and the changes that users must make, as text."""
         tasks = "; ".join(change.task for change in self.changes if change.task)
         return (
             f"{self._version_advice} Code that uses the model {tasks}."
@@ -241,7 +241,7 @@ def _diff(first: Model, second: Model) -> Diff:
 
 @dataclass(slots=True)
 class _Side:
-    """One of the two models, with its weights."""
+    """One of the two compared models, with its weights."""
 
     model: ModelProto
     weights: Weights
@@ -255,13 +255,13 @@ class _Side:
 
     @property
     def contents(self) -> list[tuple[str, str]]:
-        """Name, and digest of type, dimensions and content, of every tensor in order."""
+        """The name of every tensor, with a digest of its type, dimensions and content."""
         if self._contents is None:
             self._contents = [(one.name, self._digest(one)) for one in walk.tensors(self.model)]
         return self._contents
 
     def digests(self) -> dict[str, str]:
-        """The digests of the tensors that have a name; a name that occurs again has a number."""
+        """Returns the digests of all named tensors; a repeated name gets a number."""
         found: dict[str, str] = {}
         seen: Counter[str] = Counter()
         for name, digest in self.contents:
@@ -295,7 +295,7 @@ def _differing(
 
 
 def _versions(model: ModelProto) -> dict[str, str]:
-    """IR version, producer and operator sets, those of functions included."""
+    """Returns the IR version, the producer and the imports of a model and its functions."""
     found = {"IR": str(model.ir_version), "model version": str(_version(model))}
     producer = f"{model.producer_name} {model.producer_version}".strip()
     found.update({"producer": producer} if producer else {})
@@ -311,13 +311,13 @@ def _version(model: ModelProto) -> ModelVersion:
 
 
 def _operators(model: ModelProto) -> dict[str, str]:
-    """How many nodes each operator has, at any depth."""
+    """Returns the number of nodes of each operator, including nodes in subgraphs."""
     counts = Counter((schemas.normal(n.domain), n.op_type) for n in walk.nodes(model))
     return {qualified(*key): str(count) for key, count in counts.items()}
 
 
 def _lost(before: ModelProto, after: ModelProto) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The versions that the second model raises, and the releases that read only the first one."""
+    """Returns the versions that rise in the second model, and the releases that cannot read it."""
     old, new = ({**imports.versions(one), "IR": one.ir_version} for one in (before, after))
     raised = {domain: version for domain, version in new.items() if version > old.get(domain, 0)}
     gone: dict[str, list[str]] = {}
@@ -336,10 +336,10 @@ def _reads(row: RuntimeRelease, model: ModelProto) -> bool:
 
 
 def _same(first: Model, a: _Side, b: _Side) -> str | None:
-    """The proof that both models compute the same; None if there is no proof.
+    """Returns the proof that both models compute the same, or None.
 
-    The first model is converted to the versions of the second; a result with the nodes and weights
-    of the second shows that the second is a conversion of the first.
+    The first model is converted to the versions of the second model. If the result has the nodes
+    and weights of the second model, the second model is a conversion of the first.
     """
     if _equal(a, b):
         return SAME_PARTS
@@ -363,7 +363,7 @@ def _same(first: Model, a: _Side, b: _Side) -> str | None:
 
 
 def _goal(model: ModelProto, wanted: Mapping[str, int]) -> dict[str, int]:
-    """The wanted versions of domains that the model or its functions import at other versions."""
+    """Returns the versions of the second model for domains that differ in the first model."""
     present = [pair for one in imports.owners(model) for pair in imports.versions(one).items()]
     return {d: wanted[d] for d, version in present if d in wanted and version != wanted[d]}
 
@@ -376,12 +376,12 @@ _HEADER = ("ir_version", "producer_name", "producer_version", "model_version", "
 
 
 def _equal(a: _Side, b: _Side) -> bool:
-    """Whether two models hold the same nodes, tensors and operator sets."""
+    """Returns whether two models have the same nodes, tensors and operator sets."""
     return _bare(a.model) == _bare(b.model) and a.contents == b.contents
 
 
 def _bare(model: ModelProto) -> ModelProto:
-    """A copy without header, signature and texts, and with only the names of tensors."""
+    """Returns a copy without header, signature, texts and tensor contents."""
     copy = ModelProto()
     copy.CopyFrom(model)
     texts.remove(copy)

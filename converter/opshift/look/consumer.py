@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a consumer that knows certain versions may use a model, by ONNX's rules of versioning."""
+"""Decides by ONNX's versioning rules whether a consumer of certain versions can use a model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from opshift.text import show_versions
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """The versions that a consumer reads; a missing part is not checked."""
+    """The versions that a program reads; a part that is not given is not checked."""
 
     opsets: Mapping[str, int] = field(default_factory=dict)
     ir: int | None = None
@@ -37,9 +37,8 @@ class Consumer:
     def __post_init__(self) -> None:
         if not (self.opsets or self.ir or self.model_version):
             raise BadTarget(
-                "the consumer is not described; give its opsets, its IR version, or the"
-                " version of the"
-                " model that it was written for"
+                "the consumer is not described; give its opsets, its IR version, or the version of"
+                " the model that it was written for"
             )
 
     def __str__(self) -> str:
@@ -49,14 +48,14 @@ class Consumer:
 
 
 def written_for(text: str) -> ModelVersion:
-    """The version of a model that a consumer was written for; `1.2` means 1.2.0."""
+    """Parses the version of the model that a consumer was written for; `1.2` means 1.2.0."""
     short = re.fullmatch(r"\d+\.\d+", text, re.ASCII)
     return ModelVersion.parse(f"{text}.0" if short else text)
 
 
 @diagnose.protobuf_errors()
 def may_use(model: ModelProto | str | os.PathLike[str], consumer: Consumer) -> Acceptance:
-    """Whether a consumer can use a model without a conversion."""
+    """Returns whether a consumer can use a model without a conversion."""
     with documents.beside(model):
         return _may_use(model, consumer, registry.default())
 
@@ -86,13 +85,13 @@ def _may_use(
 def _ir(model: ModelProto, consumer: Consumer) -> Iterator[str]:
     if consumer.ir is not None and model.ir_version > consumer.ir:
         yield (
-            f"the model is of IR {model.ir_version}, and the consumer reads IR up to {consumer.ir};"
+            f"the model has IR {model.ir_version}, but the consumer reads IR up to {consumer.ir};"
             f" convert it with {terms.option('ir_version', consumer.ir)}"
         )
 
 
 def _above(model: ModelProto, consumer: Consumer) -> Iterator[tuple[str, int]]:
-    """The operator sets of a model above the versions of the consumer, with these versions."""
+    """Yields the imported versions that are above the consumer's, with the consumer's version."""
     for domain, version in sorted(_newest(model).items()):
         knows = consumer.opsets.get(domain)
         if knows is not None and version > knows:
@@ -100,10 +99,10 @@ def _above(model: ModelProto, consumer: Consumer) -> Iterator[tuple[str, int]]:
 
 
 def _later(model: ModelProto, domain: str, knows: int) -> tuple[str, bool]:
-    """A sentence about a later operator set, and whether no operator of the model changed in it.
+    """Returns a sentence on a version above the consumer's, and whether operators stay equal.
 
-    By the letter of ONNX's rules, a consumer without the whole operator set must refuse the model.
-    Many runtimes look only at the operators.
+    Strictly by ONNX's rules, a consumer must refuse an operator set that it does not fully know.
+    Many runtimes check only the operators of the model.
     """
     shown, option = domain or "ai.onnx", f"{domain}={knows}" if domain else knows
     changed = sorted(_changed(model, domain, knows))
@@ -114,14 +113,14 @@ def _later(model: ModelProto, domain: str, knows: int) -> tuple[str, bool]:
     else:
         why = "no operator of the model changed since then"
     text = (
-        f"the model imports {shown} {_newest(model)[domain]}, and the consumer knows {shown} up to"
-        f" {knows} ({why}); convert it with {terms.option('target', option)}"
+        f"the model imports {shown} {_newest(model)[domain]}, but the consumer supports {shown} up"
+        f" to {knows} ({why}); convert it with {terms.option('target', option)}"
     )
     return text, not changed and domain in changelog.default().domains
 
 
 def _changed(model: ModelProto, domain: str, knows: int) -> set[str]:
-    """The operators of a model that have another meaning at the consumer's version."""
+    """Returns the operators of a model that mean something else at the consumer's version."""
     known, found = changelog.default(), set()
     for node, versions in imports.operators(model):
         if normal(node.domain) == domain and versions.get(domain, 0) > knows:
@@ -132,7 +131,7 @@ def _changed(model: ModelProto, domain: str, knows: int) -> set[str]:
 
 
 def _newest(model: ModelProto) -> dict[str, int]:
-    """The newest version of each domain that a model or one of its functions imports."""
+    """Returns the newest version of each domain that a model or its functions import."""
     found: dict[str, int] = {}
     own = {normal(one.domain) for one in model.functions}
     for owner in imports.owners(model):
@@ -143,7 +142,7 @@ def _newest(model: ModelProto) -> dict[str, int]:
 
 
 def _not_asked(model: ModelProto, consumer: Consumer) -> Iterator[str]:
-    """The open questions about domains for which the consumer states no version."""
+    """Yields questions on domains for which the consumer states no version."""
     used = {normal(node.domain) for node, _ in imports.operators(model)}
     for domain, version in sorted(_newest(model).items()):
         if consumer.opsets and domain not in consumer.opsets and domain in used:
@@ -152,16 +151,16 @@ def _not_asked(model: ModelProto, consumer: Consumer) -> Iterator[str]:
 
 
 def _breaking(stored: ModelVersion, wanted: ModelVersion) -> Iterator[str]:
-    """Breaking changes between the model that a consumer was written for and this one."""
-    told = f"the model is version {stored}, and the consumer was written for {wanted}"
+    """Yields breaking differences between this model and the model that the consumer expects."""
+    told = f"the model is version {stored}, but the consumer was written for {wanted}"
     if VersionFormat.NUMBER in (stored.form, wanted.form):
         if stored != wanted:
-            yield f"{told}; a plain number does not tell whether the change breaks the consumer"
+            yield f"{told}; a plain number does not show whether the change breaks the consumer"
     elif stored.major != wanted.major:
         yield f"{told}; another MAJOR version breaks those who use the model"
     elif not stored.major and stored.minor != wanted.minor:
         yield f"{told}; below 1.0.0 each MINOR version may break those who use the model"
-    elif stored.minor < wanted.minor:  # PATCH changes nothing that a consumer relies on
+    elif stored.minor < wanted.minor:  # a PATCH version changes nothing that a consumer depends on
         yield f"{told}; an older model may lack what the consumer needs"
 
 

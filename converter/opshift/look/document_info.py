@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The content of a document of an operator set."""
+"""Describes the content of an operator-set document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opshift.text import Line, Role, Shown, counted
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DocumentInfo(Shown):
-    """The operator set that a document describes."""
+    """The operator set of a document."""
 
     path: str
     domain: str
@@ -27,7 +27,7 @@ class DocumentInfo(Shown):
     unstated: tuple[str, ...]  # the operators without inputs, outputs, types and attributes
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form that `opshift schema` describes."""
+        """Returns the JSON form that `opshift schema` describes."""
         own = {"schema_version": SCHEMA_VERSION, "kind": "operator_set"}
         return {**own, **dataclasses.asdict(self)}
 
@@ -35,7 +35,7 @@ class DocumentInfo(Shown):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """The domain and the version, the operators, and how to use the document."""
+        """Yields the domain and version, the operators, and a hint on how to use the document."""
         shown = f"{self.domain or 'ai.onnx'} {self.version}"
         count = counted(len(self.operators), "operator")
         yield Line(f"{self.path}: no model, but the operator set {shown} with {count}", Role.GOOD)
@@ -53,7 +53,7 @@ class DocumentInfo(Shown):
 
 
 def document_info(path: str) -> DocumentInfo:
-    """The content of a document of an operator set."""
+    """Returns the content of an operator-set document."""
     with open(path, "rb") as file:
         found = operator_set.read(file.read(), path)
     names = tuple(sorted(one.schema.name for one in found.operators))

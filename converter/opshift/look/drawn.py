@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the rewritten nodes: one drawing for all places of one form."""
+"""Draws rewritten nodes, with one drawing for all places with equal operators and wires."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from opshift.protos import AttributeProto, ModelProto, NodeProto, TensorProto, h
 from opshift.records import dataclass
 from opshift.text import counted, qualified
 
-SMALL = 8  # elements of a tensor that are shown
-FORMS = 40  # drawings of one page
+SMALL = 8  # the most elements of a tensor that are shown
+FORMS = 40  # the most drawings on one page
 
 _PLAIN = (
     AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.STRING, AttributeProto.FLOATS,
@@ -33,14 +33,14 @@ Key: TypeAlias = tuple[Any, ...]
 
 @dataclass(slots=True)
 class DrawnForm:
-    """One form of a rewritten place: the first such place before the conversion, and all places."""
+    """A kind of rewritten place: a drawing of the first such place, and the names of all places."""
 
     before: Drawing
     after: Drawing
     places: list[str] = field(default_factory=list)
 
     def pair(self) -> BeforeAfter:
-        """The form as a part of a page."""
+        """Returns this kind of place as a part of a page."""
         before, after = drawing_changes.marked(self.before, self.after)
         return BeforeAfter(
             drawing_changes.title(self.before, self.after),
@@ -53,7 +53,7 @@ class DrawnForm:
 
 
 def forms(before: ModelProto, after: ModelProto) -> list[DrawnForm]:
-    """Every form of a place that was rewritten, the most frequent first."""
+    """Returns the kinds of rewritten places, the most frequent first."""
     found: dict[Key, DrawnForm] = {}
     for one in rewrites(before, after):
         names: dict[str, int] = {}
@@ -66,14 +66,14 @@ def forms(before: ModelProto, after: ModelProto) -> list[DrawnForm]:
 
 
 def _where(one: RewrittenPlace) -> str:
-    """The node of the model, by its name or by its first value."""
+    """Returns the name of a place: of its first node or of the node's first output."""
     node = next(iter((*one.removed, *one.written)))
     inside = f" in {one.before.container.name}" if one.before.parent else ""
     return f"{node.name or next(filter(None, node.output), 'unnamed')}{inside}"
 
 
 def _shape(drawing: Drawing, names: dict[str, int]) -> Key:
-    """The key of a form: the operators and how they are connected, without names and values."""
+    """Returns a key for equal drawings: operators and connections, without names and values."""
     inputs = tuple(names.setdefault(name, len(names)) for name in drawing.inputs)
     outputs = tuple((names.setdefault(name, len(names)), box) for name, box in drawing.outputs)
     boxes = tuple((box.op, tuple(name for name, _ in box.holds)) for box in drawing.boxes)
@@ -81,7 +81,7 @@ def _shape(drawing: Drawing, names: dict[str, int]) -> Key:
 
 
 def _merged(first: Drawing, other: Drawing) -> Drawing:
-    """A drawing of both places, which marks the values that differ."""
+    """Returns a drawing for two places, in which values that differ are marked."""
     boxes = []
     for mine, its in zip(first.boxes, other.boxes, strict=True):
         pairs = zip(mine.holds, its.holds, strict=True)
@@ -122,7 +122,7 @@ def _schema(side: Body, node: NodeProto) -> schemas.Schema | None:
 
 
 def _outputs(nodes: Sequence[NodeProto]) -> Iterator[tuple[str, int]]:
-    """The values that no node of the place reads."""
+    """Yields the values of a place that none of its nodes reads."""
     read = {name for node in nodes for name in node.input}
     for number, node in enumerate(nodes):
         for name in node.output:
@@ -136,7 +136,7 @@ def _attributes(node: NodeProto) -> Iterator[tuple[str, str]]:
 
 
 def _value(attribute: AttributeProto) -> str:
-    """A short text for an attribute."""
+    """Returns an attribute's value as a short text."""
     if attribute.ref_attr_name:
         return f"the attribute {attribute.ref_attr_name} of the function"
     if attribute.HasField("t"):
@@ -159,7 +159,7 @@ def _short(value: Any) -> str:
 
 
 def _constant(side: Body, name: str) -> str | None:
-    """The value of an initializer or a constant; None for a computed value."""
+    """Returns the value of an initializer or constant as text, or None for a computed value."""
     found = side.constant(name)
     if isinstance(found, TensorProto):
         return _tensor(found)
@@ -169,7 +169,7 @@ def _constant(side: Body, name: str) -> str | None:
 
 
 def _tensor(tensor: TensorProto) -> str:
-    """The numbers of a small tensor; of a large one, its type and shape."""
+    """Returns the numbers of a small tensor, or the type and shape of a large tensor."""
     known = schemas.element_name(tensor.data_type)
     kind = known.removeprefix("tensor(").removesuffix(")") if known else "tensor"
     shape = f"{kind}[{', '.join(map(str, tensor.dims))}]"

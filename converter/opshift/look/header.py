@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans a conversion from imports, operator names and the database, without onnx."""
+"""Plans a conversion that changes only imports, without loading onnx."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Key = tuple[str, str]  # (domain, op_type)
 
 @dataclass(frozen=True, slots=True)
 class HeaderOnly:
-    """A conversion that changes only imports, and the operators that it keeps."""
+    """A conversion that changes only imports, and the operators that stay unchanged."""
 
     source: dict[str, int]
     target: dict[str, int]
@@ -41,14 +41,14 @@ class HeaderOnly:
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """The model or a function: its imports, and the number of uses of each operator."""
+    """The imports of the model or of a function, and the number of nodes of each operator."""
 
     imports: dict[str, int]
     operators: Counter[Key]
 
 
 def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnly | None:
-    """The conversion of a file in which no operator changes; None for every other file."""
+    """Returns the conversion of a file if no operator changes; otherwise None."""
     if is_text(file.path):
         return None
     try:
@@ -57,12 +57,12 @@ def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnl
         listing = outline.Listing.FromString(data)
         roots = list(roots_of(listing))
         if not roots[0].imports:
-            return None  # the engine knows what the IR version implies
+            return None  # a whole conversion adds the import that the IR version implies
         wanted = _goal(target, roots)
         if not _ir_fits(data, listing.ir_version, target, wanted or {}):
             return None
     except (wire.Malformed, DecodeError, UnicodeDecodeError, BadTarget, InvalidModel):
-        return None  # the engine reports what is wrong
+        return None  # a whole conversion reports the fault
     if not wanted or not all(_unchanged(root, wanted) for root in roots):
         return None
     counts = sum((root.operators for root in roots), Counter[Key]())
@@ -71,7 +71,7 @@ def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnl
 
 
 def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[str, int] | None:
-    """The wanted versions; None if the request may be refused."""
+    """Returns the target versions, or None if the request may be refused."""
     imported = roots[0].imports
     if isinstance(target, Wanted):
         highest: dict[str, int] = {}
@@ -95,9 +95,9 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
 
 
 def _looks_closer(row: RuntimeRelease, operators: Collection[Key]) -> bool:
-    """Whether the engine must look at operators that the runtime may lack or run differently."""
+    """Returns whether the runtime may lack or misread an operator, so that nodes must be read."""
     from opshift.author.misreadings import all_misreadings
-    from opshift.author.registry import installed  # only a runtime needs it
+    from opshift.author.registry import installed  # needed only if the target is a runtime
 
     named = any(row.may_lack(key) for key in operators)
     foreign = any(domain and domain not in row.imports for domain, _ in operators)
@@ -109,7 +109,7 @@ def _looks_closer(row: RuntimeRelease, operators: Collection[Key]) -> bool:
 def _ir_fits(
     data: bytes, current: int, target: int | Mapping[str, int] | Wanted, goal: Mapping[str, int]
 ) -> bool:
-    """Whether the IR version of a named target needs no rewritten content."""
+    """Returns whether the IR version can be lowered to the target's without rewriting content."""
     if not isinstance(target, Wanted):
         return True
     aim = target.ir("auto", current, goal, raised=bool(target.at_least or target.exact))
@@ -123,7 +123,7 @@ def _ir_fits(
 
 
 def _unchanged(root: _Root, wanted: Mapping[str, int]) -> bool:
-    """Whether no operator changes between the present and the wanted versions."""
+    """Returns whether no operator changes between the present and the target versions."""
     known = changelog.default()
     for domain, op in root.operators:
         version = root.imports.get(domain)
@@ -138,7 +138,7 @@ def _unchanged(root: _Root, wanted: Mapping[str, int]) -> bool:
 
 
 def roots_of(listing: outline.Listing) -> Iterator[_Root]:
-    """The model first, then its functions."""
+    """Yields the contents of the model, then of each function."""
     if not listing.HasField("graph"):
         raise wire.Malformed("the file holds no graph")
     functions = {

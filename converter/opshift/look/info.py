@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The content of a model file and the versions that it can reach, read without onnx."""
+"""Reads the content of a model file, and the versions that it can reach, without onnx."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 # Fields of ModelProto.
 _PRODUCER, _PRODUCER_VERSION, _DOMAIN, _MODEL_VERSION, _DOC, _GRAPH = 2, 3, 4, 5, 6, 7
 _METADATA = 14
-_EXTERNAL = bytes([14 << 3, 1])  # the value of data_location for data in another file
+_EXTERNAL = bytes([14 << 3, 1])  # the field data_location with the value EXTERNAL
 _INITIALIZER, _INPUT, _OUTPUT = 5, 11, 12  # fields of GraphProto
 _DIMS, _DATA_TYPE, _EXTERNAL_DATA = 1, 2, 13  # fields of TensorProto
 
 
 _Field: TypeAlias = tuple[int, int, int]
-"""Where the body of a field starts and ends, and the value of a number."""
+"""The start and end of a field's content, and the field's value if it is a number."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -144,7 +144,7 @@ class Info(Shown):
         yield Line(f"  {self._runtimes()}")
 
     def _runtimes(self) -> str:
-        """The runtimes whose versions fit, or the others if they are fewer."""
+        """Returns the runtimes whose versions fit, or all except the few that do not fit."""
         others = sorted(_runtime_names() - {*self.runtimes})
         if len(others) >= len(self.runtimes):
             return f"runtimes whose versions fit: {', '.join(self.runtimes) or 'none known'}"
@@ -152,7 +152,7 @@ class Info(Shown):
         return f"the versions fit a release of every known runtime{besides}"
 
     def _said(self) -> Iterator[Line]:
-        """The documentation and metadata of the model; standard metadata comes first."""
+        """Yields the documentation and metadata of the model; standard metadata comes first."""
         own = [f"model version {self.model_version}"] if self.model_version != "0" else []
         own += [f"domain {self.domain}"] if self.domain else []
         if own:
@@ -170,7 +170,7 @@ class Info(Shown):
 
 
 def _ranges(found: Mapping[str, tuple[int, int]]) -> str:
-    """`opset 7 to 21, ai.onnx.ml 1`."""
+    """Returns ranges of versions as text, such as `opset 7 to 21, ai.onnx.ml 1`."""
     shown = (
         f"{domain or 'opset'} {low}" + (f" to {high}" if high > low else "")
         for domain, (low, high) in found.items()
@@ -218,7 +218,7 @@ def info(model: ModelProto | str | os.PathLike[str]) -> Info:
 
 
 def _read(data: Buffer, path: str, length: int) -> Info:
-    """The facts in the bytes of a model."""
+    """Returns the facts that are read from the bytes of a model."""
     try:
         bare = skeleton(data)
         require_legible(bare)
@@ -257,7 +257,7 @@ def _read(data: Buffer, path: str, length: int) -> Info:
 
 
 def _binary(file: Opened) -> Opened:
-    """The file, or its model in binary form; only a text form needs onnx for this."""
+    """Returns the file, or its model in binary form if it is a text file."""
     if not is_text(file.path):
         return file
     from opshift.model.weights import forms
@@ -270,18 +270,18 @@ def _version(number: int) -> ModelVersion:
 
 
 def _last(data: Buffer, top: Mapping[int, list[_Field]], number: int) -> str:
-    """The text in the last field of a number, which counts."""
+    """Returns the text of the last field with a number; protobuf ignores earlier ones."""
     return next((_text(data, one) for one in top.get(number, ())[-1:]), "")
 
 
 def _entry(data: Buffer, field: _Field) -> tuple[str, str]:
-    """The key and the value of an entry."""
+    """Returns the key and the value of a metadata entry."""
     own = _fields(data, *field[:2])
     return _last(data, own, 1), _last(data, own, 2)
 
 
 def _outside(data: Buffer, tensors: Sequence[_Field]) -> dict[str, int]:
-    """The bytes of the initializers that are in each other file."""
+    """Returns the number of bytes of initializers in each data file."""
     found: Counter[str] = Counter()
     for tensor in tensors:
         own = _fields(data, *tensor[:2])
@@ -293,12 +293,12 @@ def _outside(data: Buffer, tensors: Sequence[_Field]) -> dict[str, int]:
 
 
 def _size(data: Buffer, tensor: Mapping[int, list[_Field]]) -> int:
-    """The bytes that the elements of a tensor need."""
+    """Returns the number of bytes that the elements of a tensor need."""
     (_, _, kind), dims = tensor[_DATA_TYPE][-1], list[int]()
     for start, end, value in tensor.get(_DIMS, ()):
         if start == end:
             dims.append(value)
-        while start < end:  # packed into one field
+        while start < end:  # dimensions that are packed into one field
             value, start = wire.read_varint(data, start)
             dims.append(value)
     return wire.raw_size(kind, prod(dims)) if kind in ELEMENTS else 0
@@ -316,7 +316,7 @@ def _text(data: Any, field: _Field) -> str:
 
 
 def _value(data: Any, field: _Field) -> str:
-    """`x: float[N,3]`, or only the name if the type is not a tensor."""
+    """Returns a value as text, such as `x: float[N,3]`; only the name if it is not a tensor."""
     value = _fields(data, *field[:2])
     name = _text(data, value[1][0]) if 1 in value else ""
     kind = _fields(data, *value[2][0][:2]) if 2 in value else {}
@@ -341,7 +341,7 @@ def _dim(data: Any, field: _Field) -> str:
 def _spans(
     operators: Counter[header.Key], imports: Mapping[str, int]
 ) -> Iterator[tuple[str, tuple[int, int]]]:
-    """For each known domain, the versions around its own at which every operator is the same."""
+    """Yields, for each known domain, the range of versions over which no operator changes."""
     known = changelog.default()
     for domain, version in imports.items():
         newest = changelog.latest(domain)
@@ -364,7 +364,7 @@ def _spans(
 def _reach(
     operators: Counter[header.Key], imports: Mapping[str, int]
 ) -> Iterator[tuple[str, tuple[int, int]]]:
-    """For each known domain, the versions to which the verdicts on every operator can lead."""
+    """Yields, for each known domain, the range of versions that adapters can reach at best."""
     known = changelog.default()
     for domain, version in imports.items():
         newest = changelog.latest(domain)
@@ -378,7 +378,7 @@ def _reach(
 
 
 def _loading(imports: Mapping[str, int], ir_version: int) -> tuple[str, ...]:
-    """The runtimes of which some release admits the versions of the model."""
+    """Returns the runtimes with at least one release that reads the model's versions."""
     found = {row.name for row in targets.table() if row.reads(imports, ir_version)}
     return tuple(sorted(found & _runtime_names()))
 

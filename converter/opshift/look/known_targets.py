@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runtimes that a conversion can have as its target."""
+"""Lists the runtimes that a conversion can target."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
 from opshift.text import table as shown_table
 
-# Fields that described a form up to 0.2. No field of a JSON form disappears in this version of it.
+# Fields of a form up to 0.2. They stay in the JSON, because this version removes no field.
 NO_PATTERN = dict.fromkeys(("attribute", "holds", "values", "without_input"))
 
 
@@ -42,7 +42,7 @@ class Targets(Shown):
     rows: tuple[RuntimeRelease, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form that `opshift schema` describes."""
+        """Returns the JSON form that `opshift schema` describes."""
         found = [_as_dict(row) for row in self.rows]
         return {"schema_version": SCHEMA_VERSION, "kind": "targets", "targets": found}
 
@@ -50,7 +50,7 @@ class Targets(Shown):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """The number of releases, then a row for each; a single row also lists its gaps."""
+        """Yields the number of releases, then a row for each; a single row also lists its gaps."""
         names = {row.name for row in self.rows}
         releases = counted(len(self.rows), "row")
         yield Line(f"{releases} of {counted(len(names), 'runtime')}.", Role.GOOD)
@@ -102,22 +102,22 @@ def targets(*names: str) -> Targets:
 
 
 def _marked(name: str) -> list[RuntimeRelease]:
-    """Lists the releases of a name; marks the default one."""
+    """Returns the releases of a name, with a remark on the default release."""
     found = rows(name)
     if len(found) == 1:
         return found
     try:
         meant = find(name).versions
-    except BadTarget:  # it means none
+    except BadTarget:  # the name has no default release
         return found
-    told = f"{name.strip()} without a release means this one"
+    told = f"{name.strip()} without a release means this release"
     return [
         dataclasses.replace(row, remark=told) if row.versions == meant else row for row in found
     ]
 
 
 def _as_dict(row: RuntimeRelease) -> dict[str, Any]:
-    """A row with the forms that it misreads, and with the date of a probe for its outcomes."""
+    """Returns a row as JSON, with the misread forms and the origin of its probe."""
     how = dataclasses.asdict(row.probed.how) if row.probed is not None else None
     fields = dataclasses.asdict(dataclasses.replace(row, probed=None, later=None))
     return {
@@ -130,7 +130,7 @@ def _as_dict(row: RuntimeRelease) -> dict[str, Any]:
 
 
 def _lacks(row: RuntimeRelease) -> list[tuple[str, Fact]]:
-    """The operators, types, tensors and forms that a release lacks, with their sources."""
+    """Returns what a release lacks: operators, types, tensors and forms, with the sources."""
     own = Fact(row.source, row.date)
     fields = {"without": [one.shown for one in row.without], "types": row.types}
     fields["only"] = [f"all but {counted(len(row.only), 'operator')}"] if row.only else []
@@ -151,7 +151,7 @@ def _lacks(row: RuntimeRelease) -> list[tuple[str, Fact]]:
 
 
 def _forms(row: RuntimeRelease) -> Iterator[dict[str, Any]]:
-    """The forms that a release misreads, in JSON."""
+    """Yields the forms that a release misreads, as JSON."""
     for op, one in all_misreadings(installed(), row):
         shown = {"op": op, "says": one.described(op), "since": one.since, "before": one.before}
         yield {**NO_PATTERN, **shown, "source": one.source, "date": one.date}

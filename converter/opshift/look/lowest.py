@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The versions of a model: without a rewrite, and by conversion."""
+"""Finds the versions that a model can have, without a rewrite and by conversion."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """One domain: its versions without a rewrite and by conversion, and the next obstacle."""
+    """The versions of a domain that a model can reach, and the nodes that block the next."""
 
     domain: str
     version: int
@@ -40,7 +40,7 @@ class Reach:
     highest: int
     below: tuple[RefusedNode, ...]
     above: tuple[RefusedNode, ...]
-    outgrown: bool = False  # the model became too large to look further
+    outgrown: bool = False  # the search stopped because the model became too large
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -71,19 +71,19 @@ class Lowest(Shown):
 
     @property
     def lowest_ir(self) -> int:
-        """The smallest IR version that has a place for all of the content as it is."""
+        """The smallest IR version that supports all content of the model."""
         return max((need.ir for need in self.ir_needs), default=3)
 
     @property
     def minimal(self) -> dict[str, int]:
-        """The smallest imports that keep the meaning of every node."""
+        """The lowest imports at which no operator changes."""
         return {reach.domain: reach.same_from for reach in self.domains}
 
     def __getitem__(self, domain: str) -> Reach:
         return next(reach for reach in self.domains if reach.domain == schemas.normal(domain))
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form that `opshift schema` describes."""
+        """Returns the JSON form that `opshift schema` describes."""
         raw = dataclasses.asdict(self)
         for reach, own in zip(raw["domains"], self.domains, strict=True):
             reach["below"] = [refusal.as_dict() for refusal in own.below]
@@ -95,7 +95,7 @@ class Lowest(Shown):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """The lowest versions, then the table, then the obstacles."""
+        """Yields the reachable versions, a table of domains, then the blocking nodes."""
         far = ", ".join(
             f"{reach.domain or 'opset'} {reach.lowest} to {reach.highest}" for reach in self.domains
         )

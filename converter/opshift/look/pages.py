@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of conversions and plans: the report, and the comparison of the models."""
+"""Builds the pages of conversions and plans: the report and the comparison of the models."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from opshift.text import Line, counted, size
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """A model before and after a conversion, if it could be converted."""
+    """A model before and after a conversion; `after` is None if the conversion was refused."""
 
     before: OpenSkeleton
     after: OpenSkeleton | None
 
     @staticmethod
     def of(model: Source, result: Carved | None) -> Models:
-        """A model and the result of its conversion, both read-only."""
+        """Returns a model and the result of its conversion, both read-only."""
         return Models(opener_of(model), None if result is None else lambda: result)
 
     @staticmethod
     def converted(model: Source, request: Request) -> Models:
-        """Converts a model to look at the result."""
+        """Converts a model and returns both models."""
         try:
             return Models.of(model, convert(opener_of(model), request)[:2])
         except Refused:
@@ -45,13 +45,13 @@ class Models:
 
 
 def planned(file: Opened, request: Request) -> tuple[Plan, Models]:
-    """The plan of a conversion, and the models that its page shows."""
+    """Returns the plan of a conversion, and the models for its page."""
     found, result = planning.plan_with_result(file, request)
     return found, Models.of(file, result)
 
 
 def complete(page: Page, models: Models, model: Source, *more: Section) -> Page:
-    """A page with drawings, bytes and runtimes; `more` comes at its end."""
+    """Returns a page with drawings, sizes and runtimes; `more` follows at the end."""
     with documents.beside(model):
         return _complete(page, models, model, *more)
 
@@ -79,7 +79,7 @@ def _complete(page: Page, models: Models, model: Source, *more: Section) -> Page
 
 
 def _facts(before: Carved, after: Carved) -> tuple[tuple[str, str], ...]:
-    """Versions, nodes and sizes of both models."""
+    """Returns the versions, the numbers of nodes and the sizes of both models."""
     was, now = (imports.versions(model) for model, _ in (before, after))
     versions = (
         (domain or "Opset", was.get(domain, "none"), now.get(domain, "none"))
@@ -93,7 +93,7 @@ def _facts(before: Carved, after: Carved) -> tuple[tuple[str, str], ...]:
 
 
 def title_of(*models: Source) -> str:
-    """The folder and the file of each model, or the name of the graph of a model in memory."""
+    """Returns the folder and file of each model, or the graph's name for a model in memory."""
     return " and ".join(map(_title, models))
 
 
@@ -106,7 +106,7 @@ def _title(model: Source) -> str:
 
 
 def _drawings(before: ModelProto, after: ModelProto) -> Section:
-    """Each form of a rewritten place, drawn before and after."""
+    """Returns a section that draws each kind of rewritten place before and after."""
     found = drawn.forms(before, after)
     blocks: list[Block] = [form.pair() for form in found[: drawn.FORMS]]
     if len(found) > drawn.FORMS:
@@ -119,13 +119,13 @@ def _drawings(before: ModelProto, after: ModelProto) -> Section:
 
 
 def of_result(report: Any, source: Any, model: Any) -> Page:
-    """The page of a conversion in memory, from the model that was given and the result."""
+    """Returns the page of a conversion in memory, from the source model and the result."""
     given, made = _as_source(source), _as_source(model)
     return complete(report.page(), Models(opener_of(given), opener_of(made)), given)
 
 
 def _as_source(model: Any) -> ModelProto | str | os.PathLike[str]:
-    """The model as a ModelProto or a path."""
+    """Returns a model as a ModelProto or a path."""
     if isinstance(model, (ModelProto, str, os.PathLike)):
         return model
     if isinstance(proto := getattr(model, "model_proto", None), ModelProto):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way of one operator through the plan: the rehearsed steps, then the planned ones."""
+"""Finds the path of an operator through a plan: steps that were tried, then planned steps."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ def path_of(
     steps: Sequence[StepReport] | None = None,
     refusals: Sequence[RefusedNode] = (),
 ) -> Path:
-    """The planned way of one operator between two versions of its domain.
+    """Returns the path of an operator from one version of its domain to another.
 
-    The steps of a rehearsal decide which operators are written on the way. Without a rehearsal,
-    these are all operators that the verdicts name.
+    The steps of a rehearsal show which operators were written on the path. Without a rehearsal, all
+    operators that the verdicts name count as written.
     """
     (domain, op), (start, goal) = key, versions
     taken = {(one.start, one.to): one for one in steps or () if one.domain == domain}
     hops, present = list[Hop](), {op}
-    stopped = _stopped(domain, present, (start, start), refusals)  # where it stands
+    # the operator is blocked at its present version
+    stopped = _stopped(domain, present, (start, start), refusals)
     step = 1 if goal > start else -1
     for version in range(start, start if stopped else goal, step):
         boundary = version, version + step
@@ -57,7 +58,7 @@ def path_of(
 def _met(
     adapters: Registry, domain: str, present: set[str], version: int, to: int
 ) -> Iterator[tuple[str, Edge]]:
-    """The operators with a verdict at one boundary."""
+    """Yields the operators with a verdict at one boundary, with the verdict."""
     for name in sorted(present):
         here = schemas.schema(domain, name, version)
         edge = here and verdict_edges.edge_of(adapters, domain, name, here.since, down=to < version)
@@ -66,12 +67,12 @@ def _met(
 
 
 def _written(op: str, step: StepReport | None) -> set[str]:
-    """The operators that a step wrote in place of an operator."""
+    """Returns the operators that a step wrote in place of an operator."""
     return {name for w in (step.rewritten if step else ()) if w.op == op for name in w.gives}
 
 
 def _forms(domain: str, goal: int, present: set[str], steps: Sequence[StepReport]) -> Iterator[Hop]:
-    """The other forms that the rehearsal wrote at the goal for an operator."""
+    """Yields the other forms that the rehearsal wrote for operators at the target version."""
     for step in steps:
         if (step.domain, step.start, step.to) == (domain, goal, goal):
             for work in step.rewritten:
@@ -90,7 +91,7 @@ def _stopped(
 
 
 def _dead_end(adapters: Registry, key: tuple[str, str], versions: tuple[int, int]) -> str | None:
-    """The dead end of the plan, if the rehearsal did not reach it."""
+    """Returns the dead end of an operator in the plan, as text, or None."""
     dead = planner.CrossingPlan(adapters).dead_end(*key, *versions)
     if dead is None:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a conversion."""
+"""The plan of a conversion, as data, text and page."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Hop:
 
     @property
     def where(self) -> str:
-        """`12->13`, or `at 13, another` before the word `form`."""
+        """The place of the change as text: `12->13`, or `at 13, another` before the word `form`."""
         return f"{self.start}->{self.to}" if self.start != self.to else f"at {self.to}, another"
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The path of one operator to the target; `dead_end` is the reason if it may not arrive."""
+    """The path of an operator to the target; `dead_end` says why it may not arrive."""
 
     domain: str
     op: str
@@ -59,7 +59,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(Paged):
-    """The steps of a conversion, or the reasons against it and the nearest versions.
+    """The steps of a conversion, or the nodes that block it and the nearest versions.
 
     Attributes
     ----------
@@ -111,11 +111,11 @@ class Plan(Paged):
 
     @property
     def possible(self) -> bool:
-        """Whether nothing blocks the conversion."""
+        """Whether no node blocks the conversion."""
         return not self.refusals
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form that `opshift schema` describes."""
+        """Returns the JSON form that `opshift schema` describes."""
         raw = dataclasses.asdict(self)
         raw["refusals"] = [refusal.as_dict() for refusal in self.refusals]
         return {"schema_version": SCHEMA_VERSION, "kind": "plan", "possible": self.possible, **raw}
@@ -124,7 +124,7 @@ class Plan(Paged):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """The verdict, its obstacles, the changes of each operator, and the reachable versions."""
+        """Yields the verdict, blockers, the changes of each operator, and reachable versions."""
         yield self._verdict()
         if not self.possible:
             yield from blockers(self.refusals)
@@ -145,7 +145,7 @@ class Plan(Paged):
             yield Line(OUTGROWN.format(domain or "ai.onnx"))
 
     def _operators(self) -> Iterator[Line]:
-        """How many nodes stay as they are; with -v also the path of each operator."""
+        """Yields the number of unchanged nodes; with -v also the path of each operator."""
         shown = self._changes()
         rows = [_row(path, hops) for path, hops in shown if hops or path.dead_end]
         for line in table(("operator", "nodes", "path"), rows, indent="  ") if rows else ():
@@ -159,7 +159,7 @@ class Plan(Paged):
             yield Line(f"    {_name(path)} x{path.count}{way}", Role.FAINT, more=True)
 
     def _changes(self) -> list[tuple[Path, list[Hop]]]:
-        """Each path with only the hops that change a node."""
+        """Returns each path with only the hops that change a node."""
         kept, done = set[tuple[str, str, int, int]](), set[tuple[str, str, int, int]]()
         for step in self.steps:
             kept |= {(step.domain, op, step.start, step.to) for op in step.kept}
@@ -173,7 +173,7 @@ class Plan(Paged):
         return [(path, [hop for hop in path.hops if changes(path, hop)]) for path in self.paths]
 
     def page(self) -> Page:
-        """The verdict, the obstacles or the changes, and the reachable versions."""
+        """Returns the page: the verdict, the blockers or the changes, and reachable versions."""
         from opshift.page.page_parts import Table
         from opshift.page.sheet import Page, Section, facts_of
 
@@ -210,7 +210,7 @@ class Plan(Paged):
         return Line(f"Not possible: {show_versions(target)}. {told}", Role.BAD)
 
     def _ir_moves(self) -> Iterator[str]:
-        """`IR 10 -> 8`, if the IR version changes."""
+        """Yields a text such as `IR 10 -> 8` if the IR version changes."""
         if self.ir_after is not None and self.ir_before != self.ir_after:
             yield f"IR {self.ir_before} -> {self.ir_after}"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans a conversion by rehearsals of it, and of conversions that go further."""
+"""Plans a conversion by converting the skeleton, also to versions beyond the target."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def plan(
 
 @diagnose.protobuf_errors()
 def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | None]:
-    """The plan of a conversion, and the converted model if there is one."""
+    """Returns the plan of a conversion, and the converted model if it exists."""
     with documents.beside(model):
         return _plan_with_result(model, options, registry.default())
 
@@ -96,7 +96,7 @@ def _plan_with_result(
     open_skeleton = opener_of(model)
     if (short := _of_header(model, open_skeleton, options)) is not None:
         return short
-    # A conversion of only the header reads no node, so that it cannot refuse one.
+    # a conversion of only the header does not read nodes, so it must not refuse any
     shared = dataclasses.replace(options, check="none") if options.only_ir else options
     runs = Rehearsals(open_skeleton, shared, adapters)
     told = runs.rehearse(options)
@@ -129,7 +129,7 @@ def _plan_with_result(
 def _limits(
     runs: Rehearsals, source: Mapping[str, int], told: Rehearsed, wanted: Mapping[str, int]
 ) -> tuple[dict[str, Limit], dict[str, Limit]]:
-    """How far each domain goes down and up; the direction of the plan is looked at first."""
+    """Returns the lowest and highest versions; the direction of the plan is searched first."""
     low, high = dict[str, Limit](), dict[str, Limit]()
     for domain, to in wanted.items():
         ways = [(low, 1), (high, newest(domain, source))]
@@ -141,7 +141,7 @@ def _limits(
 def _reached(
     goal: Mapping[str, int], source: Mapping[str, int], report: Report | None
 ) -> dict[str, int]:
-    """The wanted versions; those of a result if they depend on its nodes."""
+    """Returns the target versions, or the versions of the result if they depend on its nodes."""
     result = report.result if report else {}
     moved = {d: v for d, v in result.items() if d in goal or source.get(d, v) != v}
     return {**goal, **moved}
@@ -150,7 +150,7 @@ def _reached(
 def _of_header(
     model: Source, open_skeleton: OpenSkeleton, options: Request
 ) -> tuple[Plan, Carved | None] | None:
-    """The plan for a file of which only the header changes, if it can be converted."""
+    """Returns the plan for a file if only its header changes and it can be converted."""
     if not isinstance(model, Opened) or options != Request(options.target):
         return None
     if (found := header.changes(model, options.target)) is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The releases that run a model, in one line for each runtime."""
+"""Summarizes the releases that run a model, in one line for each runtime."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class Fit:
     """Whether one release of a runtime runs a model before and after a conversion."""
 
     target: str
-    now: str  # "yes", "no" or "not known", as `after`
+    now: str  # "yes", "no" or "not known"; so is `after`
     after: str
-    reasons: tuple[str, ...]  # against the model as it is
-    blockers: tuple[str, ...]  # against the converted model
+    reasons: tuple[str, ...]  # reasons against the source model
+    blockers: tuple[str, ...]  # reasons against the converted model
     unknown: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()  # the assumptions that select the release
+    remarks: tuple[str, ...] = ()  # how the release was selected
 
     @property
     def first(self) -> str:
-        """The first reason against it, and whether this is about the model as it is."""
+        """The first reason against the model, and whether it applies now or after a conversion."""
         when, told = ("a conversion", self.blockers) if self.blockers else ("now", self.reasons)
         if not told and self.unknown:
             when, told = "not known", self.unknown
@@ -34,7 +34,7 @@ class Fit:
 
 
 def lines(fits: Sequence[Fit]) -> Iterator[Line]:
-    """A verdict, and a row for each runtime with its releases now and after a conversion."""
+    """Yields a summary, and a row for each runtime with its releases now and after a conversion."""
     by_runtime: dict[str, list[Fit]] = {}
     for fit in fits:
         by_runtime.setdefault(fit.target.partition("==")[0], []).append(fit)
@@ -47,7 +47,7 @@ def lines(fits: Sequence[Fit]) -> Iterator[Line]:
 
 
 def _verdict(by_runtime: dict[str, list[Fit]]) -> Line:
-    """In which runtimes the model runs for certain."""
+    """Returns the runtimes in which the model certainly runs."""
     parts = []
     for side, words in (("now", "Runs now in"), ("after", "after a conversion in")):
         sure = [
@@ -60,7 +60,7 @@ def _verdict(by_runtime: dict[str, list[Fit]]) -> Line:
 
 
 def _cell(fits: Sequence[Fit], side: str) -> str:
-    """The releases that run the model, and those for which only the versions fit."""
+    """Returns the releases that run the model, and the releases whose answer is not known."""
     found = []
     for answer, form in (("yes", "{}"), ("not known", "not known ({})")):
         if any(getattr(fit, side) == answer for fit in fits):
@@ -70,7 +70,7 @@ def _cell(fits: Sequence[Fit], side: str) -> str:
 
 
 def _releases(fits: Sequence[Fit], side: str, answer: str) -> str:
-    """`1.18+` or `1.2..1.4, 1.8+`: the releases with an answer, in the order of the table."""
+    """Returns the releases with an answer as text, such as `1.18+` or `1.2..1.4, 1.8+`."""
     runs: list[list[int]] = []
     for at, fit in enumerate(fits):
         if getattr(fit, side) != answer:
@@ -93,12 +93,12 @@ def _range(first: str, last: str) -> str:
 
 
 def _ends(fit: Fit) -> tuple[str, str]:
-    """The first and the last release of a row."""
+    """Returns the first and the last release of a row."""
     listed = fit.target.partition("==")[2].split(", ")
     return listed[0].partition("..")[0], listed[-1].rpartition("..")[2]
 
 
 def _why(fits: Sequence[Fit]) -> str:
-    """Why the newest release does not run the converted model."""
+    """Returns why the newest release does not run the converted model, or ""."""
     last = fits[-1]
     return "" if last.after == "yes" else last.first

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rehearsals: conversions of the skeleton, which write no file.
+"""Rehearsals: conversions of the skeleton that write no file.
 
-All questions about one model share one opened model. A longer rehearsal continues the previous one,
-so there is one run down and one run up.
+All questions about a model share one opened model. A longer rehearsal continues the previous one,
+so a model is converted once downwards and once upwards.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Source: TypeAlias = "ModelProto | str | os.PathLike[str] | Opened"
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """How a rehearsal ended: with a report or a refusal."""
+    """The result of a rehearsal: a report or a refusal."""
 
     report: Report | None
     refused: Refused | None
@@ -47,11 +47,11 @@ class Rehearsed:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The last reachable version of a domain in one direction, and the obstacle there."""
+    """The last reachable version of a domain in one direction, and the nodes that block more."""
 
     version: int
     refusals: tuple[RefusedNode, ...] = ()
-    outgrown: bool = False  # the model became too large to look further
+    outgrown: bool = False  # the search stopped because the model became too large
 
 
 class Rehearsals:
@@ -64,7 +64,7 @@ class Rehearsals:
         self._opened: Conversion | None = None
 
     def opened(self) -> Conversion:
-        """The opened model, from which each rehearsal begins; it is never changed."""
+        """Returns the opened model from which each rehearsal begins; it is never changed."""
         if self._opened is None:
             opened = Conversion(*self.open_skeleton(), self.options, self.adapters)
             with diagnose.on_the_model(opened):
@@ -73,7 +73,7 @@ class Rehearsals:
         return self._opened
 
     def rehearse(self, options: Request) -> Rehearsed:
-        """Converts the skeleton, with options that differ in the wanted versions only."""
+        """Converts the skeleton with options that differ only in the target versions."""
         return rehearsed(self.open_skeleton, options, self.opened)
 
     def furthest(
@@ -84,10 +84,9 @@ class Rehearsals:
         told: Rehearsed | None = None,
         wanted: Mapping[str, int] | None = None,
     ) -> Limit:
-        """The version of a domain nearest to `end` that a conversion reaches, and the obstacle.
+        """Returns the reachable version of a domain that is nearest to `end`, and its blockers.
 
-        `told` is the outcome of the conversion to `wanted`, which is reused if it contains the
-        answer.
+        `told` is the result of the conversion to `wanted`, which is reused if it has the answer.
         """
         start = source.get(domain)
         if start is None or start == end:
@@ -107,7 +106,7 @@ class Rehearsals:
             except Outgrown as outgrown:
                 reached = outgrown.reached.get(domain, start)
                 return Limit(at if (at - reached) * step > 0 else reached, refusals, outgrown=True)
-            except InvalidModel:  # a fault in a node that is in the way only so far from the source
+            except InvalidModel:  # an invalid node may show only far from the source version
                 first, end = False, end - step
                 continue
             if last.refused is None:
@@ -132,32 +131,32 @@ def rehearsed(
 
 
 def newest(domain: str, source: Mapping[str, int]) -> int:
-    """The highest version of a domain that a request can name."""
+    """Returns the highest version of a domain that a request can name."""
     return schemas.latest(domain) or source.get(domain, 1)
 
 
 def _towards(options: Request, domain: str, end: int) -> Request:
-    """The same request for one version of one domain, with a limit for the written nodes."""
+    """Returns the request for one version of one domain, with a limit on added nodes."""
     return dataclasses.replace(
         options, target={domain: end}, ir_version="auto", minimal=False, node_budget=NODE_BUDGET
     )
 
 
 def _on_the_way(told: Rehearsed | None, domain: str, start: int, end: int) -> int:
-    """The version of the result on the way to the end; the start if the result is elsewhere."""
+    """Returns the version of the result if it lies between start and end; otherwise the start."""
     at = told.report.result.get(domain, start) if told and told.report else start
     return at if min(start, end) <= at <= max(start, end) else start
 
 
 def _growth(report: Report) -> int:
-    """How many nodes a conversion added."""
+    """Returns the number of nodes that a conversion added."""
     return (report.nodes_after or 0) - (report.nodes_before or 0)
 
 
 def _settles(
     refused: Refused | None, start: int, wanted: Mapping[str, int] | None, end: int
 ) -> bool:
-    """Whether the blockers of one conversion also block a longer conversion."""
+    """Returns whether the blockers of one conversion also block a longer conversion."""
     if refused is None or wanted is None or len(wanted) != 1:
         return False
     (target,) = wanted.values()
@@ -167,10 +166,11 @@ def _settles(
 
 
 def _one_way(refused: Refused, step: int) -> bool:
-    """Whether every boundary of a refused conversion was crossed in one direction.
+    """Returns whether a refused conversion crossed all boundaries in one direction.
 
-    Three exceptions: a function may come from the other side, retired operators are replaced in
-    view of the target, and only a named target asks for its IR version.
+    Otherwise its blockers prove nothing about another target: a function may start on the other
+    side, retired operators are replaced according to the target, and a named target sets the IR
+    version.
     """
     crossed = [(one.start, one.to) for one in refused.steps]
     crossed += [refusal.boundary for refusal in refused.refusals]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a model that compute nothing: documentation, metadata and denotations."""
+"""Finds the texts of a model that affect no result: documentation, metadata and denotations."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _NAMED = (
 
 
 def texts_of(model: ModelProto) -> dict[str, str]:
-    """The texts of a model about its parts, by a name for each text.
+    """Returns the texts of a model and its parts, by a unique name for each text.
 
-    Texts of equal names, such as those of two nodes without a name, are numbered.
+    Equal names, such as those of two unnamed nodes, are numbered.
     """
     found: dict[str, str] = {}
     seen: Counter[str] = Counter()
@@ -40,7 +40,7 @@ def texts_of(model: ModelProto) -> dict[str, str]:
 
 
 def remove(model: ModelProto) -> None:
-    """Removes all documentation, metadata and denotations of a model and its parts."""
+    """Removes all documentation, metadata and denotations from a model and its parts."""
     for message in _messages(model):
         for name in _FIELDS:
             if name in message.DESCRIPTOR.fields_by_name:
@@ -63,7 +63,7 @@ def _texts(message: Message, owner: str) -> Iterator[tuple[str, str]]:
 
 
 def _named(message: Message, owner: str) -> str:
-    """How a text names a part of a model; a part without a name is its owner's."""
+    """Returns the name of a part of a model for messages; unnamed parts have their owner's name."""
     if isinstance(message, NodeProto):
         return f"node {named(message)}"
     if isinstance(message, AttributeProto):
@@ -75,7 +75,7 @@ def _named(message: Message, owner: str) -> str:
 
 
 def _messages(message: Message) -> Iterator[Message]:
-    """A message and every message inside it."""
+    """Yields a message and every message inside it."""
     yield message
     for field, value in message.ListFields():
         if field.message_type is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs of Casts that lose numbers, so that one Cast gives other numbers than the two."""
+"""Finds pairs of Casts that round, so that one Cast gives other numbers than the pair."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BOOL = NAMED["bool"]
 
 
 def narrows(source: str, middle: str, target: str) -> bool:
-    """Whether a Cast from `source` to `target` gives other numbers than two over `middle`."""
+    """Returns whether a direct Cast differs from a Cast over the type `middle`."""
     first, between, last = NAMED.get(source), NAMED.get(middle), NAMED.get(target)
     if first not in _KNOWN or between not in _KNOWN or last not in (*_KNOWN, _BOOL):
         return False
@@ -21,16 +21,16 @@ def narrows(source: str, middle: str, target: str) -> bool:
     if between.fraction is not None:
         return last != between and _rounds(first, between.fraction, last)
     if first.fraction is not None:
-        return last == _BOOL  # 0.5 is true, and 0 is false
+        return last == _BOOL  # as bool, 0.5 is true but 0 is false
     if last == _BOOL:
         return between.bits < first.bits
     return last.fraction is not None or last.bits > between.bits
 
 
 def _rounds(source: Element, between: Fraction, target: Element) -> bool:
-    """Whether a middle type of fractions rounds numbers that differ in the target type."""
+    """Returns whether a middle float type rounds numbers that differ in the target type."""
     first = source.fraction
-    if target == _BOOL:  # integers do not become 0
+    if target == _BOOL:  # a nonzero integer never becomes 0
         return first is not None and first.least < between.least
     largest = target.fraction.largest if target.fraction else target.limits[1]
     if first is None:

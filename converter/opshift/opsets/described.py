@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator sets that documents describe: given, installed, or next to the model at hand.
+"""Manages operator sets from documents that a caller gives, packages install, or models have.
 
-Sets of a caller and installed sets count for the whole process. A document next to a model applies
-only to the work on this model; see `using`.
+Sets of a caller and of packages apply to the whole process. A document next to a model applies only
+to the work on this model; see `using`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 GROUP = "opshift.opsets"
 VARIABLE = "OPSHIFT_OPSETS"  # paths of documents, which the child processes use too
 SUFFIX = ".onnxopset"
-HEAD = b"\n\x09ONNXOPSET"  # the first field of an OperatorSetProto, its magic
+HEAD = b"\n\x09ONNXOPSET"  # the first field of an OperatorSetProto is its magic string
 LARGEST = 16 << 20  # bytes of a document
 _Answer = TypeVar("_Answer", bound=Callable[..., Any])
 
 
 class DescribedSet(NamedTuple):
-    """An operator set, and the bytes and the name of the document that describes it."""
+    """An operator set, with the bytes and the name of its document."""
 
     content: OperatorSet
     data: bytes
@@ -40,11 +40,11 @@ class DescribedSet(NamedTuple):
 
 _Sets = dict[tuple[str, int], DescribedSet]  # by domain and version
 _sets: _Sets = {}  # of the whole process
-_forgetting: list[Callable[[], None]] = []  # for the answers of the process, if a set is added
+_forgetting: list[Callable[[], None]] = []  # functions that clear caches when a set is added
 
 
 class _SetsOfWork:
-    """All operator sets of a task with documents, and the values computed from them."""
+    """All operator sets that apply to one task, and the values computed from them."""
 
     __slots__ = ("answers", "documents", "sets")
 
@@ -63,7 +63,7 @@ _forgetting.append(_sets_of_work.cache_clear)
 
 @contextlib.contextmanager
 def using(documents: Iterable[tuple[str, bytes]]) -> Iterator[None]:
-    """Adds documents, by name and content, only for the work in this context and thread."""
+    """Adds documents, as pairs of name and content, for the work in this context and thread."""
     outer, added = _present.get(), tuple(documents)
     if not added:
         yield
@@ -77,7 +77,7 @@ def using(documents: Iterable[tuple[str, bytes]]) -> Iterator[None]:
 
 
 def remembered(function: _Answer) -> _Answer:
-    """Caches a function of operator definitions, as long as the same documents apply."""
+    """Caches a function of operator definitions; the cache depends on the active documents."""
     usual = functools.cache(function)
     _forgetting.append(usual.cache_clear)
 
@@ -96,9 +96,9 @@ def remembered(function: _Answer) -> _Answer:
 
 
 def give(paths: Iterable[str]) -> dict[str, int]:
-    """Makes this process and its child processes use some documents; returns their versions."""
+    """Makes this process and its child processes use documents; returns their versions."""
     listed = [os.path.abspath(path) for path in paths]
-    found = dict(sorted(map(_read, listed)))  # of two versions of a domain, the later one
+    found = dict(sorted(map(_read, listed)))  # the later of two versions of a domain wins
     known = list(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))
     added = [path for path in listed if path not in known]
     if added:
@@ -107,7 +107,7 @@ def give(paths: Iterable[str]) -> dict[str, int]:
 
 
 def is_document(path: str) -> bool:
-    """Whether a file holds an operator set and no model; nothing is read from a pipe."""
+    """Returns whether a file contains an operator set instead of a model; pipes are not read."""
     if not os.path.isfile(path):
         return False
     if path.endswith(SUFFIX):
@@ -117,7 +117,7 @@ def is_document(path: str) -> bool:
 
 
 def sets() -> list[OperatorSet]:
-    """All operator sets that are described, by domain and version."""
+    """Returns all operator sets of documents, by domain and version."""
     _find()
     work = _present.get()
     found = _sets if work is None else work.sets
@@ -126,10 +126,10 @@ def sets() -> list[OperatorSet]:
 
 @remembered
 def described() -> dict[tuple[str, str], list[Operator]]:
-    """The implementations of each operator that is described, oldest first.
+    """Returns the implementations of each operator in documents, oldest first.
 
-    An operator that a later set of its domain lacks is deprecated from that set on. Where one set
-    states the signature and another does not, the stated one counts.
+    An operator that a later set of its domain lacks is deprecated from that set on. If only one of
+    two sets states the signature of an operator, this signature is used.
     """
     found: dict[tuple[str, str], dict[int, Operator]] = {}
     last: dict[str, dict[str, Operator]] = {}
@@ -155,13 +155,13 @@ def described() -> dict[tuple[str, str], list[Operator]]:
 
 
 def operator(domain: str, op: str, since: int) -> Operator | None:
-    """One implementation that is described."""
+    """Returns one implementation of an operator in documents, or None."""
     same = described().get((domain, op), ())
     return next((one for one in same if one.schema.since == since), None)
 
 
 def body(domain: str, op: str, since: int) -> FunctionProto | None:
-    """The function body of an operator that is described."""
+    """Returns the function body of an operator in documents, or None."""
     for one in sets():
         for operator in one.operators if one.domain == domain else ():
             if operator.schema.name == op and operator.schema.since == since:
@@ -171,7 +171,7 @@ def body(domain: str, op: str, since: int) -> FunctionProto | None:
 
 @functools.cache
 def _find() -> None:
-    """Reads the sets that the environment and installed packages name."""
+    """Reads the operator sets that the environment and installed packages name."""
     for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         _read(path)
     for point in plugins.offered(GROUP):
@@ -191,9 +191,9 @@ def _read(path: str) -> tuple[str, int]:
 
 
 def _add(known: _Sets, data: bytes, origin: str, *, foreign_only: bool = False) -> tuple[str, int]:
-    """Adds one document and returns its version; names an earlier source that differs.
+    """Adds a document and returns its version; raises if another document contradicts it.
 
-    A document of ONNX's own domains is an error, or passed over with `foreign_only`.
+    A document of ONNX's own domains is an error, or is skipped if `foreign_only` is set.
     """
     from opshift import versions
     from opshift.opsets import operator_set

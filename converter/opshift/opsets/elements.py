@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class T(enum.IntEnum):
-    """The numbers that TensorProto.DataType gives to element types."""
+    """The numbers of element types in TensorProto.DataType."""
 
     UNDEFINED = 0
     FLOAT = 1
@@ -43,17 +43,17 @@ class T(enum.IntEnum):
 
     @classmethod
     def has(cls, number: int) -> bool:
-        """Whether a number stands for an element type."""
+        """Returns whether a number is the number of an element type."""
         return number in cls._value2member_map_
 
     @property
     def element(self) -> Element:
-        """The properties of a type of numbers; raises KeyError for strings."""
+        """The properties of a numeric type; raises KeyError for strings."""
         return ELEMENTS[self]
 
     @property
     def fraction(self) -> Fraction:
-        """The precision and the range of a type of fractions; raises TypeError for others."""
+        """The precision and range of a floating-point type; raises TypeError for other types."""
         found = ELEMENTS[self].fraction
         if found is None:
             raise TypeError(f"{self.name} is not a type of fractions")
@@ -61,20 +61,20 @@ class T(enum.IntEnum):
 
     @property
     def is_float8(self) -> bool:
-        """Whether it is one of the types that Cast saturates and QuantizeLinear writes."""
+        """Whether the type is an 8-bit float that Cast saturates and QuantizeLinear writes."""
         return self in ELEMENTS and ELEMENTS[self].is_float8
 
 
-OLDEST = 3  # the IR version of the first release, which has most of them
+OLDEST = 3  # the IR version of most element types
 
 
 class Fraction(NamedTuple):
-    """The precision and the range of a type of fractions, or of the parts of a complex type."""
+    """The precision and range of a floating-point type, or of the parts of a complex type."""
 
-    bits: int  # from the first to the last one of a number
-    least: int  # the exponent of the smallest number above zero
+    bits: int  # of the significand
+    least: int  # the exponent of the smallest positive number
     largest: float  # the largest finite number
-    zeros: int = 2  # one if there is no negative zero
+    zeros: int = 2  # the number of zeros: 1 if negative zero does not exist
 
     @property
     def above_all(self) -> int:
@@ -83,21 +83,21 @@ class Fraction(NamedTuple):
 
     @property
     def smallest_normal(self) -> float:
-        """The smallest number with all bits."""
+        """The smallest number with full precision."""
         return math.ldexp(1.0, self.least + self.bits - 1)
 
     @property
     def below_one(self) -> float:
-        """The distance from 1 to the number below it."""
+        """The distance between 1 and the next smaller number."""
         return math.ldexp(1.0, max(-self.bits, self.least))
 
     def above(self, number: float) -> float:
-        """The smallest number of this type above a number."""
+        """Returns the smallest number of this type above a number."""
         step = math.ldexp(1.0, math.frexp(number)[1] - self.bits)
         return (number // step + 1) * step
 
     def holds(self, other: Fraction) -> bool:
-        """Whether each number of another type is a number of this one, with the sign of zero."""
+        """Returns whether this type represents every number of another type, with its sign."""
         return (
             self.bits >= other.bits
             and self.least <= other.least
@@ -111,14 +111,14 @@ class Element(NamedTuple):
 
     number: T
     bits: int  # of one element in raw_data
-    field: int  # the field of a TensorProto that can hold it, other than raw_data
-    numpy: str = ""  # its type in numpy itself, as tensors hold it
-    ml_dtypes: str = ""  # its type in ml_dtypes; without either, onnx's own helper reads it
-    short: str = ""  # its name in the table of kernels
+    field: int  # the field of TensorProto for its elements, if they are not in raw_data
+    numpy: str = ""  # the numpy type in little-endian order
+    ml_dtypes: str = ""  # the type in ml_dtypes; without any, onnx's helper reads the tensor
+    short: str = ""  # the name in the table of kernels
     ir: int = OLDEST  # the IR version that introduced it
     opset: int = 1  # the opset that introduced it
-    replacement: T | None = None  # the older type that opsets without it use; it holds each value
-    fraction: Fraction | None = None  # none for integers
+    replacement: T | None = None  # the type that older opsets use instead; it represents each value
+    fraction: Fraction | None = None  # None for integers
 
     @property
     def name(self) -> str:
@@ -126,14 +126,14 @@ class Element(NamedTuple):
 
     @property
     def oldest_replacement(self) -> T | None:
-        """The replacement in opset 1."""
+        """The type that replaces this type in opset 1, or None."""
         return self.replacement and (
             self.replacement.element.oldest_replacement or self.replacement
         )
 
     @property
     def is_integer(self) -> bool:
-        """Whether it is an integer type or bool."""
+        """Whether the type is an integer type or bool."""
         return self.fraction is None
 
     @property
@@ -146,14 +146,14 @@ class Element(NamedTuple):
 
     @property
     def finite(self) -> tuple[float, float]:
-        """The smallest and the largest finite number of a type with negative numbers."""
+        """The smallest and largest finite number; only for types with negative numbers."""
         if self.fraction is not None:
             return -self.fraction.largest, self.fraction.largest
         return self.limits
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The largest range of integers that the type holds without a gap."""
+        """The largest range in which the type represents every integer."""
         if self.fraction is not None:
             end = min(2**self.fraction.bits, int(self.fraction.largest))
             return (-end, end) if self.fraction.zeros else (1, end)
@@ -164,7 +164,7 @@ class Element(NamedTuple):
         return -(2 ** (self.bits - 1)), 2 ** (self.bits - 1) - 1
 
     def holds(self, other: Element) -> bool:
-        """Whether each value of another type is a value of this one."""
+        """Returns whether this type represents every value of another type."""
         if self.is_complex != other.is_complex:
             return False
         if other.fraction is not None:
@@ -212,6 +212,6 @@ ELEMENTS: dict[int, Element] = {row.number: row for row in (
     Element(T.FLOAT6E2M3, 6, _INT32, "", "", "", 14, 28, T.FLOAT8E4M3FN, Fraction(4, -3, 7.5)),
     Element(T.FLOAT6E3M2, 6, _INT32, "", "", "", 14, 28, T.FLOAT8E4M3FN, Fraction(3, -4, 28)),
 )}  # fmt: skip
-"""The rows by number; strings, which are no numbers, have none."""
+"""The elements by number. Strings are not in this table."""
 NAMED: dict[str, Element] = {row.name: row for row in ELEMENTS.values()}
-"""The rows by the name of the type in schemas."""
+"""The elements by their name in schemas."""

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which attributes, inputs, outputs and element types of contrib operators a runtime lacks.
+"""The attributes, inputs, outputs and element types of contrib operators that a runtime lacks.
 
-`fields.txt` is written by `python -m tools.corpus.runtimes.field_table`. Its first line names a
-runtime and its measured releases. Each further line names an operator and its unknown fields, each
-with the releases that do not know it: an attribute by its name, more than two outputs as
-`outputs>2`. A field such as `i1@0+2` means that the CPU has no kernel if the first or third input
-is int8; `*` means no kernel at all.
+`python -m tools.corpus.runtimes.field_table` writes `fields.txt`. The first line names a runtime
+and its measured releases. Each further line names an operator and its unknown fields, each with the
+releases that do not know it: an attribute by its name, more than two outputs as `outputs>2`. A
+field such as `i1@0+2` means that the CPU has no kernel if the first or third input is int8; `*`
+means that it has no kernel at all.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ Key = tuple[str, str]  # (domain, operator)
 
 @dataclass(frozen=True, slots=True)
 class FieldTable:
-    """The fields that the measured releases of one runtime do not have."""
+    """The fields that the measured releases of one runtime lack."""
 
     runtime: str
     releases: tuple[str, ...]
-    unknown: Mapping[Key, Mapping[str, tuple[int, ...]]]  # by operator and field: which releases
+    # by operator and field: the numbers of the releases
+    unknown: Mapping[Key, Mapping[str, tuple[int, ...]]]
 
     def of(self, key: Key, release: str) -> frozenset[str]:
-        """The fields of an operator that a release does not have."""
+        """Returns the fields of an operator that a release lacks."""
         around = measured.around(release, self.releases)
         found = self.unknown.get(key, {}).items() if around else ()
         return frozenset(field for field, releases in found if around <= set(releases))
 
 
 def given(node: NodeProto, unknown: Collection[str]) -> str | None:
-    """The first of these fields that a node has, in words."""
+    """Returns a description of the first unknown field that a node has, or None."""
     for attribute in node.attribute:
         if attribute.name in unknown:
             return f"an attribute {attribute.name}"
@@ -57,7 +58,7 @@ def given(node: NodeProto, unknown: Collection[str]) -> str | None:
 def without_kernel(
     node: NodeProto, unknown: Collection[str], type_of: Callable[[str], str]
 ) -> str | None:
-    """The element type for which a node has no kernel, "" for any; `type_of` names a value's."""
+    """Returns the element type for which a node has no kernel, "" for all types, or None."""
     if "*" in unknown:
         return ""
     for field in sorted(unknown):
@@ -71,13 +72,13 @@ def without_kernel(
 
 @functools.cache
 def shipped() -> Mapping[str, FieldTable]:
-    """The tables by the name of their runtime."""
+    """Returns the shipped tables, by runtime."""
     table = read(plugins.data("opshift.opsets", "fields.txt").decode())
     return {table.runtime: table}
 
 
 def read(text: str) -> FieldTable:
-    """The table of a text."""
+    """Parses a table from its text."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     runtime, *releases = lines[0].split()
     unknown: dict[Key, dict[str, tuple[int, ...]]] = {}
@@ -92,7 +93,7 @@ def read(text: str) -> FieldTable:
 
 
 def written(table: FieldTable) -> Iterator[str]:
-    """The lines of the text that `read` reads."""
+    """Yields the lines of a table's text, which `read` parses."""
     yield " ".join([table.runtime, *table.releases])
     for (domain, op), fields in sorted(table.unknown.items()):
         groups = [

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The name of a domain: the default domain is the empty string."""
+"""Normalizes the name of a domain: the domain ai.onnx is the empty string."""
 
 from __future__ import annotations
 
 
 def normal(domain: str) -> str:
-    """The domain, with `ai.onnx` written as the empty string."""
+    """Returns the domain, with `ai.onnx` as the empty string."""
     return "" if domain == "ai.onnx" else domain

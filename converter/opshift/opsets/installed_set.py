@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator sets that the database and the installed onnx describe."""
+"""Builds operator sets from the database and the installed onnx."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from opshift.protos import FunctionProto
 
 
 def of_installed(domain: str, version: int) -> OperatorSet:
-    """The operator set of a version that the database and the installed onnx know."""
+    """Returns the operator set of a known version of a domain; raises BadTarget for others."""
     domain, shown = normal(domain), domain or "ai.onnx"
     newest = schemas.latest(domain)
     if newest is None or not 1 <= version <= newest:
         ends = (
-            f"1 to {newest} are known; give one of these"
+            f"the known versions are 1 to {newest}"
             if newest
             else "nothing describes this domain; install its package, or give --operator-set FILE"
         )

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The element types for which measured releases of a runtime have no kernel.
 
-`kernels.txt` is written by `python -m tools.corpus.runtimes.kernel_table`. Its first line names a
-runtime and its measured releases. Each further line names an operator, one of its versions, its
-type variables, and groups: the releases that lack a kernel, and the choices of element types
-that they lack it for. An operator without type variables is one that these releases do not know
-at all.
+`python -m tools.corpus.runtimes.kernel_table` writes `kernels.txt`. The first line names a runtime
+and its measured releases. Each further line names an operator, one of its versions, its type
+variables, and groups: releases, and the combinations of element types for which they lack a kernel.
+A line without type variables means that the releases do not know the operator at all.
 """
 
 from __future__ import annotations
@@ -25,31 +24,33 @@ Key = tuple[str, str]  # (domain, operator)
 Types = tuple[str, ...]
 SHORT = {"string": "s"} | {row.name: row.short for row in ELEMENTS.values() if row.short}
 COMMON = ("float", "int64", "double", "float16", "int32", "uint8", "int8", "bool", "string")
-MANY = 100  # choices of types; of more, only those of the most common types are measured
+MANY = 100  # above this number of combinations, only common types are measured
 FEW = 2000
 LONG = {short: name for name, short in SHORT.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """The choices of element types without a kernel, of one version of an operator."""
+    """The combinations of element types without a kernel, for one version of an operator."""
 
     variables: tuple[str, ...]
-    choices: Mapping[Types, tuple[int, ...]]  # for which measured releases, by their number
+    # the numbers of the measured releases without a kernel
+    choices: Mapping[Types, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The choices of element types for the type variables of an operator that have no kernel.
+    """The combinations of element types for which an operator has no kernel in a release.
 
-    A release between two measured ones has no kernel if both have none. If one of them has a
-    kernel, the choice is in doubt.
+    A release between two measured releases has no kernel if both have none. If only one of them has
+    a kernel, the combination is in doubt.
     """
 
     variables: tuple[str, ...]
     choices: frozenset[Types]
     in_doubt: frozenset[Types] = frozenset()
-    outcomes: Mapping[Types, str] = field(default_factory=dict)  # that a probe has run
+    # the outcomes that a probe measured
+    outcomes: Mapping[Types, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +59,14 @@ class KernelTable:
 
     runtime: str
     releases: tuple[str, ...]
-    lacks: Mapping[Key, Mapping[int, Lack]]  # by operator, and by its version
+    lacks: Mapping[Key, Mapping[int, Lack]]  # by operator and version
 
     def covers(self, release: str) -> bool:
-        """Whether a release was measured, or lies between two that were."""
+        """Returns whether a release was measured, or lies between two measured releases."""
         return bool(measured.around(release, self.releases))
 
     def mentions(self, key: Key, release: str) -> bool:
-        """Whether a release lacks any kernel of an operator."""
+        """Returns whether a release lacks a kernel of an operator."""
         around = measured.around(release, self.releases)
         return bool(around) and any(
             around <= set(releases)
@@ -74,11 +75,11 @@ class KernelTable:
         )
 
     def missing(self, key: Key, since: int, release: str) -> Missing | None:
-        """The choices of element types that a release has no kernel for; None for none."""
+        """Returns the combinations of types without a kernel in a release, or None."""
         return self.missing_in(key, since, measured.around(release, self.releases))
 
     def missing_in(self, key: Key, since: int, releases: frozenset[int]) -> Missing | None:
-        """The choices of element types that none of some measured releases has a kernel for."""
+        """Returns the combinations of types for which none of the given releases has a kernel."""
         lack = self.lacks.get(key, {}).get(since)
         if not releases or lack is None:
             return None
@@ -89,7 +90,7 @@ class KernelTable:
 
 
 def tried(allowed: Iterable[Collection[str]]) -> list[list[str]]:
-    """The element types of each type variable of which a measurement tries every choice."""
+    """Returns the element types that a measurement tries for each type variable."""
     found = [sorted(types) for types in allowed]
     for keep in (COMMON, COMMON[:4], COMMON[:2]):
         if math.prod(map(len, found)) > (MANY if keep is COMMON else FEW):
@@ -99,13 +100,13 @@ def tried(allowed: Iterable[Collection[str]]) -> list[list[str]]:
 
 @functools.cache
 def shipped() -> Mapping[str, KernelTable]:
-    """The tables by the name of their runtime."""
+    """Returns the shipped tables, by runtime."""
     table = read(plugins.data("opshift.opsets", "kernels.txt").decode())
     return {table.runtime: table}
 
 
 def read(text: str) -> KernelTable:
-    """The table of a text."""
+    """Parses a table from its text."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     runtime, *releases = lines[0].split()
     lacks: dict[Key, dict[int, Lack]] = {}
@@ -125,7 +126,7 @@ def read(text: str) -> KernelTable:
 
 
 def written(table: KernelTable) -> Iterator[str]:
-    """The lines of the text that `read` reads."""
+    """Yields the lines of a table's text, which `read` parses."""
     yield " ".join([table.runtime, *table.releases])
     for (domain, op), versions in sorted(table.lacks.items()):
         for since, lack in sorted(versions.items()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of releases of onnx in operator sets that were published before, read from data."""
+"""Finds changes that a release of onnx made to an operator set after its publication."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FILE = "late_changes.txt"
 
 @dataclass(frozen=True, slots=True)
 class LateChange:
-    """One change of an implementation, and the first release of onnx with this change."""
+    """A change of an implementation, and the first release of onnx with this change."""
 
     release: str
     kind: str  # "added", "removed", "deprecated", "gained" or "lost"
@@ -23,7 +23,7 @@ class LateChange:
 
 @functools.cache
 def table() -> dict[tuple[str, str, int], tuple[LateChange, ...]]:
-    """All changes by domain, operator and since-version, the oldest release first."""
+    """Returns all changes by domain, operator and since-version, the oldest release first."""
     found: dict[tuple[str, str, int], list[LateChange]] = {}
     for row in plugins.data("opshift.opsets", FILE).decode().splitlines():
         if row.startswith("#"):
@@ -41,7 +41,7 @@ def table() -> dict[tuple[str, str, int], tuple[LateChange, ...]]:
 
 @functools.cache
 def operators_added() -> frozenset[tuple[str, str]]:
-    """The operators of which an implementation was added late, by domain and name."""
+    """Returns the operators that have an implementation which was added late."""
     return frozenset(
         (domain, op)
         for (domain, op, _), changes in table().items()
@@ -50,7 +50,7 @@ def operators_added() -> frozenset[tuple[str, str]]:
 
 
 def added_after(domain: str, op: str, since: int, release: str) -> str | None:
-    """The release of onnx after this one that added an implementation; None if there is none."""
+    """Returns the release of onnx that added an implementation after `release`, or None."""
     changes = table().get((domain, op, since), ())
     added = (one.release for one in changes if one.kind == "added")
     return next((one for one in added if _number(one) > _number(release)), None)
@@ -61,13 +61,13 @@ def _number(release: str) -> tuple[int, ...]:
 
 
 def lost(domain: str, op: str, since: int, at: int, kind: str) -> str | None:
-    """The release of onnx from which on an input no longer accepts a type that it accepted."""
+    """Returns the release of onnx in which an input lost an accepted type, or None."""
     changes = table().get((domain, op, since), ())
     own = [one for one in changes if one.parameter == ("input", at) and kind in one.types]
     return own[-1].release if own and own[-1].kind == "lost" else None
 
 
 def deprecated(domain: str, op: str, since: int) -> str | None:
-    """The release of onnx that deprecated an implementation after its publication."""
+    """Returns the release of onnx that deprecated an implementation late, or None."""
     changes = table().get((domain, op, since), ())
     return next((one.release for one in changes if one.kind == "deprecated"), None)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs, outputs, types and attributes of operators, also of those without a schema.
+"""Finds the inputs, outputs, types and attributes of operators, with or without a schema.
 
-A vendor may add an attribute or an input to an operator and keep its version, as onnxruntime does
-in com.microsoft. The version database states such an operator as one release has it. A node is not
-compared with this: it may be of another release. Adapters and inference read the node by it.
+A vendor may extend an operator and keep its version, as onnxruntime does in com.microsoft. The
+version database then describes the operator of one release. Adapters and inference use this
+description, but nodes are not checked against it, because they may be of another release.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from opshift.opsets.schemas import Schema
 
 @described.remembered
 def layout(domain: str, op: str, version: int) -> Schema | None:
-    """The schema of an operator, or its entry in the version database."""
+    """Returns the schema of an operator, or its entry in the version database, or None."""
     found = schemas.schema(domain, op, version)
     if found is not None or domain in versions.DOMAINS or schemas.is_documented(domain):
         return found

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts that were measured in a user's own runtimes, and that improve conversions for a release.
+"""Facts about a user's own runtimes that were measured and improve later conversions.
 
-They are in `learned.toml`, next to the user's own table of targets: a table for each target, with
-fields of a row. Only the release that ran a model has the fact.
+The file `learned.toml` is next to the user's own table of targets. It has a table for each target,
+with fields of the target's row. A fact applies only to the release that ran the model.
 """
 
 from __future__ import annotations
@@ -34,29 +34,28 @@ HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The facts about one release that correct its row. Fields that are None are not changed."""
+    """The facts about one release that correct its row. A field with None changes nothing."""
 
     source: str
     date: str
-    prefer: int | None = None  # the opset to lower a model to
-    lowest: int | None = None  # the opset to raise a model to
+    prefer: int | None = None  # the highest opset for a model
+    lowest: int | None = None  # the lowest opset for a model
     other_forms: tuple[str, ...] = ()
     functions: bool = True
-    without: tuple[str, ...] = ()  # operators that are written in others
+    without: tuple[str, ...] = ()  # operators that are rewritten in others
 
 
 def fact_about(shown: str, path: Path) -> Learned | None:
-    """The fact that a file has about a release."""
+    """Returns the facts of a file about a release, or None."""
     if not path.is_file():
         return None
     return _read(str(path), path.read_text("utf-8")).get(squeezed(shown))
 
 
 def learn(report: Mapping[str, Any], name: str, path: Path) -> str:
-    """Keeps the success of a report of `convert --runtime`; returns the target that it is about.
+    """Stores the result of a successful `convert --runtime` report; returns its target.
 
-    `name` is the file of the report, for messages. The content of `path` stays, apart from an
-    earlier fact about the target.
+    `name` is the file name of the report, for messages. Other facts in the file at `path` stay.
     """
     trials = report.get("trials") if isinstance(report, Mapping) else None
     if not trials:
@@ -88,7 +87,7 @@ def learn(report: Mapping[str, Any], name: str, path: Path) -> str:
 
 
 def _written(facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The tables of a file; JSON texts, numbers, lists and truth values are also TOML."""
+    """Returns the tables of a file; JSON strings, numbers, lists and booleans are valid TOML."""
     return [
         f"\n[{json.dumps(target)}]\n"
         + "".join(f"{key} = {json.dumps(value)}\n" for key, value in fact.items())

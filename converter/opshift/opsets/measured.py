@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The releases of a runtime that were measured, and how the tables write ranges of them."""
+"""Finds the measured releases of a runtime, and parses ranges of releases in tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 from opshift.opsets import target_names
 
 
-@functools.lru_cache(maxsize=256)  # it runs for each operator, and there are few releases
+@functools.lru_cache(maxsize=256)  # called for each operator, for few releases
 def around(release: str, releases: tuple[str, ...]) -> frozenset[int]:
-    """The numbers of the measured releases that stand for a release: itself, or its neighbours.
+    """Returns the numbers of the measured releases that represent a release.
 
-    None stands for a release that is older or newer than all of them.
+    These are the release itself, or the releases before and after it. A release that is older or
+    newer than all measured releases has none.
     """
     earlier = [
         n for n, measured in enumerate(releases) if target_names.between(measured, release, "")
@@ -26,7 +27,7 @@ def around(release: str, releases: tuple[str, ...]) -> frozenset[int]:
 
 
 def numbers(where: str, releases: Sequence[str]) -> list[int]:
-    """The numbers of the releases in a text such as `0.4..1.2,1.7`."""
+    """Returns the numbers of the releases in a text such as `0.4..1.2,1.7`."""
     found: list[int] = []
     for one in where.split(","):
         low, _, high = one.partition("..")
@@ -35,7 +36,7 @@ def numbers(where: str, releases: Sequence[str]) -> list[int]:
 
 
 def shown(found: Iterable[int], releases: Sequence[str]) -> str:
-    """The text that `numbers` reads."""
+    """Returns the text for numbers of releases, which `numbers` parses."""
     ranges: list[list[int]] = []
     for number in sorted(found):
         if ranges and ranges[-1][-1] == number - 1:

@@ -16,9 +16,9 @@ MEGABYTES = 8192
 
 
 def main() -> None:
-    """Makes the calls that arrive at the standard input, until it is closed."""
+    """Executes the calls that arrive at the standard input, until it is closed."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # onnx may print
+    os.dup2(2, 1)  # onnx may print to the standard output
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     registration.register()
     cap_memory(min(MEGABYTES, fair_share(1) or MEGABYTES))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operator sets as documents: ONNX's OperatorSetProto, read and written.
+"""Reads and writes operator sets as documents, in ONNX's OperatorSetProto.
 
-The message has no place for accepted types. Therefore the documentation of each operator
-that opshift writes ends with its signature, see `signature_text`. Where that is missing, inputs,
-outputs, types and attributes are not known, and any are accepted.
+OperatorSetProto has no field for accepted types. Therefore opshift ends the documentation of each
+operator with its signature; see `signature_text`. Without a signature, any inputs, outputs, types
+and attributes are accepted.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from opshift.protos.operator_messages import OperatorProto, OperatorSetProto
 
 MAGIC = "ONNXOPSET"
-NEWEST = 10_000  # a conversion takes a step for each version
-MOST_OPERATORS = 10_000  # onnx has 200; each takes a thousand times the memory of its bytes
+NEWEST = 10_000  # the highest accepted version, because a conversion makes a step for each version
+# onnx has 200; each operator needs a thousand times the memory of its bytes
+MOST_OPERATORS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Operator:
     experimental: bool = False
 
     def change(self) -> Change:
-        """The entry of this implementation in the operator version database."""
+        """Returns the entry of this implementation for the operator version database."""
         one = self.schema
         return Change(
             op_type=one.name,
@@ -71,7 +72,7 @@ def _attribute(one: schema.Attribute) -> Attribute:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSet:
-    """All operators of a version of a domain, with their bodies if they have one."""
+    """All operators of a version of a domain, with the function bodies that exist."""
 
     domain: str
     version: int
@@ -79,7 +80,7 @@ class OperatorSet:
     functions: tuple[FunctionProto, ...] = ()
 
     def body(self, op: str) -> FunctionProto | None:
-        """The function body of an operator, if it has one."""
+        """Returns the function body of an operator, or None."""
         return next((one for one in self.functions if one.name == op), None)
 
 
@@ -87,7 +88,7 @@ class OperatorSet:
 
 
 def write(found: OperatorSet) -> bytes:
-    """An operator set as the bytes of an OperatorSetProto."""
+    """Returns an operator set as the bytes of an OperatorSetProto."""
     from opshift.protos.operator_messages import OperatorSetProto
 
     proto = OperatorSetProto(
@@ -105,13 +106,13 @@ def write(found: OperatorSet) -> bytes:
 
 
 def read(data: bytes, origin: str) -> OperatorSet:
-    """The operator set in the bytes of an OperatorSetProto."""
+    """Parses an operator set from the bytes of an OperatorSetProto."""
     from opshift.protos.operator_messages import OperatorSetProto
 
     proto = OperatorSetProto()
     try:
         proto.ParseFromString(data)
-    except Exception as error:  # protobuf has several classes of errors for this
+    except Exception as error:  # protobuf raises errors of several classes
         raise BadTarget(f"{origin} is not an OperatorSetProto: {error}") from None
     if proto.magic != MAGIC:
         raise BadTarget(

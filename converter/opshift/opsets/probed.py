@@ -38,14 +38,14 @@ WORDS = {
     DIES: "ends the process of {}",
 }
 UNUSED = "-"
-NEGATIVE = "@negative-indices"  # a feature of the inputs, which only the model of a probe has
+NEGATIVE = "@negative-indices"  # a feature of input values, which a node alone does not show
 AT_ALL = "at all"
-LONGEST = 24  # letters of an attribute's value that can be a feature
+LONGEST = 24  # the longest attribute value that is a feature
 
 
 @dataclass(frozen=True, slots=True)
 class ProbedRelease:
-    """A release, and how it was probed."""
+    """A release, and the date and source of its probe."""
 
     name: str
     date: str
@@ -54,25 +54,25 @@ class ProbedRelease:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """The outcomes of one version of an operator, by their releases."""
+    """The outcomes of one version of an operator, by release."""
 
     variables: tuple[str, ...]
-    types: Mapping[tuple[str, Types], frozenset[int]]  # by the outcome and the element types
-    features: Mapping[tuple[str, str], frozenset[int]]  # by the outcome and the feature
+    types: Mapping[tuple[str, Types], frozenset[int]]  # by outcome and element types
+    features: Mapping[tuple[str, str], frozenset[int]]  # by outcome and feature
 
     def having(self, outcome: str, releases: frozenset[int]) -> frozenset[Types]:
-        """The choices of element types that all of some releases gave an outcome."""
+        """Returns the combinations of types that had an outcome in all given releases."""
         return frozenset(
             types for (found, types), where in self.types.items()
             if found == outcome and releases <= where
         )  # fmt: skip
 
     def running(self, releases: frozenset[int]) -> frozenset[Types]:
-        """The choices of element types with which models run in all of some releases."""
+        """Returns the combinations of types with which models run in all given releases."""
         return self.having(RUNS, releases) | self.having(PARTLY, releases)
 
     def with_feature(self, outcome: str, releases: frozenset[int]) -> frozenset[str]:
-        """The features that have an outcome in all of these releases."""
+        """Returns the features that had an outcome in all given releases."""
         return frozenset(
             feature for (found, feature), where in self.features.items()
             if found == outcome and releases <= where
@@ -85,16 +85,17 @@ class ProbeTable:
 
     runtime: str
     releases: tuple[ProbedRelease, ...]
-    outcomes: Mapping[Key, Mapping[int, Outcomes]]  # by operator, and by its version
+    outcomes: Mapping[Key, Mapping[int, Outcomes]]  # by operator and version
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(one.name for one in self.releases)
 
     def around(self, release: str) -> frozenset[int]:
-        """The numbers of the probed releases that stand for a release: itself or its neighbours.
+        """Returns the numbers of the probed releases that represent a release.
 
-        A release such as 1.15 stands for its patches, such as 1.15.1.
+        These are the release itself, or the releases before and after it. A release such as 1.15
+        also represents its patches, such as 1.15.1.
         """
         patches = [n for n, one in enumerate(self.names) if f"{one}.".startswith(f"{release}.")]
         if release and patches:
@@ -102,26 +103,26 @@ class ProbeTable:
         return measured.around(release, self.names)
 
     def at(self, release: str) -> ReleaseTable | None:
-        """The outcomes in a release; None if it was not probed."""
+        """Returns the outcomes in a release, or None if the release was not probed."""
         around = self.around(release)
         return ReleaseTable(self, around) if around else None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReleaseTable:
-    """The outcomes in one release, or the common outcomes of two neighbours."""
+    """The outcomes in one release, or the common outcomes of two neighbouring releases."""
 
     table: ProbeTable
     releases: frozenset[int]
 
     @property
     def how(self) -> ProbedRelease:
-        """How the release was probed."""
+        """The release, date and source of the probe."""
         return self.table.releases[min(self.releases)]
 
     @property
     def failures(self) -> list[str]:
-        """The versions of operators of which no model runs, in words."""
+        """The versions of operators of which no model runs, as texts."""
         return [
             f"{qualified(*key)} {since} ({outcome})"
             for key, versions in sorted(self.table.outcomes.items())
@@ -130,7 +131,7 @@ class ReleaseTable:
         ]
 
     def fails(self, key: Key) -> bool:
-        """Whether some model of an operator failed."""
+        """Returns whether a model with this operator failed."""
         found = self.table.outcomes.get(key, {}).values()
         return any(
             outcome in FAILED and self.releases <= where
@@ -140,9 +141,9 @@ class ReleaseTable:
         )
 
     def unread(self, key: Key, since: int) -> str:
-        """The outcome of a version of an operator of which no probed model runs; "" otherwise.
+        """Returns the outcome of an operator version that no probed model runs, or "".
 
-        Of two neighbouring releases, neither may run a model.
+        For a release between two probed releases, neither of them may run a model.
         """
         one = self.table.outcomes.get(key, {}).get(since)
         if one is None or any(one.running(frozenset({number})) for number in self.releases):
@@ -150,14 +151,14 @@ class ReleaseTable:
         return next((o for o in (REFUSED, DIES, WRONG) if one.having(o, self.releases)), "")
 
     def runs_at(self, key: Key, since: int) -> bool | None:
-        """Whether some model of a version of an operator runs; None if this is not known."""
+        """Returns whether a model of an operator version runs, or None if this is unknown."""
         one = self.table.outcomes.get(key, {}).get(since)
         if one is not None and one.running(self.releases):
             return True
         return False if self.unread(key, since) else None
 
     def missing(self, key: Key, since: int) -> Missing | None:
-        """The element types of a version of an operator that fail, although others run."""
+        """Returns the element types for which an operator version fails, although others run."""
         one = self.table.outcomes.get(key, {}).get(since)
         if one is None or not one.variables or self.unread(key, since):
             return None
@@ -167,7 +168,7 @@ class ReleaseTable:
         return Missing(one.variables, frozenset(found), outcomes=found) if found else None
 
     def failing(self, key: Key, since: int, given: Collection[str]) -> tuple[str, str] | None:
-        """The first of some features that fails, and its outcome."""
+        """Returns the first of the given features that fails, with its outcome, or None."""
         one = self.table.outcomes.get(key, {}).get(since)
         if one is None:
             return None
@@ -179,7 +180,7 @@ class ReleaseTable:
         return next(pairs, None)
 
     def untried(self, key: Key, since: int, types: Types, given: Collection[str]) -> str:
-        """The element types and features that no probed model has; "" if there are none."""
+        """Returns the element types or the feature that no probed model has, as text, or ""."""
         one = self.table.outcomes.get(key, {}).get(since)
         known = [one.having(o, self.releases) for o in (RUNS, PARTLY, *FAILED)] if one else []
         if one is None or not any(known):
@@ -194,13 +195,13 @@ class ReleaseTable:
         return "in this form, as some forms failed in a probe" if partly else ""
 
     def lost(self, key: Key) -> bool:
-        """Whether no probed version of an operator runs."""
+        """Returns whether no probed version of an operator runs."""
         versions = self.table.outcomes.get(key, {})
         return bool(versions) and all(self.unread(key, since) for since in versions)
 
 
 def variables(schema: Schema) -> tuple[str, ...]:
-    """The type variables of an operator that have a choice."""
+    """Returns the type variables of an operator that allow several types."""
     params = (*schema.inputs, *schema.outputs)
     return tuple(dict.fromkeys(one.variable for one in params if len(one.types) > 1))
 
@@ -209,9 +210,9 @@ def variables(schema: Schema) -> tuple[str, ...]:
 
 
 def features(node: NodeProto, schema: Schema, rank: int | None) -> frozenset[str]:
-    """The features of a node: its attributes off their defaults, and its optional inputs.
+    """Returns the features of a node: non-default attributes and optional inputs.
 
-    `rank` is the rank of its first input, if it is known.
+    `rank` is the rank of the node's first input, or None.
     """
     from opshift.protos import helper
 
@@ -232,7 +233,7 @@ def features(node: NodeProto, schema: Schema, rank: int | None) -> frozenset[str
 
 
 def named(feature: str) -> str:
-    """A feature in words."""
+    """Returns a feature as text."""
     if feature == NEGATIVE:
         return "negative indices"
     place = re.fullmatch(r"@(input|output)(\d+)", feature)
@@ -248,7 +249,7 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str | None:
-    """A short text without blanks for a value that can be a feature."""
+    """Returns a short text without blanks for an attribute value, or None if it is too long."""
     parts = value if isinstance(value, list) else [value]
     if not all(isinstance(one, (int, str)) for one in parts):
         return None
@@ -260,7 +261,7 @@ def _shown(value: Any) -> str | None:
 
 
 def read(text: str) -> ProbeTable:
-    """The table of a text."""
+    """Parses a table from its text."""
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith("#")]
     try:
@@ -299,7 +300,7 @@ def _outcomes(line: str, names: list[str]) -> tuple[Key, int, Outcomes]:
 
 
 def written(table: ProbeTable) -> Iterator[str]:
-    """The lines of the text that `read` reads."""
+    """Yields the lines of a table's text, which `read` parses."""
     yield f"runtime {table.runtime}"
     yield from (f"release {one.name} {one.date} {one.source}" for one in table.releases)
     for (domain, op), versions in sorted(table.outcomes.items()):
@@ -308,16 +309,16 @@ def written(table: ProbeTable) -> Iterator[str]:
 
 
 def line(key: Key, since: int, one: Outcomes, names: tuple[str, ...]) -> str:
-    """The outcomes of a version of an operator in releases of these names."""
+    """Returns the line for the outcomes of one operator version."""
     head = " ".join([qualified(*key), str(since), *one.variables])
     return "; ".join([head, *_groups(one, names)])
 
 
 def shippable(table: ProbeTable) -> ProbeTable:
-    """The part of the table that runs, without the choices of rare element types.
+    """Returns the part of a table with successes, without rare element types.
 
-    A model of one node may fail for the sizes of its example, so that a failure is no proof that
-    the operator fails in a network.
+    A model of one node may fail because of the sizes of its example, so a failure does not prove
+    that the operator fails in a network.
     """
     outcomes = {
         key: {
@@ -352,7 +353,7 @@ def _groups(one: Outcomes, names: tuple[str, ...]) -> Iterator[str]:
                 yield " ".join([outcome, where, *listed])
 
 
-ALL_FIXED = "*"  # a version of an operator without type variables
+ALL_FIXED = "*"  # an operator version without type variables
 
 
 def _short(types: Types) -> str:
@@ -366,7 +367,7 @@ def _long(text: str) -> Types:
 
 
 def merged(tables: Iterable[ProbeTable]) -> ProbeTable | None:
-    """One table of several of the same runtime; of equal releases, the last one is used."""
+    """Merges tables of one runtime; for equal releases, the last table wins."""
     by_release = {
         one.name: (table, number)
         for table in tables

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers schemas of installed packages with onnx, and shows documents in the form of onnx.
+"""Registers schemas of installed packages with onnx, and converts documents to onnx's schemas.
 
-The operators of a document are not registered: onnx has one registry for the whole process.
+Operators of documents are not registered, because onnx has one registry for the whole process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GROUP = "opshift.schemas"
 
 @functools.cache
 def register() -> None:
-    """Registers with onnx the operators that it lacks."""
+    """Registers the operators of installed packages that onnx lacks."""
     points = plugins.offered(GROUP)
     if not points:
         return
@@ -35,7 +35,7 @@ def register() -> None:
 
 
 def as_onnx(operator: Operator) -> Any:
-    """A schema of a document as onnx has it; inference of types is not part of a document."""
+    """Returns a document's schema as an onnx schema, without inference of types."""
     from opshift.protos import whole
 
     one = operator.schema
@@ -66,7 +66,7 @@ def _parameter(one: Param, least: int) -> Any:
 def _attribute(one: Attribute) -> Any:
     from opshift.protos import whole
 
-    kinds: Any = whole.defs.OpSchema.AttrType  # the stubs do not know that it is an enum
+    kinds: Any = whole.defs.OpSchema.AttrType  # the type stubs do not declare it as an enum
     kind = kinds(one.kind)
     if one.default is None:
         return whole.defs.OpSchema.Attribute(one.name, kind, required=one.required)

@@ -7,12 +7,12 @@ from opshift.protos import AttributeProto
 from opshift.records import dataclass
 
 GRAPHS = frozenset((AttributeProto.GRAPH, AttributeProto.GRAPHS))  # kinds of attributes
-ANY = -1  # the arity of a variadic parameter list has no upper bound
+ANY = -1  # the maximal arity of variadic parameters
 
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One formal input or output; `types` are spelled as in the schema, `tensor(float)`.
+    """A formal input or output. `types` has strings such as `tensor(float)`.
 
     `rank` is the rule of `output_rank` by which the rank of an output follows from the inputs.
     """
@@ -28,7 +28,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute; `default` is None when an absent attribute has no value."""
+    """An attribute. `default` is None if an absent attribute has no value."""
 
     name: str
     kind: int
@@ -42,7 +42,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """One operator implementation: (domain, name, since).
+    """One implementation of an operator.
 
     Where `stated` is false, a document names the operator, and its inputs, outputs, types and
     attributes are not known. If it is `open`, a node may have more than these, see `layouts`.
@@ -67,7 +67,7 @@ class Schema:
 
     @property
     def listed_types(self) -> tuple[str, ...]:
-        """`T: tensor(double) tensor(float)` for each variable of its types."""
+        """The accepted types of each type variable, such as `T: tensor(double) tensor(float)`."""
         types = {p.variable: " ".join(sorted(p.types)) for p in (*self.inputs, *self.outputs)}
         return tuple(f"{variable}: {listed}" for variable, listed in types.items())
 

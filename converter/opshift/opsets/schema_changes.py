@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The differences between two implementations of an operator, in words."""
+"""Describes the differences between two implementations of an operator."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from opshift.text import counted
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """One change; `breaks` if a model of the older opset may become illegal or wrong by it."""
+    """A change; `breaks` says whether it can make a model of the older opset illegal or wrong."""
 
     text: str
     breaks: bool
 
 
 def between(domain: str, op: str, start: int, to: int) -> tuple[SchemaChange, ...]:
-    """The changes of an operator from `start` to `to`, two known versions."""
+    """Returns the changes of an operator between two known versions."""
     old, new = schemas.schema(domain, op, start), schemas.schema(domain, op, to)
     if new is None or old == new:
         return ()
@@ -83,7 +83,7 @@ def _state(attribute: Attribute) -> str:
 def _pairs(
     old: tuple[Param, ...], new: tuple[Param, ...]
 ) -> Iterator[tuple[int, Param, int, Param]]:
-    """Each parameter with its successor: the parameter of its name, or else at its position."""
+    """Yields each parameter with its successor, which has its name or else its position."""
     place = {param.name: at for at, param in enumerate(new)}
     names = {param.name for param in old}
     for at, before in enumerate(old):
@@ -118,7 +118,7 @@ def _parameters(
 
 
 def _types(old: Schema, new: Schema) -> Iterator[SchemaChange]:
-    """Parameters whose types changed in the same way share a line."""
+    """Yields the changed types; parameters with equal changes share a sentence."""
     alike: dict[tuple[str, frozenset[str]], list[str]] = {}
     for kind, befores, afters in (
         ("input", old.inputs, new.inputs),
@@ -137,7 +137,7 @@ def _types(old: Schema, new: Schema) -> Iterator[SchemaChange]:
 
 
 def _listed(types: frozenset[str]) -> str:
-    """Tensor types by element type; how many there are of other kinds."""
+    """Returns tensor types by element type, and the number of other types."""
     kinds: dict[str, list[str]] = {}
     for one in sorted(types):
         kind, _, element = one.removesuffix(")").partition("(")

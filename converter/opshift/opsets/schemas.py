@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only importer of onnx.defs: full schemas of the operators that the database names."""
+"""The only module that imports onnx.defs: full schemas of the operators in the database."""
 
 from __future__ import annotations
 
@@ -18,62 +18,62 @@ from opshift.opsets.schema import Schema as Schema
 from opshift.protos import AttributeProto, FunctionProto, TensorProto, TypeProto, helper
 from opshift.protos.library import defs
 
-_RESERVED = "ai.onnx.training"  # a domain that onnx names and that has no operator
+_RESERVED = "ai.onnx.training"  # a domain that onnx registers without operators
 
 
 @described.remembered
 def schema(domain: str, op: str, version: int) -> Schema | None:
-    """The implementation that (domain, op) means at `version`, or None."""
+    """Returns the implementation of an operator at `version`, or None."""
     entry = known().meaning(domain, op, version)
     return _described(entry.operator) if entry else None
 
 
 @described.remembered
 def history(domain: str, op: str) -> tuple[Schema, ...]:
-    """Every implementation of an operator that the installed onnx has, oldest first."""
+    """Returns all implementations of an operator in the installed onnx, oldest first."""
     found = (_described(entry.operator) for entry in known().history(domain, op))
     return tuple(one for one in found if one is not None)
 
 
 @described.remembered
 def may_hold_graphs(domain: str, op: str) -> bool:
-    """Whether a node of an operator can hold a graph. A node of an unknown operator can."""
+    """Returns whether nodes of an operator can have subgraphs; true for unknown operators."""
     found = [_attribute_kinds(entry.operator) for entry in known().history(domain, op)]
     kinds = [one for one in found if one is not None]
     return not kinds or any(not GRAPHS.isdisjoint(one) for one in kinds)
 
 
 def operators(domain: str) -> Iterator[str]:
-    """The names ever registered in a domain that the installed onnx knows, in order."""
+    """Yields the names of all operators of a domain that the installed onnx has."""
     return (op for op in known().operators(domain) if history(domain, op))
 
 
 @described.remembered
 def changed(domain: str, version: int) -> frozenset[str]:
-    """The operators with an implementation that begins at `version`: the boundary below it."""
+    """Returns the operators with an implementation that begins at `version`."""
     return known().changed(domain, version)
 
 
 @described.remembered
 def latest(domain: str) -> int | None:
-    """The newest version that the database and the installed onnx know, None for no version."""
+    """Returns the newest version that the database and the installed onnx know, or None."""
     described = known().newest(domain) if domain in known_domains() else None
     return changelog.reached(domain, described)
 
 
 @described.remembered
 def known_domains() -> frozenset[str]:
-    """The domains that are described, and of which the installed onnx has at least one operator."""
+    """Returns the known domains of which the installed onnx has at least one operator."""
     return frozenset(domain for domain in known().domains if next(operators(domain), None))
 
 
 @described.remembered
 def known() -> Changelog:
-    """The operator version database, with domains that are only registered with onnx."""
+    """Returns the operator version database, extended by domains that onnx registers."""
     shipped = changelog.default()
     registration.register()
     domains = set(map(normal, defs.schema_version_map()))
-    if domains <= shipped.domains | {_RESERVED}:  # to ask onnx for its schemas takes long
+    if domains <= shipped.domains | {_RESERVED}:  # reading all schemas from onnx is slow
         return shipped
     alone = (one for one in _registered() if normal(one.domain) not in shipped.domains)
     ids = [OperatorId(normal(one.domain), one.name, one.since_version) for one in alone]
@@ -81,12 +81,12 @@ def known() -> Changelog:
 
 
 def is_documented(domain: str) -> bool:
-    """Whether only documents describe the operators of a domain; onnx does not register these."""
+    """Returns whether only documents, not onnx, describe the operators of a domain."""
     return domain in changelog.default().documented
 
 
 def body(domain: str, op: str, since: int, version: int) -> FunctionProto | None:
-    """The static function body written for the newest version not above `version`."""
+    """Returns the static function body for the newest version up to `version`, or None."""
     if is_documented(domain):
         return described.body(domain, op, since)
     own = raw(domain, op, since)
@@ -97,7 +97,7 @@ def body(domain: str, op: str, since: int, version: int) -> FunctionProto | None
 def body_for_node(
     domain: str, op: str, since: int, version: int, node: bytes, types: list[bytes]
 ) -> FunctionProto | None:
-    """The function body that depends on the node's attributes and input types."""
+    """Returns the function body for a node's attributes and input types, or None."""
     own = raw(domain, op, since)
     fits = [v for v in own.context_dependent_function_opset_versions if v <= version]
     if not fits:
@@ -116,7 +116,7 @@ def _parsed(text: bytes | FunctionProto) -> FunctionProto:
 
 @described.remembered
 def fingerprint(domain: str, op: str, since: int) -> str:
-    """Six hex digits of the structure of a schema and its predecessor, without documentation."""
+    """Returns six hex digits that identify the structure of a schema and its predecessor."""
     return fingerprint_of([one for one in history(domain, op) if one.since <= since][-2:])
 
 
@@ -136,7 +136,7 @@ def _structure(one: Schema) -> str:
 
 @described.remembered
 def raw(domain: str, op: str, since: int) -> Any:  # the stubs of onnx know half of OpSchema
-    """The schema object of onnx itself: its function bodies and its inference."""
+    """Returns onnx's schema object, with function bodies and inference."""
     if is_documented(domain) and (one := described.operator(domain, op, since)) is not None:
         return registration.as_onnx(one)
     registration.register()
@@ -144,7 +144,7 @@ def raw(domain: str, op: str, since: int) -> Any:  # the stubs of onnx know half
 
 
 def prose(domain: str, op: str, since: int) -> tuple[str, bool]:
-    """The documentation of an implementation, and whether it is experimental."""
+    """Returns the documentation of an implementation, and whether it is experimental."""
     if is_documented(domain) and (one := described.operator(domain, op, since)) is not None:
         return one.documentation, one.experimental
     own = raw(domain, op, since)
@@ -152,7 +152,7 @@ def prose(domain: str, op: str, since: int) -> tuple[str, bool]:
 
 
 def installed(domain: str) -> list[Schema]:
-    """The schemas of a domain in the installed onnx, oldest first, without the database."""
+    """Returns the schemas of a domain in the installed onnx, oldest first."""
     if is_documented(domain):
         documents = described.described().items()
         found = [one.schema for (own, _), same in documents for one in same if own == domain]
@@ -162,7 +162,7 @@ def installed(domain: str) -> list[Schema]:
 
 
 def newest_installed(domain: str) -> int:
-    """The newest version of a domain that onnx itself, or a document, knows."""
+    """Returns the newest version of a domain in onnx or in a document."""
     if is_documented(domain):
         return changelog.default().newest(domain) or 0
     registration.register()
@@ -176,7 +176,7 @@ def _registered() -> Sequence[Any]:
 
 @described.remembered
 def _described(operator: OperatorId) -> Schema | None:
-    """The full schema of an implementation; None if the installed onnx is too old for it."""
+    """Returns the full schema of an implementation, or None if the installed onnx lacks it."""
     if is_documented(operator.domain):
         one = described.operator(operator.domain, operator.op_type, operator.since_version)
         return None if one is None else one.schema
@@ -185,7 +185,7 @@ def _described(operator: OperatorId) -> Schema | None:
 
 
 def _installed(operator: OperatorId) -> Any:
-    """The schema object of an implementation; None if the installed onnx is too old for it."""
+    """Returns onnx's schema object of an implementation, or None if onnx lacks it."""
     try:
         found = raw(operator.domain, operator.op_type, operator.since_version)
     except defs.SchemaError:
@@ -194,7 +194,7 @@ def _installed(operator: OperatorId) -> Any:
 
 
 def _attribute_kinds(operator: OperatorId) -> set[int] | None:
-    """The kinds of the attributes of an implementation, without a description of the rest."""
+    """Returns the attribute kinds of an implementation, or None if the installed onnx lacks it."""
     if is_documented(operator.domain):
         one = _described(operator)
         return None if one is None else {attribute.kind for attribute in one.attributes.values()}
@@ -223,10 +223,10 @@ def _describe(one: Any) -> Schema:
 
 
 def _types(schema: Any, param: Any) -> frozenset[str]:
-    """The types that a parameter accepts."""
+    """Returns the types that a parameter accepts."""
     try:
         return frozenset(param.types)
-    except TypeError:  # onnx 1.20 has no conversion for this set; its constraints are readable
+    except TypeError:  # onnx 1.20 cannot convert this set, but its constraints are readable
         named = {one.type_param_str: one.allowed_type_strs for one in schema.type_constraints}
         return frozenset(named.get(param.type_str, (param.type_str,)))
 
@@ -252,7 +252,7 @@ def _attribute(attribute: Any) -> Attribute:
 
 
 def element_name(element: int) -> str | None:
-    """An element type as schemas spell it; None for UNDEFINED and types that this onnx lacks."""
+    """Returns an element type in the spelling of schemas, or None for unknown types."""
     return _ELEMENTS.get(element)
 
 
@@ -267,7 +267,7 @@ _NUMBERS = {name: number for number, name in _ELEMENTS.items()}
 
 
 def type_name(proto: TypeProto) -> str | None:
-    """A type as schemas spell it, or None while it is incomplete."""
+    """Returns a type in the spelling of schemas, or None if the type is incomplete."""
     kind = proto.WhichOneof("value")
     if kind == "tensor_type":
         element = element_name(proto.tensor_type.elem_type)

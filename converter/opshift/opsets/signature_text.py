@@ -30,7 +30,7 @@ SIGNATURE = "Signature:"
 
 
 def signature_of(one: Schema) -> str:
-    """The lines that describe a schema."""
+    """Returns the text that describes a schema."""
     variables = {p.variable: p.types for p in (*one.inputs, *one.outputs)}
     lines = [SIGNATURE]
     for variable, types in variables.items():
@@ -63,12 +63,12 @@ def _attribute(one: Attribute) -> str:
 
 
 def kind_name(kind: int) -> str:
-    """The type of an attribute as AttributeProto names it."""
+    """Returns the name of an attribute type in AttributeProto."""
     return AttributeProto.AttributeType.Name(kind)
 
 
 def default_text(value: object) -> str:
-    """A default as JSON; of a message the bytes."""
+    """Returns a default value as JSON; a message as its bytes."""
     if hasattr(value, "SerializeToString"):
         raw = value.SerializeToString(deterministic=True)
         return json.dumps({type(value).__name__: base64.b64encode(raw).decode()})
@@ -87,7 +87,7 @@ def read_schema(
     text: str, domain: str, op: str, since: int, where: str, *, has_body: bool,
     is_open: bool = False,
 ) -> Schema:  # fmt: skip
-    """The schema that some lines describe; the sentence about a fault begins with `where`."""
+    """Parses a schema from lines of text; error messages begin with `where`."""
     variables: dict[str, frozenset[str]] = {}
     params: dict[str, list[Param]] = {"input": [], "output": []}
     least = {"input": 0, "output": 0}
@@ -120,7 +120,7 @@ def read_schema(
 
 
 def unstated(domain: str, op: str, since: int, *, has_body: bool) -> Schema:
-    """The schema of an operator whose signature is not known."""
+    """Returns the schema of an operator whose signature is unknown."""
     nothing: dict[str, int] = {}
     return Schema(
         domain, op, since, False, (), (), {}, 0, ANY, 0, ANY, has_body, nothing, nothing,
@@ -184,7 +184,7 @@ _MESSAGES = {
 
 
 def _value(kind: str, found: Any) -> Any:
-    """The value of a default in JSON; raises ValueError if its type is another one."""
+    """Returns a default value from JSON; raises ValueError if it has another type."""
     if kind in ("INTS", "FLOATS", "STRINGS") and isinstance(found, list):
         values = [_value(kind[:-1], one) for one in found]
         return [one.encode() for one in values] if kind == "STRINGS" else values

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the names of runtimes as people type them: spellings and versions."""
+"""Parses the names of runtimes in the spellings that people use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opshift import terms
 from opshift.errors import BadTarget
 from opshift.records import dataclass
 
-# A sign and what follows it, a number with or without a dash, or a dash and a word with a number.
+# A sign with a version, a number with or without a dash, or a dash and a word with a number.
 _NUMBER = r"\d+(?:[.+-](?:\w+|\*))*(?:ea|ga|(?:a|b|rc)\d+)?"
 _PRERELEASE = r"(?:\.[x*])+$|(?:(?:a|b|rc)\d+|\.(?:dev|post)\d+)?(?:\+[\w.]+)?$"
 _VERSION = rf"(?:-*(==?|>=|~=|:|@)-*v?(\S*?)|-*v?({_NUMBER})|-+([a-z]+\d\S*?))?-*"
@@ -19,16 +19,16 @@ _VERSION = rf"(?:-*(==?|>=|~=|:|@)-*v?(\S*?)|-*v?({_NUMBER})|-+([a-z]+\d\S*?))?-
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A known name, the version that was typed with it, and the assumption."""
+    """A known runtime name, the version after it, and a remark on what was assumed."""
 
     name: str
     version: str
     remark: str = ""
-    spelling: str = ""  # the one of its spellings that was typed
+    spelling: str = ""  # the spelling that was typed
 
 
 def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
-    """Splits a text into one of the known names, in any of its spellings, and a version."""
+    """Splits a text into a known runtime name, in any of its spellings, and a version."""
     plain = _plain(text)
     _require_runtime(text, plain)
     if re.match(r"(>=|~=)", plain) and "onnxruntime" in known:
@@ -57,7 +57,7 @@ def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
 
 
 def split_provider(text: str, providers: Collection[str]) -> tuple[str, str]:
-    """A text such as `onnxruntime==1.20:cuda` without the provider, and the provider."""
+    """Splits a text such as `onnxruntime==1.20:cuda` into the rest and the provider."""
     name, colon, last = text.strip().rpartition(":")
     found = squeezed(last)
     return (name, found) if colon and found in providers else (text, "")
@@ -69,7 +69,7 @@ def _advice() -> str:
 
 
 def _require_runtime(text: str, plain: str) -> None:
-    """Raises BadTarget for the name of an opset, or of the newest release of several."""
+    """Raises BadTarget if a text is an opset, or an upper limit such as `<1.10`."""
     if re.fullmatch(r"(opset-*)?\d+|latest", plain):
         raise BadTarget(
             f"{text!r} is an opset and not a runtime; give it as the opset:"
@@ -83,7 +83,7 @@ def _require_runtime(text: str, plain: str) -> None:
 
 
 def squeezed(name: str) -> str:
-    """A name without the differences in spelling: case, blanks and dashes."""
+    """Returns a name in lower case, without blanks, dashes and underscores."""
     return re.sub(r"[\s_-]+", "", name.lower())
 
 
@@ -91,9 +91,9 @@ def _plain(text: str) -> str:
     return re.sub(r"[\s_]+", "-", text.strip().lower())
 
 
-@functools.lru_cache(maxsize=512)  # the spellings are few, and each name is compared with all
+@functools.lru_cache(maxsize=512)  # few spellings, but each name is compared with all of them
 def _pattern(spelling: str) -> str:
-    """A pattern for a name that ignores dashes between letters."""
+    """Returns a regular expression for a name that ignores dashes."""
     return "-*".join(map(re.escape, spelling.replace("-", "")))
 
 
@@ -108,18 +108,18 @@ def _unknown(text: str, spellings: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The row that a version selects by its number, and a sentence about the assumption."""
+    """The number of the row that a version selects, and a remark on what was assumed."""
 
     row: int
     remark: str = ""
-    later: int | None = None  # the row after an unknown release, if it lies between two
+    later: int | None = None  # the row after an unknown release that lies between two rows
 
 
 def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> Choice:
-    """The row that a version selects.
+    """Returns the row that a version selects.
 
-    For an unknown release, it is the nearest earlier release and, if possible, the nearest later
-    one. A gap in only one of them may exist in the release or not.
+    An unknown release selects the nearest earlier row and, if it exists, the nearest later row. A
+    gap in only one of the two rows may or may not exist in the release.
     """
     for number, (_, also) in enumerate(rows):
         if asked in also:
@@ -158,7 +158,7 @@ def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]])
 
 
 def fits(listed: str, asked: str) -> tuple[int, int] | None:
-    """How closely a list of versions and ranges matches a version; None if it does not."""
+    """Returns how closely a list of versions and ranges matches a version, or None."""
     found = [fit for one in listed.split(",") if (fit := _fits_one(one.strip(), asked)) is not None]
     return max(found, default=None)
 
@@ -179,31 +179,31 @@ def _fits_one(one: str, asked: str) -> tuple[int, int] | None:
 
 
 def between(first: str, release: str, last: str) -> bool:
-    """Whether a release lies in a range; an end may name a minor version for all of its patches."""
+    """Returns whether a release is in a range; an end such as 1.2 includes all its patches."""
     parts, low, high = numbers(release), numbers(first), numbers(last)
     return bool(parts) and low <= parts and parts[: len(high)] <= high
 
 
 def _releases_of(listed: str, series: str) -> list[tuple[int, ...]]:
-    """The releases of a list that begin with the number of a series, such as 2022 or 4."""
+    """Returns the releases of a list that belong to a series such as 2022 or 4."""
     wanted = numbers(series)
     starts = (numbers(one.strip().partition("..")[0]) for one in listed.split(","))
     return [one for one in starts if wanted and one[: len(wanted)] == wanted]
 
 
 def _ends(listed: str, before: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """The last releases of a list of versions and ranges that come before a version."""
+    """Returns the last releases of versions and ranges that come before a version."""
     ends = [numbers(one.strip().rpartition("..")[2]) for one in listed.split(",")]
     return [end for end in ends if end and end < before]
 
 
 def _starts(listed: str, after: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """The first releases of a list of versions and ranges that come after a version."""
+    """Returns the first releases of versions and ranges that come after a version."""
     starts = [numbers(one.strip().partition("..")[0]) for one in listed.split(",")]
     return [start for start in starts if start > after]
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The numbers of a version; empty if it has other parts."""
+    """Returns the numbers of a version, or an empty tuple if it has other parts."""
     pieces = version.split(".")
     return tuple(map(int, pieces)) if all(piece.isdecimal() for piece in pieces) else ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runtimes as targets: the features of each and its gaps, by `targets.toml` and files of users."""
+"""The table of runtimes: their versions and gaps, from `targets.toml` and users' files."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ else:
     toml = deferred("opshift.toml")  # the shipped table needs none
 
 GROUP = "opshift.targets"
-SHIPPED = "targets.json"  # the content of targets.toml in a form that is read forty times faster
+SHIPPED = "targets.json"  # the JSON form of targets.toml, which is read forty times faster
 CONFIG = "OPSHIFT_TARGETS"
-COMMENT = "//"  # the key of a comment, which JSON has no other place for
-TABLE_READ = "2026-11-22"  # when the releases of onnx were compared with its version table
+COMMENT = "//"  # the JSON key of a comment
+# the date on which the releases of onnx were compared with its version table
+TABLE_READ = "2026-11-22"
 FIELDS = {"onnx": "", "ml": versions.ML, "training": versions.TRAINING}
-ALL = "all"  # a word for every runtime
+ALL = "all"  # the word for all runtimes
 Key = tuple[str, str]  # (domain, operator)
 STATED = (
     "casts", "domains", "fixed_sizes", "functions", "inputs", "kernels", "not_in_functions", "only",
@@ -51,7 +52,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """An operator that a runtime does not read, from one version on or below one version."""
+    """An operator that a runtime cannot read in some versions: from `since` to below `before`."""
 
     pattern: str
     since: int = 1
@@ -59,7 +60,7 @@ class Lacking:
 
     @staticmethod
     def parse(text: str) -> Lacking:
-        """`LayerNormalization`, `Reduce*>=18` or `TopK<10`."""
+        """Parses a text such as `LayerNormalization`, `Reduce*>=18` or `TopK<10`."""
         name, _, since = text.partition(">=")
         name, _, before = name.partition("<")
         return Lacking(name, int(since or 1), int(before or 1 << 30))
@@ -71,31 +72,31 @@ class Lacking:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the runtime reads no version of the operator."""
+        """Whether the runtime cannot read any version of the operator."""
         return self.since == 1 and self.before == 1 << 30
 
     def others(self) -> Iterator[Lacking]:
-        """The versions of the operator that are not among these."""
+        """Yields the other versions of the operator, which the runtime can read."""
         if self.since > 1:
             yield Lacking(self.pattern, before=self.since)
         if self.before < 1 << 30:
             yield Lacking(self.pattern, self.before)
 
     def names(self, key: Key) -> bool:
-        """Whether an operator has this name, at any version."""
+        """Returns whether the pattern matches an operator, regardless of the version."""
         domain, _, op = self.pattern.rpartition("::")
         if key[0] != domain:
             return False
         return key[1] == op or ("*" in op and fnmatch.fnmatchcase(key[1], op))
 
     def meets(self, key: Key, version: int) -> bool:
-        """Whether the runtime does not read an operator at a version of its domain."""
+        """Returns whether the runtime cannot read an operator at a version of its domain."""
         return self.names(key) and self.since <= version < self.before
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeRelease:
-    """The versions that one release of a runtime reads; a missing domain is not limited."""
+    """One release of a runtime: the versions that it reads and its gaps."""
 
     name: str
     versions: str
@@ -108,28 +109,33 @@ class RuntimeRelease:
     ir_source: str = ""
     prefer: int | None = None  # the opset at which most models were measured to run
     without: tuple[Lacking, ...] = ()
-    only: tuple[Lacking, ...] = ()  # the operators of ai.onnx that it reads; empty: not listed
+    only: tuple[Lacking, ...] = ()  # the operators of ai.onnx that it reads; empty: unknown
     types: tuple[str, ...] = ()  # element types without kernels
-    inputs: tuple[str, ...] = ()  # element types of which its package takes no tensor
-    outputs: tuple[str, ...] = ()  # element types of which it hands out no tensor
-    kernels: str = ""  # its table of missing kernels in kernels.txt
-    closed: bool = False  # whether it has no domain that is not listed
-    functions: bool = True  # whether it runs functions of the model
-    other_forms: tuple[str, ...] = ()  # operators of ai.onnx written in another form if possible
-    also: Mapping[str, str] = field(default_factory=dict)  # other spellings, and what they assume
-    remark: str = ""  # the assumptions that select this row
-    asked: str = ""  # the release that a user named
-    provider: str = ""  # the execution provider; empty for the CPU
-    probed: probe_tables.ReleaseTable | None = None  # the outcomes of small models
-    fixed_sizes: bool = False  # whether it needs the sizes of all inputs
-    casts: Mapping[str, str] = field(default_factory=dict)  # types that it computes in others
-    compares: bool = True  # whether it rejects a version above its own
-    strict: bool = False  # at its highest opset, whether declared shapes must agree with inference
-    not_in_functions: tuple[str, ...] = ()  # what functions may not have, in order to be loaded
-    facts: Mapping[str, Fact] = field(default_factory=dict)  # by the field; others are the row's
-    meant: tuple[str, str] = ("", "")  # the runtime and release that `same_as` means
-    between: str = ""  # the unknown release that a user named, and that lies before `later`
-    later: RuntimeRelease | None = None  # the row after that release
+    inputs: tuple[str, ...] = ()  # element types of input tensors that its Python package rejects
+    # element types of output tensors that its Python package cannot return
+    outputs: tuple[str, ...] = ()
+    kernels: str = ""  # the name of its table in kernels.txt
+    closed: bool = False  # whether it has only the listed domains
+    functions: bool = True  # whether it runs model-local functions
+    # operators of ai.onnx that are rewritten in another form if possible
+    other_forms: tuple[str, ...] = ()
+    # other spellings of the release, with a remark for each
+    also: Mapping[str, str] = field(default_factory=dict)
+    remark: str = ""  # how this row was selected
+    asked: str = ""  # the release in the user's request
+    provider: str = ""  # the execution provider; "" for the CPU
+    probed: probe_tables.ReleaseTable | None = None  # the outcomes of a probe
+    fixed_sizes: bool = False  # whether all inputs need fixed sizes
+    # element types that it computes in another type
+    casts: Mapping[str, str] = field(default_factory=dict)
+    compares: bool = True  # whether it rejects versions above its own
+    strict: bool = False  # whether declared shapes must agree with inference at its highest opset
+    not_in_functions: tuple[str, ...] = ()  # content that prevents it from loading a function
+    # sources by field; other fields have the source of the row
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    meant: tuple[str, str] = ("", "")  # the runtime and release in `same_as`
+    between: str = ""  # an unknown release in the user's request, which lies before `later`
+    later: RuntimeRelease | None = None  # the row after the unknown release
     _lacking: dict[Key, list[Lacking]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -142,30 +148,30 @@ class RuntimeRelease:
 
     @property
     def stands_for(self) -> str:
-        """The target that a user named, which has no row of its own if it lies between two."""
+        """The target in the user's request, which may lie between two rows."""
         return replace(self, asked=self.between).shown if self.between else self.shown
 
     @property
     def release(self) -> str:
-        """The named release, or the first of several."""
+        """The requested release, or the first release of the row."""
         return (self.asked or self.versions).partition(",")[0].partition("..")[0]
 
     @property
     def origin(self) -> tuple[str, str]:
-        """The runtime that runs the models, and its release."""
+        """The runtime, and its release, that executes the models of this target."""
         return self.meant if self.meant[0] else (self.name, self.release)
 
     def reads(self, imported: Mapping[str, int], ir_version: int) -> bool:
-        """Whether it reads these versions of operator sets and this IR version."""
+        """Returns whether the release reads these versions of operator sets and this IR version."""
         fits = all(imported.get(domain, 0) <= top for domain, top in self.imports.items())
         return fits and (self.ir is None or ir_version <= self.ir)
 
     def is_strict_at(self, opset: int | None) -> bool:
-        """Whether it rejects a model with a declared shape that inference contradicts."""
+        """Returns whether the release rejects declared shapes that inference contradicts."""
         return self.strict and opset == self.imports.get("")
 
     def lacking(self, key: Key) -> list[Lacking]:
-        """The versions of an operator that it does not read, each with the name of the operator."""
+        """Returns the versions of an operator that the release cannot read."""
         if (known := self._lacking.get(key)) is None:
             known = self._lacking[key] = self._find_lacking(key)
         return known
@@ -178,7 +184,7 @@ class RuntimeRelease:
         return [other for one in listed for other in one.others()] if listed else [Lacking(key[1])]
 
     def no_kernels(self, key: Key, since: int) -> kernel_tables.Missing | None:
-        """The element types that it has no kernel for, of one version of an operator."""
+        """Returns the element types of an operator version for which the release has no kernel."""
         table = kernel_tables.shipped().get(self.kernels)
         if table is None:
             return self.probed.missing(key, since) if self.probed else None
@@ -187,16 +193,16 @@ class RuntimeRelease:
         return table.missing(key, since, self.release)
 
     def is_strange(self, key: Key) -> bool:
-        """Whether only other releases of the runtime have this operator."""
+        """Returns whether only other releases of the runtime have this operator."""
         missing = self.no_kernels(key, 1)
         return missing is not None and not missing.variables and bool(missing.choices)
 
     def ran(self, key: Key) -> bool:
-        """Whether a probe ran an operator."""
+        """Returns whether a probe ran an operator."""
         return self.probed is not None and bool(self.probed.runs_at(key, 1))
 
     def unread(self, key: Key, version: int) -> str:
-        """Why it does not read an operator at a version of its domain; "" if it may read it."""
+        """Returns why the release cannot read an operator version, or "" if it may read it."""
         if any(one.meets(key, version) for one in self.lacking(key)):
             return f"{self.shown} does not read {key[1]} {version}"
         outcome = self.probed.unread(key, version) if self.probed else ""
@@ -205,51 +211,51 @@ class RuntimeRelease:
         return f"{key[1]} {version} {probe_tables.WORDS[outcome].format(self.shown)}"
 
     def names(self, key: Key) -> bool:
-        """Whether it is known not to run some version, type or form of an operator."""
+        """Returns whether a version, type or form of an operator is known to fail."""
         return bool(self.lacking(key)) or (self.probed is not None and self.probed.fails(key))
 
     def lacks_operator(self, key: Key) -> bool:
-        """Whether it is known to read no version of an operator."""
+        """Returns whether the release is known to lack an operator in all versions."""
         named = any(one.is_whole for one in self.lacking(key))
         return named or (self.probed is not None and self.probed.lost(key))
 
     @property
     def is_measured(self) -> bool:
-        """Whether it is known of every operator of ONNX if the runtime has a kernel for it."""
+        """Whether the kernels of all ONNX operators were measured in this release."""
         table = kernel_tables.shipped().get(self.kernels)
         listed = self.probed is not None or (table is not None and table.covers(self.release))
         return self.name == "onnx" or listed
 
     def is_measured_of(self, key: Key) -> bool:
-        """Whether a table names an operator of a vendor."""
+        """Returns whether a table of measurements contains a vendor's operator."""
         kernels = kernel_tables.shipped().get(self.kernels)
         fields = field_tables.shipped().get(self.kernels)
         known = kernels is not None and key in kernels.lacks
         return known or (fields is not None and key in fields.unknown)
 
     def unknown_fields(self, key: Key) -> frozenset[str]:
-        """The attributes, inputs and outputs of an operator that it does not have."""
+        """Returns the attributes, inputs and outputs of an operator that the release lacks."""
         table = field_tables.shipped().get(self.kernels)
         return table.of(key, self.release) if table else frozenset()
 
     def may_lack(self, key: Key) -> bool:
-        """Whether it has no kernel of an operator for some element type or field."""
+        """Returns whether the release lacks a kernel or field of an operator."""
         table = kernel_tables.shipped().get(self.kernels)
         found = table is not None and table.mentions(key, self.release)
         return found or bool(self.unknown_fields(key)) or self.names(key)
 
     @property
     def built_on(self) -> str | None:
-        """The release of onnx that has its operators: the first with its highest ai.onnx."""
+        """The release of onnx with the same operators: the first with this opset."""
         found = versions.release_of("", self.imports.get("", 0)) if self.imports.get("") else None
         return found.name if found is not None else None
 
     def lacks_facts_about(self, domain: str) -> bool:
-        """Whether no fact says if it has a domain other than ai.onnx."""
+        """Returns whether it is unknown if the release has a domain other than ai.onnx."""
         return bool(domain) and domain not in self.imports and not self.lacks(domain)
 
     def lacks(self, domain: str) -> bool:
-        """Whether it is known that no release up to this one has a domain."""
+        """Returns whether the release is known to lack a domain."""
         if domain in self.imports:
             return False
         if domain in versions.DOMAINS and "" in self.imports:
@@ -264,18 +270,19 @@ class RuntimeRelease:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A runtime: its name, other spellings of it, and its releases."""
+    """A runtime: its name, other spellings of the name, and its releases."""
 
     name: str
     releases: tuple[RuntimeRelease, ...]
     aliases: tuple[str, ...] = ()
-    default: str = ""  # the release if none is named
-    answer: str = ""  # the message if nothing is known
-    providers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # and their spellings
-    tables: tuple[str, ...] = ()  # the texts of its tables of outcomes
+    default: str = ""  # the release if a request names none
+    answer: str = ""  # the message if no release is known
+    # providers, with their spellings
+    providers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tables: tuple[str, ...] = ()  # the texts of its tables of probes
 
     def with_rows_of(self, other: Runtime) -> Runtime:
-        """The runtime with the releases and tables of a probe; equal releases are replaced."""
+        """Returns the runtime with the rows and tables of a probe, which replace equal releases."""
         probed = [row.versions for row in other.releases]
         kept = (row for row in self.releases if row.versions not in probed)
         releases = sorted(
@@ -288,13 +295,13 @@ class Runtime:
         )  # fmt: skip
 
     def having_probes(self, row: RuntimeRelease) -> RuntimeRelease:
-        """The row with the outcomes of its release."""
+        """Returns the row with the probe outcomes of its release."""
         table = probe_table(self.name, self.tables)
         return replace(row, probed=table.at(row.release)) if table is not None else row
 
 
 def find(text: str) -> RuntimeRelease:
-    """The release that `onnxruntime==1.10`, `ort 1.10`, `win10-2004` or `sentis` means."""
+    """Returns the release that a text means, such as `onnxruntime==1.10` or `win10-2004`."""
     known = _runtimes()
     every = {"cpu", *(name for one in known.values() for name in one.providers)}
     plain, provider = target_names.split_provider(text, every)
@@ -328,14 +335,14 @@ def find(text: str) -> RuntimeRelease:
 
 
 def _provider(runtime: Runtime, spelling: str) -> str:
-    """The provider for which the package of this spelling is built."""
+    """Returns the execution provider of the package with this spelling, or ""."""
     word = target_names.squeezed(spelling)
     named = runtime.providers.items()
     return next((one for one, also in named if word in map(target_names.squeezed, also)), "")
 
 
 def _with_fact(row: RuntimeRelease, learned_fact: learned.Learned | None) -> RuntimeRelease:
-    """The row with a fact that a runtime of the user has shown."""
+    """Returns the row after applying a fact that was measured in the user's runtime."""
     if learned_fact is None:
         return row
     own = Fact(learned_fact.source, learned_fact.date)
@@ -356,7 +363,7 @@ def _with_fact(row: RuntimeRelease, learned_fact: learned.Learned | None) -> Run
 
 
 def _elsewhere(row: RuntimeRelease, runtime: Runtime, provider: str) -> RuntimeRelease:
-    """A row without the kernels of the CPU, which do not apply to other providers."""
+    """Returns a row without CPU kernels, which do not apply to other providers."""
     if provider not in runtime.providers:
         listed = ", ".join(("cpu", *runtime.providers))
         raise BadTarget(f"{runtime.name} has no provider {provider!r}; give one of {listed}")
@@ -365,20 +372,20 @@ def _elsewhere(row: RuntimeRelease, runtime: Runtime, provider: str) -> RuntimeR
 
 @functools.cache
 def some_release() -> RuntimeRelease:
-    """The common gaps of all releases of onnxruntime, as a runtime without limits of versions."""
+    """Returns the common gaps of all releases of onnxruntime, without version limits."""
     return RuntimeRelease("onnxruntime", "", {}, None, "", kernels="onnxruntime")
 
 
 @functools.cache
 def _knowing(runtime: str, domain: str, since: int) -> frozenset[int]:
-    """The measured releases that read a version of a domain, by their number."""
+    """Returns the numbers of the measured releases that read a version of a domain."""
     releases = kernel_tables.shipped()[runtime].releases
     tops = (find(f"{runtime}=={release}").imports.get(domain, 0) for release in releases)
     return frozenset(number for number, top in enumerate(tops) if top >= since)
 
 
 def rows(word: str) -> list[RuntimeRelease]:
-    """All releases of a name, or one release if a version is named.
+    """Returns all releases of a runtime, or the one release that a text names.
 
     The word "all" means every release of every runtime, except onnx itself.
     """
@@ -391,7 +398,7 @@ def rows(word: str) -> list[RuntimeRelease]:
 
 
 def table() -> list[RuntimeRelease]:
-    """Every release of every target; a user's file replaces names of the same spelling."""
+    """Returns every release of every target; a user's file overrides equal names."""
     known = _runtimes()
     return [
         one.having_probes(_resolved(row, known))
@@ -401,12 +408,12 @@ def table() -> list[RuntimeRelease]:
 
 
 def names() -> dict[str, tuple[str, ...]]:
-    """Every name of a target, with its other names."""
+    """Returns the names of all targets, with their other spellings."""
     return {name: one.aliases for name, one in sorted(_runtimes().items())}
 
 
 def called(word: str) -> str | None:
-    """The name of the runtime that a spelling without a version stands for."""
+    """Returns the name of the runtime that a spelling means, or None."""
     spellings = {
         target_names.squeezed(one): name for name, also in names().items() for one in (name, *also)
     }
@@ -414,14 +421,14 @@ def called(word: str) -> str | None:
 
 
 def ships(name: str, release: str) -> bool:
-    """Whether a shipped row is about a release."""
+    """Returns whether the shipped table has a row for a release."""
     runtime = _read(SHIPPED, _shipped()).get(name)
     listed = [row.versions for row in runtime.releases] if runtime is not None else []
     return any(target_names.fits(one, release) is not None for one in listed)
 
 
 def owned() -> frozenset[str]:
-    """Domains that some runtime brings, apart from those of ONNX."""
+    """Returns the domains that runtimes define, apart from ONNX's domains."""
     rows = (row for one in _runtimes().values() for row in one.releases)
     return frozenset(d for row in rows for d in row.imports if d not in versions.DOMAINS)
 
@@ -436,7 +443,7 @@ def _runtimes() -> dict[str, Runtime]:
 
 
 def probe_table(name: str, texts: tuple[str, ...] = ()) -> probe_tables.ProbeTable | None:
-    """The results of small models in a runtime, by the shipped tables and some texts."""
+    """Returns the probe results of a runtime, from the shipped table and the given texts."""
     shipped = _shipped_probes().get(name)
     return _merged((shipped, *texts) if shipped else texts)
 
@@ -448,14 +455,14 @@ def _merged(texts: tuple[str, ...]) -> probe_tables.ProbeTable | None:
 
 @functools.cache
 def _shipped_probes() -> dict[str, str]:
-    """The texts of the shipped tables, by the runtime."""
+    """Returns the texts of the shipped probe tables, by runtime."""
     text = plugins.data("opshift.opsets", "probed.txt").decode()
     tables = text.split("\nruntime ")[1:]
     return {table.partition("\n")[0]: f"runtime {table}" for table in tables}
 
 
 def _texts() -> Iterator[tuple[str, str]]:
-    """The shipped data, then that of installed packages, then the user's own file."""
+    """Yields the shipped data, the data of installed packages, and the user's own file."""
     yield SHIPPED, _shipped()
     for point in plugins.offered(GROUP):
         origin = f"targets.toml of {point.value}"
@@ -466,7 +473,7 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 
 def own_file() -> Path:
-    """The user's own table of targets, which need not exist."""
+    """Returns the path of the user's own table of targets, which may not exist."""
     own = os.environ.get(CONFIG)
     return Path(own) if own else Path.home() / ".config" / "opshift" / "targets.toml"
 
@@ -477,7 +484,7 @@ def _shipped() -> str:
 
 
 def shipped_of(text: str) -> str:
-    """The shipped data for the text of targets.toml."""
+    """Returns the shipped data for the text of targets.toml."""
     made = {COMMENT: "python -m tools.author update targets, format 1", **toml.loads(text)}
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
 

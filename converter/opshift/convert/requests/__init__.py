@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requests that change a model before the first step: sizes and element types."""
+"""Changes that a caller requests before the first step: fixed sizes and element types."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about a model in which computed constants are replaced by initializers.
+"""Facts about a copy of the model in which constants replace the nodes that compute sizes.
 
-onnx's inference of a whole model reads no list of sizes behind an Identity or a Cast.
+onnx's inference of a whole model does not follow a list of sizes through an Identity or a Cast.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from opshift.opsets.elements import T
 from opshift.opsets.types import rank_of
 from opshift.protos import ModelProto, NodeProto
 
-LONGEST = 64  # elements of a list of sizes, axes or places
+LONGEST = 64  # the most elements in a list of sizes, axes or indices
 CONSTANT, IDENTITY = ("", "Constant"), ("", "Identity")
 
 
 def facts_of(state: State) -> Facts:
-    """The facts about a model; its nodes have equal positions in the document of the facts."""
+    """Returns facts about a copy of the model. A node has the same position in the copy."""
     known = dict(_computed_lists(state))
     if not known:
         return state.facts
@@ -39,13 +39,13 @@ def facts_of(state: State) -> Facts:
 
 
 def facts_about(state: State, model: ModelProto) -> Facts:
-    """The facts about a model with the weights and adapters of a conversion."""
+    """Returns facts about a model with the weights and adapters of the conversion."""
     document = Document(model, state.document.prefix)
     return Facts(document, state.weights, state.adapters, lambda: weights.checkable(model))
 
 
 def _computed_lists(state: State) -> Iterator[tuple[Place, NodeProto]]:
-    """The nodes that compute a short constant list of integers, with a Constant for each."""
+    """Yields nodes that compute a short constant list of integers, with a Constant for each."""
     rules = state.adapters.rules(Fold)
     for root in state.document.roots:
         for key, places in root.index.items() if root.kind != "function" else ():

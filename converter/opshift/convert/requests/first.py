@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites an opened model as the request asks before the first step."""
+"""Makes the changes of a request that come before the first step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from opshift.convert.state import State
 
 
 def rewrite_first(state: State) -> None:
-    """Makes the other changes of the request, in the order in which they are possible."""
+    """Fixes sizes, then changes element types, as the request asks."""
     options = state.options
     if options.shape or options.dim:
         from opshift.convert.requests.fixed_shapes import fix_shapes

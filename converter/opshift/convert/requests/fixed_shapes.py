@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixes the sizes of inputs, and folds the nodes that compute with sizes.
 
-A node computes with sizes if its value is constant and follows from the shape of another value.
-Other constants are left to the runtime.
+A node computes with sizes if its value is constant and depends on the shape of another value. Other
+constants are left to the runtime.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, is_complete, rank_of, tensors_in
 from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
-LARGEST = 1 << 16  # bytes of a constant; a node that fills a larger one stays
+LARGEST = 1 << 16  # the most bytes of a folded constant; nodes with larger values stay
 SOURCE = "opshift.convert.requests.fixed_shapes"
 
 
 def fix_shapes(state: State, shape: Mapping[str, Sequence[int]], dim: Mapping[str, int]) -> None:
-    """Gives inputs fixed sizes, folds values that become known, and removes unread nodes."""
+    """Fixes sizes of inputs, folds values that become constant, and removes unread nodes."""
     graph = state.skeleton.graph
     sizes = input_sizes.wanted_sizes(graph, shape, dim)
     fixed = list(_fixed_inputs(graph, shape, sizes))
@@ -56,7 +56,7 @@ def fix_shapes(state: State, shape: Mapping[str, Sequence[int]], dim: Mapping[st
 def _fixed_inputs(
     graph: GraphProto, shape: Mapping[str, Sequence[int]], sizes: Mapping[str, int]
 ) -> Iterator[tuple[str, str]]:
-    """The inputs that change, each with its new shape."""
+    """Yields the name and the new shape of each input whose shape changes."""
     for name, value in input_sizes.free_inputs(graph).items():
         after = TypeProto()
         after.CopyFrom(value.type)
@@ -70,7 +70,7 @@ def _fixed_inputs(
 
 
 def _substitute(found: TypeProto, sizes: Mapping[str, int]) -> None:
-    """Writes sizes in place of the names of dimensions."""
+    """Replaces named dimensions of a type by sizes."""
     for tensor in tensors_in(found):
         for dim in tensor.shape.dim:
             if dim.dim_param in sizes:
@@ -93,7 +93,7 @@ def _write_sizes(
 
 
 def _computed(document: Document) -> Iterator[Place]:
-    """The nodes of graphs, each after its producers; the sizes in functions are unknown."""
+    """Yields nodes of graphs in topological order. In functions, sizes are unknown."""
     for root in document.roots:
         for scope in root.scopes if root.kind != "function" else ():
             for position in scope.sorted_positions():
@@ -101,7 +101,7 @@ def _computed(document: Document) -> Iterator[Place]:
 
 
 def _fold(state: State) -> Step:
-    """Folds nodes until inference finds no more sizes."""
+    """Folds nodes repeatedly until inference finds no more sizes."""
     version = state.document.imports.get("") or 0
     step, folded = Step("", version, version), set[str]()
     while True:
@@ -122,7 +122,7 @@ def _fold(state: State) -> Step:
 def _sizes(
     state: State, facts: Facts, folded: Collection[str]
 ) -> Iterator[tuple[Place, str, Array]]:
-    """The constants that follow from shapes, without shapes that are only declared."""
+    """Yields constants that depend on shapes, ignoring shapes that are only declared."""
     rules, derived = state.adapters.rules(Fold), set[tuple[Scope | None, str]]()
     twins = dict(zip(state.document.scopes(), facts.document.scopes(), strict=True))
     for scope, position in _computed(state.document):
@@ -140,13 +140,13 @@ def _sizes(
 def _replacements(
     state: State, known: Iterable[tuple[Place, str, Array]], step: Step
 ) -> Iterator[Replacement]:
-    """A constant in the place of each node that computes with sizes."""
+    """Yields a constant in place of each node that computes with sizes."""
     for (scope, position), name, value in known:
         if value.nbytes > LARGEST:
             continue
         made = constant_node(from_array(value), name)
         nodes = [made]
-        if not is_legal(made, scope):  # before opset 9, only initializers hold integers
+        if not is_legal(made, scope):  # before opset 9, only initializers can be integers
             if name in scope.outputs or not isinstance(scope.proto, GraphProto):
                 continue
             nodes = []
@@ -158,7 +158,7 @@ def _replacements(
 
 
 def _count(step: Step, replacement: Replacement, rule: str, why: str) -> None:
-    """Counts a replacement for the report."""
+    """Adds a replacement to the counts of the report."""
     scope, position = replacement.place
     emits = tuple(node.op_type for node in replacement.nodes) or ("Constant",)
     step.rewritten[Rewritten(scope.node(position).op_type, emits, SOURCE, rule, why)] += 1
@@ -168,18 +168,18 @@ def _count(step: Step, replacement: Replacement, rule: str, why: str) -> None:
 
 
 class Contradiction(NamedTuple):
-    """A place that cannot compute with the sizes."""
+    """A place of the model that contradicts the fixed sizes."""
 
     place: str
     told: str
-    is_nested: bool = False  # whether it lies in a graph of a node, which may never run
-    by_rule: bool = False  # of an author, and not by inference
+    is_nested: bool = False  # whether the place is in a subgraph, which may never run
+    by_rule: bool = False  # whether an author's rule, not inference, found the contradiction
 
 
 def _contradictions(state: State, facts: Facts) -> Iterator[Contradiction]:
-    """The places that inference, an author or a declaration of an output shows to be wrong.
+    """Yields places that inference, an author's rule or a declared output contradicts.
 
-    A runtime applies inference to the graphs of nodes that never run, but no rule of an author.
+    A runtime applies inference also to subgraphs that never run, but does not apply authors' rules.
     """
     document = facts.document
     found = flawed(document, facts, state.adapters)
@@ -205,7 +205,7 @@ def _contradictions(state: State, facts: Facts) -> Iterator[Contradiction]:
 
 
 def _require_possible(state: State, facts: Facts, before: ModelProto, *, nested: bool) -> None:
-    """Raises if a node cannot compute with the sizes and could `before`; notes inner nodes."""
+    """Raises if a node contradicts the sizes and did not `before`; adds notes on subgraphs."""
     found = [one for one in _contradictions(state, facts) if nested or not one.is_nested]
     if not found:
         return
@@ -221,7 +221,7 @@ def _require_possible(state: State, facts: Facts, before: ModelProto, *, nested:
 
 
 def _complete_declarations(state: State, facts: Facts, graph: GraphProto) -> None:
-    """Writes the inferred sizes into the declarations of outputs and values."""
+    """Adds the inferred sizes to the declarations of outputs and inner values."""
     state.facts.correct()
     for value in (*graph.output, *graph.value_info):
         found = facts.confirmed(facts.document.main, value.name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the wanted sizes with the inputs of a model."""
+"""Compares requested sizes with the inputs of a model."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from opshift.opsets.types import dims_of, rank_of
 from opshift.protos import GraphProto, TensorShapeProto, TypeProto, ValueInfoProto
 from opshift.text import suggestion
 
-UNNAMED = ("?",)  # some exporters write this for a dimension without a name
+UNNAMED = ("?",)  # what some exporters write for an unnamed dimension
 
 
 def free_inputs(graph: GraphProto) -> dict[str, ValueInfoProto]:
-    """The inputs for which a caller must give a value, by name."""
+    """Returns the inputs that have no default value, by name."""
     fed = {tensor.name for tensor in graph.initializer}
     fed |= {sparse.values.name for sparse in graph.sparse_initializer}
     return {value.name: value for value in graph.input if value.name not in fed}
 
 
 def dim_names(graph: GraphProto) -> list[str]:
-    """The names that the inputs give to their dimensions, each once."""
+    """Returns the names of symbolic dimensions of the inputs, without duplicates."""
     shapes = (value.type.tensor_type.shape for value in free_inputs(graph).values())
     return list(
         dict.fromkeys(dim.dim_param for shape in shapes for dim in shape.dim if dim.dim_param)
@@ -31,7 +31,7 @@ def dim_names(graph: GraphProto) -> list[str]:
 def wanted_sizes(
     graph: GraphProto, shape: Mapping[str, Sequence[int]], dim: Mapping[str, int]
 ) -> dict[str, int]:
-    """The sizes of named dimensions that follow from a request; raises if it does not fit."""
+    """Returns the sizes of named dimensions; raises BadTarget if the model contradicts them."""
     inputs, names = free_inputs(graph), dim_names(graph)
     for name in dim:
         if name not in names:
@@ -65,7 +65,7 @@ def wanted_sizes(
 
 
 def _require_fit(name: str, declared: TypeProto, wanted: Sequence[int]) -> None:
-    """Raises if an input cannot have a shape."""
+    """Raises BadTarget if an input cannot have a shape."""
     if declared.WhichOneof("value") not in ("tensor_type", None):
         raise BadTarget(f"the input {name!r} is not a tensor, so it has no shape; leave it out")
     if (rank := rank_of(declared)) is None:
@@ -84,7 +84,7 @@ def _require_fit(name: str, declared: TypeProto, wanted: Sequence[int]) -> None:
 
 
 def give_shape(declared: TypeProto, wanted: Sequence[int]) -> None:
-    """Writes a shape into the type of an input; dimensions keep their denotations."""
+    """Sets the shape of an input's type; dimensions keep their denotations."""
     shape = declared.tensor_type.shape
     shape.SetInParent()
     if len(shape.dim) != len(wanted):
@@ -94,12 +94,12 @@ def give_shape(declared: TypeProto, wanted: Sequence[int]) -> None:
 
 
 def shown(sizes: Sequence[int | str | None]) -> str:
-    """`1,3,224,224`, as the option is written; `()` for the shape of a scalar."""
+    """Returns sizes in the form of the option, such as `1,3,224,224`; `()` for a scalar."""
     return ",".join("?" if size is None else str(size) for size in sizes) or "()"
 
 
 def _known(things: str, name: str, known: Sequence[str]) -> str:
-    """The names that the model has instead."""
+    """Returns the end of a message, with the names that the model has."""
     near = suggestion(name, known)
     listed = ", ".join(map(repr, known[:8])) or "none"
     return near or f"; the model has these {things}: {listed}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the integers that fit a narrower type: all values that share a type change, or none."""
+"""Decides which integers become narrower; values that share a type change together or stay."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GIVEN = "a caller may give any number"
 
 
 def keep_unproved(state: State, choice: TypeChoice, *, keep_io: bool) -> None:
-    """Keeps the type of integers unless all that share their type are proved to fit."""
+    """Keeps the type of integers unless all values that share the type are proved to fit."""
     bounded = {start for start, one in changes_of(choice.types).items() if one is Change.BOUNDED}
     values = [value for value, kind in choice.kinds.items() if kind in bounded]
     classes = UnionFind(values)
@@ -38,7 +38,7 @@ def keep_unproved(state: State, choice: TypeChoice, *, keep_io: bool) -> None:
                     reasons.setdefault(members[0], group.reason)
     unproved = dict(_unproved(state, choice, values, keep_io=keep_io))
     reasons = {**unproved, **reasons}
-    found = dict[Owned, str]()  # the reason of each class, by one of its values
+    found = dict[Owned, str]()  # the reason for each class, by one of its values
     for value in values:
         if value in reasons:
             found.setdefault(classes[value], reasons[value])
@@ -55,24 +55,24 @@ def keep_unproved(state: State, choice: TypeChoice, *, keep_io: bool) -> None:
 
 
 def _fixed(state: State, choice: TypeChoice, bounded: set[int]) -> Iterator[tuple[Owned, str]]:
-    """The integers that pass into or out of a graph inside a node."""
+    """Yields integers that enter or leave a subgraph; their type cannot change."""
     for scope in state.document.scopes():
         if scope.parent is not None:
             for name in (*scope.inputs, *scope.outputs):
-                yield (scope.owner(name), name), "it passes in or out of a graph inside a node"
+                yield (scope.owner(name), name), "it enters or leaves a subgraph"
     for place, groups in choice.groups.items():
         scope, position = place
         if holds_graphs(scope.node(position)):
             for group in groups:
                 if group.start in bounded:
                     for value in choice.values(place, group):
-                        yield value, f"{scope.node(position).op_type} passes it to a graph"
+                        yield value, f"{scope.node(position).op_type} passes it to a subgraph"
 
 
 def _unproved(
     state: State, choice: TypeChoice, values: list[Owned], *, keep_io: bool
 ) -> Iterator[tuple[Owned, str]]:
-    """The integers that are not proved to fit, with the reason."""
+    """Yields integers that are not proved to fit the narrower type, with the reason."""
     document, facts = _with_narrow_inputs(state, choice, keep_io=keep_io)
     twins = dict(zip(state.document.scopes(), document.scopes(), strict=True))
     given = {} if keep_io else free_inputs(state.skeleton.graph)
@@ -84,16 +84,16 @@ def _unproved(
         bounds = facts.bounds(twins[owner], name)
         if bounds is None:
             where = GIVEN if name in owner.inputs else "its bounds are not known"
-            yield (owner, name), f"{name!r} is not proved to fit {to}: {where}"
+            yield (owner, name), f"opshift cannot prove that {name!r} fits {to}: {where}"
         elif not (low <= bounds.lowest and bounds.highest <= high):
             far = bounds.highest if bounds.highest > high else bounds.lowest
-            yield (owner, name), f"{name!r} may reach {far}, which {to} does not hold"
+            yield (owner, name), f"{name!r} may reach {far}, which is out of the range of {to}"
 
 
 def _with_narrow_inputs(
     state: State, choice: TypeChoice, *, keep_io: bool
 ) -> tuple[Document, Facts]:
-    """The model with narrow inputs, which are cast to the type that nodes read."""
+    """Returns a model with narrower inputs, which Casts convert to the type that nodes read."""
     model = ModelProto()
     model.CopyFrom(state.skeleton)
     names = () if keep_io else free_inputs(model.graph)

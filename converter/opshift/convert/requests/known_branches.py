@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the nodes of a branch in place of a node that always runs this branch."""
+"""Replaces a node that always runs the same branch by the nodes of this branch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto
 
 
 def take_known(state: State, sizes: Collection[str]) -> list[Replacement]:
-    """The nodes of a branch for each outermost node that chooses it by a constant of `sizes`."""
+    """Returns replacements for outermost nodes whose branch depends on a constant of `sizes`."""
     known = dict(_known(state, sizes))
     return [
         Replacement(place, list(_nodes_of(state, place, branch)))
@@ -25,7 +25,7 @@ def take_known(state: State, sizes: Collection[str]) -> list[Replacement]:
 
 
 def _known(state: State, sizes: Collection[str]) -> Iterator[tuple[Place, GraphProto]]:
-    """The If nodes that always run the same branch."""
+    """Yields nodes that always run the same branch, with this branch."""
     rules = state.adapters.rules(Chooses)
     for root in state.document.roots:
         for key in sorted(root.index) if root.kind != "function" else ():
@@ -42,7 +42,7 @@ def _known(state: State, sizes: Collection[str]) -> Iterator[tuple[Place, GraphP
 
 
 def _outermost(known: dict[Place, GraphProto]) -> Iterator[tuple[Place, GraphProto]]:
-    """The nodes outside of the subgraphs of other nodes; inner nodes follow later."""
+    """Yields nodes that are not in subgraphs of other such nodes; inner nodes follow later."""
     holders = {
         id(graph) for scope, at in known for _, graph in graphs_of(scope.node(at))
     }  # fmt: skip
@@ -52,7 +52,7 @@ def _outermost(known: dict[Place, GraphProto]) -> Iterator[tuple[Place, GraphPro
 
 
 def _nodes_of(state: State, place: Place, branch: GraphProto) -> Iterator[NodeProto]:
-    """The nodes of a branch under new names, and the outputs under those of the node."""
+    """Yields the nodes of a branch under new names; their outputs have the names of the node's."""
     scope, position = place
     graph = scope.root.copy_of(branch)
     outputs = [name or state.document.fresh("unread") for name in scope.node(position).output]
@@ -78,14 +78,14 @@ def _nodes_of(state: State, place: Place, branch: GraphProto) -> Iterator[NodePr
 
 
 def constant_node(tensor: TensorProto, name: str) -> NodeProto:
-    """A Constant that gives a tensor as a value of this name."""
+    """Returns a Constant node that produces a tensor as a value of the given name."""
     node = NodeProto(op_type="Constant", output=[name])
     node.attribute.add(name="value", type=AttributeProto.TENSOR).t.CopyFrom(tensor)
     return node
 
 
 def is_legal(constant: NodeProto, scope: Scope) -> bool:
-    """Whether a Constant can hold its tensor at the version of its graph."""
+    """Returns whether a Constant can contain its tensor at the opset of its graph."""
     schema = scope.root.schema_of(constant)
     kind = schemas.element_name(constant.attribute[0].t.data_type)
     return schema is not None and f"tensor({kind})" in schema.outputs[0].types

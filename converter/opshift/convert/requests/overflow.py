@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds how large the values of a model become on inputs: a narrower type may not hold them."""
+"""Runs a model to find the largest values, because a narrower type may overflow."""
 
 from __future__ import annotations
 
@@ -16,24 +16,27 @@ from opshift.model.bytes.source import Identity
 from opshift.model.names import Owned
 from opshift.records import dataclass
 
-LARGE = 1 << 28  # bytes of a model that runs node by node, because a runtime holds all its weights
-RUNNER = "opshift.verify.isolated_task"  # a child imports it; this room is below that of running
+# bytes above which nodes run one by one, because a runtime loads all weights at once
+LARGE = 1 << 28
+# imported by name in a child process, because `verify` is on a higher floor
+RUNNER = "opshift.verify.isolated_task"
 
 
 @dataclass(frozen=True, slots=True)
 class Magnitudes:
-    """The largest magnitudes by name, and the kind of inputs, or why nothing is known."""
+    """The largest magnitudes of values by name and the kind of inputs, or why none are known."""
 
     largest: Mapping[str, float]
     inputs: str
     unknown: str = ""
 
 
-_last: dict[object, Magnitudes] = {}  # of the last file, which a plan converts many times
+# the result for the last file, because a plan converts the same file many times
+_last: dict[object, Magnitudes] = {}
 
 
 def magnitudes(state: State, values: Iterable[Owned]) -> Magnitudes:
-    """How large values become on the inputs of the request, or else on generated ones."""
+    """Returns the magnitudes of values on the request's inputs, or on generated inputs."""
     if not state.options.checks:
         return Magnitudes({}, "", "the request asks for no checks")
     values, main = list(values), state.document.main
@@ -53,14 +56,14 @@ def magnitudes(state: State, values: Iterable[Owned]) -> Magnitudes:
 
 
 def _run(state: State, names: list[str], inside: bool, inputs: str) -> Magnitudes:
-    """Runs the model in a child process, which may end without harm."""
+    """Runs the model in a child process, so that a crash does not end this process."""
     large = state.weights.size_with(state.skeleton) > LARGE
     with tempfile.TemporaryDirectory(prefix="opshift-") as folder:
         path = (_unchanged_source(state) if large else "") or os.path.join(folder, "model.onnx")
         if not large:
             weights.splice_to_run(state.skeleton, state.weights, path)
         elif os.path.dirname(path) == folder:
-            # The child reads one weight after another from a file of data.
+            # the child process reads the weights one by one from a data file
             weights.splice(state.skeleton, state.weights, path, external="one-file")
         done = child_task.run(
             RUNNER, "magnitudes", path, folder, names, inside, large, inputs, limits=Limits()
@@ -73,7 +76,7 @@ def _run(state: State, names: list[str], inside: bool, inputs: str) -> Magnitude
 
 
 def _unchanged_source(state: State) -> str:
-    """The path of the source, if nothing has changed yet, so that no weight is copied."""
+    """Returns the path of the source file if the model is still unchanged; it saves a copy."""
     file = state.weights.file
     if file is None or file.piped or state.weights.moved:
         return ""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes element types in a whole model: values, weights, attributes, subgraphs, declarations.
 
-If an operator does not accept the new type, its node keeps the old type between two Casts. Weights
-are converted when they are written.
+If an operator does not accept the new type, its node keeps the old type, with Casts around it.
+Weights are converted when the result is written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from opshift.text import counted, size
 
 
 def retype(state: State, wanted: Mapping[str, str], *, keep_io: bool) -> None:
-    """Gives the values of a model other element types, as far as its operators accept them."""
+    """Changes the element types of a model, if the operators accept the new types."""
     number = schemas.element_number
     types = {number(start): number(to) for start, to in wanted.items()}
     found = collected(state, types).kinds
@@ -67,7 +67,7 @@ def retype(state: State, wanted: Mapping[str, str], *, keep_io: bool) -> None:
 
 
 def _names_type(function: FunctionProto, types: Mapping[int, int]) -> bool:
-    """Whether a node of a function names a type that changes, in an attribute."""
+    """Returns whether an attribute in a function names a type that changes."""
     for attribute in chain.from_iterable(map(attributes_of, containers_in(function))):
         named = attribute.name in TYPE_ATTRIBUTES and attribute.i in types
         if named or (attribute.HasField("t") and attribute.t.data_type in types):
@@ -76,7 +76,7 @@ def _names_type(function: FunctionProto, types: Mapping[int, int]) -> bool:
 
 
 def _inline_functions(state: State) -> None:
-    """Writes functions out at their calls, because a call gives the types inside of them."""
+    """Inlines all functions, because types in a function are known only at its calls."""
     for which in list(state.document.functions):
         if inline_function(state.skeleton, which, state.document.fresh):
             state.inlined.append(which)
@@ -87,7 +87,7 @@ def _inline_functions(state: State) -> None:
 
 
 def _expected(state: State, choice: TypeChoice) -> list[dict[str, int]]:
-    """The new element types of values, by the position of their graph."""
+    """Returns the new element types of values, one mapping for each graph."""
     return [
         {
             name: choice.types[kind]
@@ -99,7 +99,7 @@ def _expected(state: State, choice: TypeChoice) -> list[dict[str, int]]:
 
 
 def _require_expected(state: State, expected: list[dict[str, int]]) -> None:
-    """Raises if the output type of a node contradicts the rule of its operator."""
+    """Raises AdapterBug if the inferred type of a value is not the new type."""
     for scope, types in zip(state.document.scopes(), expected, strict=True):
         for name, wanted in types.items():
             found = element_number(state.facts.type(scope, name))
@@ -107,8 +107,8 @@ def _require_expected(state: State, expected: list[dict[str, int]]) -> None:
                 node = scope.node(scope.producers[name])
                 if node.op_type != "Cast":
                     raise AdapterBug(
-                        f"{node.op_type} gives {named_type(found)} for {name!r}, and its schema"
-                        f" promised {named_type(wanted)}"
+                        f"inference finds {named_type(found)} for {name!r} of {node.op_type}, but"
+                        f" its schema states {named_type(wanted)}"
                     )
 
 
@@ -122,7 +122,7 @@ _MEANING = {
 
 
 def _statements(choice: TypeChoice, rewriting: TypeRewriting) -> Iterator[str]:
-    """A sentence for each type that changed."""
+    """Yields a sentence for each element type that changed."""
     changes = changes_of(choice.types)
     for start, to in choice.types.items():
         values = [one for one, kind in choice.kinds.items() if kind == start]
@@ -138,7 +138,7 @@ def _statements(choice: TypeChoice, rewriting: TypeRewriting) -> Iterator[str]:
 
 
 def _kept(choice: TypeChoice) -> Iterator[str]:
-    """Notes on values that keep their type or lose digits, by the names before the change."""
+    """Yields notes on values that keep their type or lose digits, by their old names."""
     kept, between = (defaultdict[tuple[int, str], list[str]](list) for _ in range(2))
     for value, reason in choice.stays.items():
         if value in choice.kinds:

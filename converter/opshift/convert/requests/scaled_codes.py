@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes products and quotients for nodes that scale codes of floats, such as float8."""
+"""Rewrites nodes that scale codes such as float8 as products or quotients."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ FLOATS = (T.FLOAT, T.FLOAT16, T.BFLOAT16)
 
 
 def write_scaled(state: State, types: Mapping[int, int]) -> None:
-    """Writes operators on such codes in other operators if the codes get a wider type."""
+    """Rewrites operators on codes such as float8 if the codes get a wider type."""
     wider = frozenset(one for one in types if ELEMENTS[one].is_float8)
     found = False
     for key, rule in state.adapters.rules(Scales).items() if wider else ():
         adapter = _adapter(key, rule, state.adapters.rules(Saturates).get(key), wider)
         for root in state.document.roots:
             if places := list(root.index.get(key, ())):
-                plan = CrossingPlan(state.adapters)  # that of the conversion is made later
+                plan = CrossingPlan(state.adapters)  # the plan of the conversion does not exist yet
                 version = root.imports.get(adapter.domain) or 1
                 step = single_stepper(state, plan, adapter, version).run_at(root, places)
                 if step.rewritten:
@@ -45,7 +45,7 @@ def write_scaled(state: State, types: Mapping[int, int]) -> None:
 
 
 def _adapter(key: Key, rule: Scales, bound: Saturates | None, wider: frozenset[int]) -> Adapter:
-    """The verdict that writes an operator on codes of these types in other words."""
+    """Returns the adapter that rewrites an operator on codes of the given types."""
 
     def write(node: Node, op: Builder) -> Result:
         return _written(node, op, rule, bound, wider)
@@ -62,7 +62,7 @@ def _adapter(key: Key, rule: Scales, bound: Saturates | None, wider: frozenset[i
 def _written(
     node: Node, op: Builder, rule: Scales, bound: Saturates | None, wider: frozenset[int]
 ) -> Result:
-    """A node as a product or quotient, with Casts from and to the codes."""
+    """Returns a node as a product or quotient, with Casts from and to the codes."""
     data, scale, zero = (*node.inputs, None)[:3]
     result = node.outputs[0]
     assert data is not None
@@ -80,13 +80,13 @@ def _written(
 
 
 def _computed_in(node: Node, scale: Value, other: Value) -> int:
-    """The element type of the product or quotient."""
+    """Returns the element type in which the product or quotient is computed."""
     own = scale.elem_type if scale.elem_type in FLOATS else other.elem_type
     return _int(node, "precision", 0) or own
 
 
 def _int(node: Node, name: str, default: int) -> int:
-    """An attribute that older versions of an operator lack."""
+    """Returns an integer attribute; older versions of the operator lack it, so it has a default."""
     return node.int(name) if node.schema and name in node.schema.attributes else default
 
 
@@ -97,12 +97,12 @@ def _as_type(op: Builder, value: Value, kind: int) -> Value:
 
 
 def _emit(op: Builder, name: str, *inputs: Value, **attributes: Any) -> Value:
-    """A node that is written for constants, too: their types change when they are written."""
+    """Writes a node even if its inputs are constants, because their types change later."""
     made: tuple[Value, ...] = op.emit(name, *inputs, outputs=1, **attributes)
     return made[0]
 
 
 def _is_zero(zero: Value | None) -> bool:
-    """Whether a zero point is left out or a constant of zeros."""
+    """Returns whether a zero point is absent or a constant of zeros."""
     value = np.zeros(1) if zero is None else zero.const_or_none()
     return value is not None and not np.asarray(value, np.float32).any()

@@ -13,11 +13,11 @@ from opshift.opsets.elements import T
 from opshift.opsets.type_pairs import Change
 from opshift.protos import NodeProto
 
-LARGE = 1 << 24  # sizes above this one do not occur, and float holds each number up to it
+LARGE = 1 << 24  # larger sizes do not occur, and float32 represents all integers up to this size
 
 
 def keep(state: State, choice: TypeChoice) -> None:
-    """Keeps the type of floats that follow from sizes and constants alone."""
+    """Keeps the type of floats that depend only on sizes and constants."""
     exact = {
         start: 1 << T(choice.types[start]).fraction.bits
         for start, change in changes_of(choice.types).items()
@@ -33,14 +33,14 @@ def keep(state: State, choice: TypeChoice) -> None:
                 if end is not None and _follows(state, choice, scope, node, found, end):
                     found.add((scope, name))
                     to = named_type(choice.types[choice.kinds[scope, name]])
-                    why = f"it may hold a size above {end}, and {to} does not hold each of them"
+                    why = f"it may be a size above {end}, and {to} rounds some integers above {end}"
                     choice.stays.setdefault((scope, name), why)
 
 
 def _follows(
     state: State, choice: TypeChoice, scope: Scope, node: NodeProto, found: set[Owned], end: int
 ) -> bool:
-    """Whether the floats of a node follow from sizes that may be larger than an end."""
+    """Returns whether a node computes floats from sizes that may be larger than `end`."""
     given = [(scope.owner(name), name) for name in node.input if name]
     if any(one in found for one in given):
         others = (one for one in given if one in choice.kinds and one not in found)

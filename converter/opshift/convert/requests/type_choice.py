@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides which values of a model change their element type, with a reason for the others."""
+"""Decides which values of a model change their element type, with reasons for the others."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from opshift.protos import GraphProto, TensorProto, TypeProto
 
 np = deferred("numpy")
 
-CONTAINER = "no Cast takes a sequence, and the interface keeps its types"
+CONTAINER = "Cast does not accept sequences, and inputs and outputs keep their types"
 
 
 def choose(state: State, types: Mapping[int, int], *, keep_io: bool) -> TypeChoice:
-    """The choice for each value of a model."""
+    """Returns the decision for each value of a model."""
     choice = collected(state, types)
     for scope in state.document.scopes():
         for position in scope.sorted_positions():
@@ -61,12 +61,12 @@ def choose(state: State, types: Mapping[int, int], *, keep_io: bool) -> TypeChoi
 
 
 def element_number(found: TypeProto | None) -> int:
-    """The element type of a tensor, also of one in a sequence or an optional; 0 for none."""
+    """Returns the element type of a tensor, also inside a container; 0 without a tensor."""
     return next((one.elem_type for one in tensors_in(found)), 0) if found is not None else 0
 
 
 def collected(state: State, types: Mapping[int, int]) -> TypeChoice:
-    """The values of these types, before any decision."""
+    """Returns all values of the given types, before any decision."""
     choice = TypeChoice(types)
     for scope in state.document.scopes():
         _collect(state, scope, choice)
@@ -85,7 +85,7 @@ def _collect(state: State, scope: Scope, choice: TypeChoice) -> None:
 
 
 def _type_of(state: State, scope: Scope, name: str) -> TypeProto | None:
-    """The type of a value; a sparse initializer stands for a dense tensor."""
+    """Returns the type of a value; a sparse initializer counts as a dense tensor."""
     owner = scope.owner(name)
     if owner is not None and name in owner.sparse:
         tensor = _sparse_values(owner)[name]
@@ -124,7 +124,7 @@ def _groups(state: State, scope: Scope, position: int, choice: TypeChoice) -> It
 
 
 def _keep_out_of_range(state: State, choice: TypeChoice) -> None:
-    """Keeps the type of constants with numbers that the new type cannot hold."""
+    """Keeps the type of constants with numbers outside of the range of the new type."""
     changes = changes_of(choice.types)
     if Change.ROUNDS not in changes.values():
         return
@@ -136,13 +136,13 @@ def _keep_out_of_range(state: State, choice: TypeChoice) -> None:
         low, high = limits_of(state.weights, tensor)
         if high > limits[1]:
             to = named_type(choice.types[start])
-            choice.stays[owned] = f"it holds {high:g}, and {to} ends at {limits[1]:g}"
+            choice.stays[owned] = f"it has the value {high:g}; the limit of {to} is {limits[1]:g}"
         elif low < limits[0]:
             choice.small.append(owned)
 
 
 def _keep_overflowing(state: State, choice: TypeChoice) -> None:
-    """Keeps the type of values that become larger than the new type holds."""
+    """Keeps the type of values that overflow the new type in a test run."""
     changes = changes_of(choice.types)
     rounded = [one for one, kind in choice.kinds.items() if changes[kind] is Change.ROUNDS]
     if not rounded:
@@ -153,7 +153,9 @@ def _keep_overflowing(state: State, choice: TypeChoice) -> None:
         to = choice.types[choice.kinds[value]]
         top, limit = found.largest.get(value[1], 0), _limits(to)[1]
         if top > limit:
-            why = f"it reaches {top:g} on {found.inputs}, and {named_type(to)} ends at {limit:g}"
+            why = (
+                f"it reaches {top:g} on {found.inputs}; the limit of {named_type(to)} is {limit:g}"
+            )
             choice.stays.setdefault(value, why)
 
 
@@ -174,13 +176,13 @@ def _constants(state: State, choice: TypeChoice) -> Iterator[tuple[Owned, Tensor
 
 
 def _limits(number: int) -> tuple[float, float]:
-    """The smallest normal and the largest number of a float type."""
+    """Returns the smallest normal and the largest number of a float type."""
     fraction = T(number).fraction
     return fraction.smallest_normal, fraction.largest
 
 
 def limits_of(weights: Weights, tensor: TensorProto) -> tuple[float, float]:
-    """The smallest magnitude other than zero, and the largest finite magnitude."""
+    """Returns the smallest nonzero magnitude and the largest finite magnitude of a tensor."""
     low, high = math.inf, 0.0
     for part in weights.parts(tensor):
         sizes = np.abs(part)
@@ -194,13 +196,14 @@ def limits_of(weights: Weights, tensor: TensorProto) -> tuple[float, float]:
     return low, high
 
 
-# -- what stays together ---------------------------------------------------------------------------
+# -- values that keep their type together -----------------------------------------------------
 
 
 def _spread_reasons(state: State, choice: TypeChoice) -> None:
-    """Marks the groups that read or compute an unchanged value, and containers between them.
+    """Gives a reason to all groups that read or compute a value that keeps its type.
 
-    A node and its graphs pass values of one type to each other, and no Cast is between them.
+    Values that pass between a node and its subgraphs have equal types, because no Cast can separate
+    them. Containers cannot be cast either.
     """
     passed = _passed(state, choice)
     before = -1
@@ -224,7 +227,7 @@ def _spread_reasons(state: State, choice: TypeChoice) -> None:
 
 
 def _passed(state: State, choice: TypeChoice) -> dict[tuple[Place, int], list[Owned]]:
-    """The inputs and outputs of graphs inside of nodes, by the node and their type."""
+    """Returns the inputs and outputs of subgraphs, by node and type."""
     found = defaultdict[tuple[Place, int], list[Owned]](list)
     for scope in state.document.scopes():
         for position in scope.sorted_positions():
@@ -238,8 +241,8 @@ def _passed(state: State, choice: TypeChoice) -> dict[tuple[Place, int], list[Ow
 
 
 def _keep_between(state: State, choice: TypeChoice) -> None:
-    """Keeps the type of values that only unchanged nodes compute and read."""
-    wanted = set[Owned]()  # by a node in the new type, or by the end of a graph
+    """Keeps the type of values that are used only by nodes that keep the type."""
+    wanted = set[Owned]()  # values that a node with the new type or a subgraph uses
     stay = dict[Owned, str]()
     for scope in state.document.scopes():
         wanted |= {(scope.owner(name), name) for name in scope.outputs}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values around one node that have one element type by its schema."""
+"""Groups the values around a node that have one element type according to its schema."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from opshift.records import dataclass
 
 np = deferred("numpy")
 
-# Attributes that name the type of a sum inside a node, and of no output that others must read.
+# Attributes that name the type of an inner sum, which is not the type of an output.
 INNER = frozenset({"stash_type", "softmax_precision", "precision"})
 
-NUMBERS = {  # attributes of Constant that are numbers, with the type of the constant
+NUMBERS = {  # attributes of Constant with numbers, and the element type of the constant
     "value_float": T.FLOAT, "value_floats": T.FLOAT, "value_int": T.INT64, "value_ints": T.INT64,
 }  # fmt: skip
 
@@ -33,9 +33,9 @@ class TypeGroup:
     start: int
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
-    reason: str = ""  # why they keep their type
-    by_attribute: str = ""  # the attribute that gives the type of the outputs
-    by_value: bool = False  # whether a tensor in an attribute gives it
+    reason: str = ""  # why the group keeps its type
+    by_attribute: str = ""  # the attribute that determines the type of the outputs
+    by_value: bool = False  # whether a tensor in an attribute determines the type
 
     @property
     def stays(self) -> bool:
@@ -52,12 +52,13 @@ def groups_of(
     *,
     saturates: bool,
 ) -> list[TypeGroup]:
-    """The groups of a node whose type a request changes.
+    """Returns the groups of a node whose type a request changes.
 
-    `kind` gives the element type of a value, and `text` its type with another element type.
+    `kind` returns the element type of a value. `text` returns the value's type with another element
+    type.
     """
     found: dict[tuple[object, int], TypeGroup] = {}
-    contained = set[int]()  # the types of elements of sequences and optionals
+    contained = set[int]()  # element types of sequences and optionals
     for name, at, is_output in _ends(node):
         start = kind(name)
         if start not in types:
@@ -72,7 +73,7 @@ def groups_of(
         if param is None:
             group.reason = f"no schema describes {node.op_type}"
         elif text(name, types[start]) not in param.types:
-            group.reason = f"{node.op_type} takes or gives no {text(name, types[start])}"
+            group.reason = f"{node.op_type} does not support {text(name, types[start])}"
     groups = list(found.values())
     if not is_call and not holds_graphs(node):
         for start in contained:
@@ -82,7 +83,7 @@ def groups_of(
     _join_by_tensors(node, groups)
     for group in groups:
         if group.by_attribute and ELEMENTS[group.start].bits < 8 and not saturates:
-            group.reason = f"{node.op_type} drops bits that {named_type(group.start)} lacks"
+            group.reason = f"{node.op_type} drops the bits beyond {named_type(group.start)}"
     return groups
 
 
@@ -108,7 +109,7 @@ def _key(param: Param | None, at: int, is_output: bool) -> object:
 
 
 def _joined(groups: list[TypeGroup], start: int) -> list[TypeGroup]:
-    """The groups, with one group for all inputs in a container."""
+    """Returns the groups, after merging all groups with containers of one type."""
     mine = [one for one in groups if one.start == start and one.inputs]
     for one in mine[1:]:
         mine[0].inputs += one.inputs
@@ -118,7 +119,7 @@ def _joined(groups: list[TypeGroup], start: int) -> list[TypeGroup]:
 
 
 def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeGroup]:
-    """Joins outputs whose type is tied to no input with the source of their type."""
+    """Joins outputs that have no typed input with the group that determines their type."""
     found = [group for group in groups if group.inputs or group.stays or holds_graphs(node)]
     for group in groups:
         if group in found:
@@ -132,7 +133,7 @@ def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeG
         elif leader is not None:
             leader.outputs += group.outputs
             continue
-        elif names:  # it is left out, and the type is float
+        elif names:  # the attribute is absent, and its default is float
             group.by_attribute = names[0]
         elif _holds_value(schema):
             group.by_value = True
@@ -143,7 +144,7 @@ def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeG
 
 
 def _join_by_tensors(node: NodeProto, groups: list[TypeGroup]) -> None:
-    """Keeps all values of a type if one stays and a tensor in an attribute has this type, too."""
+    """Keeps all values of a type if one keeps it and an attribute has a tensor of this type."""
     for start in {one.t.data_type for one in node.attribute if one.HasField("t")}:
         mine = [group for group in groups if group.start == start]
         why = next((group.reason for group in mine if group.stays), "")
@@ -152,13 +153,13 @@ def _join_by_tensors(node: NodeProto, groups: list[TypeGroup]) -> None:
 
 
 def _holds_value(schema: Schema) -> bool:
-    """Whether a tensor in an attribute gives the type of the output."""
+    """Returns whether a tensor in an attribute determines the type of the output."""
     kinds = (AttributeProto.TENSOR, AttributeProto.SPARSE_TENSOR, AttributeProto.TYPE_PROTO)
     return any(one.kind in kinds for one in schema.attributes.values())
 
 
 def numbers_in(attribute: AttributeProto) -> Any:
-    """The numbers of an attribute of `NUMBERS` as an array."""
+    """Returns the numbers of an attribute in `NUMBERS` as an array."""
     listed = attribute.name.endswith("s")
     floats = attribute.floats if listed else attribute.f
     integers = attribute.ints if listed else attribute.i
@@ -166,5 +167,5 @@ def numbers_in(attribute: AttributeProto) -> Any:
 
 
 def named_type(number: int) -> str:
-    """An element type as schemas spell it."""
+    """Returns an element type in the spelling of schemas."""
     return schemas.element_name(number) or str(number)

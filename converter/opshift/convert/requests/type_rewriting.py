@@ -34,28 +34,28 @@ from opshift.protos import (
 
 np = deferred("numpy")
 
-RUN = 7  # no release of onnxruntime has kernels below this opset
+RUN = 7  # onnxruntime has no kernels for older opsets
 OVERRIDABLE = 4  # from this IR version on, an initializer that is an input is a default value
 NUMBERED = 6  # from this opset on, Cast names its type by a number
 
 
 class TypeRewriting:
-    """One change of element types in one model."""
+    """A change of element types in one model."""
 
     def __init__(self, state: State, choice: TypeChoice, *, keep_io: bool) -> None:
         self.state, self.choice, self.keep_io = state, choice, keep_io
-        self.weights: Counter[int] = Counter()  # constants, by their old type
-        self.elements: Counter[int] = Counter()  # of these constants
+        self.weights: Counter[int] = Counter()  # the number of constants, by old type
+        self.elements: Counter[int] = Counter()  # the number of their elements, by old type
         self.casts = 0
-        self.interface: list[str] = []  # the inputs and outputs with another type for callers
+        self.interface: list[str] = []  # inputs and outputs whose type changes for callers
         self._tensors: list[tuple[TensorProto, int]] = []
-        self._inner: dict[Owned, str] = {}  # the names inside of inputs and outputs
+        self._inner: dict[Owned, str] = {}  # the new names inside of the model
         self._casts: dict[tuple[Scope, str, int], str] = {}
         self._added: Counter[Place] = Counter()
         self._ends: set[str] = set()
 
     def run(self) -> None:
-        """Changes the model; weights change when they are written."""
+        """Changes the model. Weights are converted later, when the result is written."""
         main = self.state.document.main
         inputs = [(main, name) for name in _inputs_for_callers(self.state.skeleton)]
         inputs += [(main, name) for name in main.outputs if name in main.initializers]
@@ -82,7 +82,7 @@ class TypeRewriting:
     # -- the interface ---------------------------------------------------------------------------
 
     def _parts(self, value: Owned) -> bool:
-        """Whether callers see another type of an input or output than the nodes inside."""
+        """Returns whether callers use another type for an input or output than inner nodes."""
         kept = self.keep_io and self.choice.changes(*value)
         return kept or value in self.choice.narrow_ends
 
@@ -95,7 +95,7 @@ class TypeRewriting:
         return start if self.choice.changes(*value) else self.choice.types[start]
 
     def _rename_ends(self) -> None:
-        """Renames outer values that graphs inside of nodes return to their inner names."""
+        """Renames values that subgraphs return from outer graphs to their inner names."""
         for scope in self.state.document.scopes():
             if scope.parent is not None and isinstance(scope.proto, GraphProto):
                 for output in scope.proto.output:
@@ -125,7 +125,7 @@ class TypeRewriting:
         self._rewrite_attributes(node, groups)
 
     def _bounded(self, place: Place, start: int, name: str) -> str:
-        """The name of an output before it is bounded as its old type bounded it."""
+        """Returns a new name for an output, and clips it to the range of its old type."""
         scope, position = place
         node = scope.node(position)
         rule = self.state.adapters.rules(Saturates).get((schemas.normal(node.domain), node.op_type))
@@ -142,7 +142,7 @@ class TypeRewriting:
         return given
 
     def _read(self, place: Place, name: str, wants: int) -> str:
-        """The name under which a node reads a value in a type."""
+        """Returns the name of a value with the given type, after adding a Cast if needed."""
         scope, _ = place
         value = (scope.owner(name), name)
         now = self._inner.get(value, name)
@@ -161,7 +161,7 @@ class TypeRewriting:
         self._write(place[0], (*self._base(place), 2, self._added[place]), source, to, output)
 
     def _base(self, place: Place) -> tuple[int, ...]:
-        """The order of a node, with room for Casts before and after it."""
+        """Returns the sort key of a node, which leaves room for Casts before and after it."""
         scope, position = place
         found = scope.order.get(position)
         if found is None:
@@ -171,7 +171,7 @@ class TypeRewriting:
     def _write(
         self, scope: Scope, order: tuple[int, ...], source: str, to: int, output: str
     ) -> None:
-        """Writes a Cast."""
+        """Adds a Cast."""
         self.casts += 1
         if "" not in scope.root.imports:
             self.state.document.add_import(scope.root, "", RUN)
@@ -227,12 +227,12 @@ class TypeRewriting:
             self._retype(attribute.tp)
 
     def _leaves(self, number: int) -> bool:
-        """Whether a type must leave the model, even if only a sum inside a node has it."""
+        """Returns whether all uses of a type must change, even the type of an inner sum."""
         changes = changes_of(self.choice.types)
         return changes.get(number) is Change.WIDENS or number == T.DOUBLE
 
     def _write_tensor(self, attribute: AttributeProto) -> None:
-        """Writes a number of a Constant as a tensor of the new type."""
+        """Replaces a number of a Constant by a tensor of the new type."""
         start, value, kept = NUMBERS[attribute.name], numbers_in(attribute), attribute.doc_string
         attribute.Clear()
         attribute.name, attribute.type = "value", AttributeProto.TENSOR
@@ -279,7 +279,7 @@ class TypeRewriting:
 
 
 def _inputs_for_callers(model: ModelProto) -> list[str]:
-    """The inputs that a caller may give; up to IR 3 every weight is an input, too."""
+    """Returns the inputs that callers can set; up to IR 3, every weight is also an input."""
     if model.ir_version < OVERRIDABLE:
         return list(free_inputs(model.graph))
     return [one.name for one in model.graph.input]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which values of a model change their element type, and which keep it."""
+"""Records which values of a model change their element type, and which keep it."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ from opshift.records import dataclass
 
 @dataclass(slots=True)
 class TypeChoice:
-    """The values with a type that the request changes, the groups of each node, and the rest."""
+    """The values whose type a request may change, the groups of each node, and the decisions."""
 
     types: Mapping[int, int]
     kinds: dict[Owned, int] = field(default_factory=dict)
     groups: dict[Place, list[TypeGroup]] = field(default_factory=dict)
-    stays: dict[Owned, str] = field(default_factory=dict)  # each with the reason
-    narrow_ends: set[Owned] = field(default_factory=set)  # of the model, without their nodes
-    solid: set[Owned] = field(default_factory=set)  # containers, which no Cast takes
-    not_run: str = ""  # why it is not known how large values become
+    # values that keep their type, with the reason
+    stays: dict[Owned, str] = field(default_factory=dict)
+    # graph inputs and outputs that change although inner nodes do not
+    narrow_ends: set[Owned] = field(default_factory=set)
+    solid: set[Owned] = field(default_factory=set)  # containers, which Cast does not accept
+    not_run: str = ""  # why the test run gave no result
     small: list[Owned] = field(default_factory=list)  # constants with numbers that lose digits
 
     def changes(self, owner: Scope | None, name: str) -> bool:
-        """Whether a value gets another element type."""
+        """Returns whether a value gets another element type."""
         return (owner, name) in self.kinds and (owner, name) not in self.stays
 
     def values(self, place: Place, group: TypeGroup) -> list[Owned]:
-        """The values of a group of the node at a place."""
+        """Returns the values of a group of the node at a place."""
         scope, position = place
         node = scope.node(position)
         return [(scope.owner(name), name) for name in _names(group, node)]
@@ -44,7 +46,7 @@ def _names(group: TypeGroup, node: NodeProto) -> list[str]:
 
 
 def changes_of(types: Mapping[int, int]) -> dict[int, Change]:
-    """The effect of each change of a type on numbers."""
+    """Returns the effect on numbers for each change of a type."""
     found = {}
     for start, to in types.items():
         pair = BY_NAMES.get((named_type(start), named_type(to)))
