@@ -124,7 +124,7 @@ def test_a_late_deprecation_names_the_release(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(model_rules.late_changes, "deprecated", lambda domain, op, since: "1.5")
     upsample = "(float[2] x, float[1] s) => (float[a] y) { y = Upsample(x, s) }"
     (told,) = texts(model_rules.deprecated, model(upsample, 10))
-    assert "is deprecated from ai.onnx 10 on (onnx says so from release 1.5 on); use" in told
+    assert "is deprecated from ai.onnx 10 on (since onnx release 1.5); use" in told
 
 
 SOFTMAX = "(float[2,2] x) => (float[2,2] y) { a = Softmax(x) y = Softmax(a) }"

@@ -124,7 +124,9 @@ def test_what_is_no_document():
 
 
 def test_what_cannot_be_exported():
-    with pytest.raises(BadTarget, match=r"ai\.onnx 999 cannot be exported: the known versions are 1 to \d+"):
+    with pytest.raises(
+        BadTarget, match=r"ai\.onnx 999 cannot be exported: the known versions are 1 to \d+"
+    ):
         installed_set.of_installed("", 999)
     with pytest.raises(BadTarget, match="nothing describes this domain"):
         installed_set.of_installed("com.nobody", 1)

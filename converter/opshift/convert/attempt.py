@@ -393,7 +393,7 @@ class Conversion(State):
         self.answer = found.in_words
         says = {one.says for one in (*found.reasons, *found.differing)}
         gone = [one for one in self.lacked if one.says not in says]
-        self.notes += [f"{one}; the result has a form of the operator that it runs" for one in gone]
+        self.notes += [f"{one}; the result has a form that it can run" for one in gone]
         offers = dict.fromkeys(one.types for one in gone if one.types)
         self.notes += [
             f"{terms.option('types', one)} changes the type in the whole model instead"

@@ -35,7 +35,7 @@ class Guard:
 
     @property
     def structural(self) -> bool:
-        """Whether the guard has checks of attributes, inputs or outputs that are lost."""
+        """Whether the new schema lacks attributes, inputs or outputs of the old schema."""
         return bool(self.lost_attributes or self.lost_inputs or self.fewer_outputs)
 
     def check_types(self, node: Node, possible: frozenset[str]) -> None:

@@ -199,7 +199,7 @@ class Modernizer(Stepper):
     def _written(
         self, found: Binding, told: Mapping[str, Any], node: Node, op: Builder
     ) -> Value | None:
-        """The new value, if the operator accepts the inputs and gives the old type and rank."""
+        """Returns the new value, or None if the types of the operator do not fit."""
         if self.rule.differs:
             op.approximate(self.rule.differs)
         inputs = [

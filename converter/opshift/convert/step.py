@@ -216,7 +216,7 @@ class Stepper:
             scope.ahead.clear()
 
     def _again(self, change: NodeChange) -> NodeChange | None:
-        """Calls the adapter again for a node whose subgraphs changed; None: nothing changes."""
+        """Calls the adapter again for a node with changed subgraphs; returns the change or None."""
         adapter = change.task.adapter
         again = self._change(change.place, self._own_task(change.task.key, adapter))
         if self.blockers:
@@ -226,7 +226,7 @@ class Stepper:
         return again
 
     def _pass_imports(self, written: Iterable[Place]) -> None:
-        """Keeps the version of new nodes, until the imports of their graph have this version."""
+        """Records the newer version of new nodes, until the imports of the graph are raised."""
         for scope, position in written:
             if schemas.normal(scope.node(position).domain) == self.enters:
                 scope.ahead[position] = self.to

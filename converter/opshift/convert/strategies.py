@@ -144,7 +144,7 @@ class Strategies:
         if self.best is None:
             self.bug = self.bug or bug
             return
-        told = f"another strategy of conversion was not compared, because of a bug: {bug}"
+        told = f"another conversion strategy was not compared, because of a bug: {bug}"
         report = replace(self.best.report, notes=(*self.best.report.notes, told))
         self.best = replace(self.best, report=report)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether runtimes load and run a model, before and after a conversion."""
+"""Decides which runtimes can run a model, before and after a conversion."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Source = ModelProto | str | os.PathLike[str] | Opened
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Acceptance(Shown):
-    """Whether a consumer can use a model as it is, with every reason.
+    """The answer whether a consumer can use a model without a conversion, with all reasons.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Acceptance(Shown):
 
     @property
     def answer(self) -> str:
-        """`"yes"`, `"no"`, `"may"` or `"not known"`."""
+        """The answer: `"yes"`, `"no"`, `"may"` or `"not known"`."""
         found = answer_of(self.reasons, self.unknown)
         return "may" if found == YES and self.conditions else found
 
@@ -92,7 +92,7 @@ class Acceptance(Shown):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """The answer, every reason against, the open questions and the assumptions."""
+        """Yields the answer, every reason, the open questions and the assumptions."""
         text, role = _ANSWERS[self.answer]
         yield Line(text.format(self.target), role)
         yield from (Line(f"  {reason}") for reason in self.reasons)
@@ -114,12 +114,12 @@ _ANSWERS = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RuntimeSurvey(Shown):
-    """In which runtimes a model runs."""
+    """The runtimes that can run a model, before and after a conversion."""
 
     fits: tuple[Fit, ...]
 
     def by_runtime(self) -> Iterator[Line]:
-        """A verdict and one row for each runtime."""
+        """Yields a summary and one row for each runtime."""
         yield from reach.lines(self.fits)
         yield from self._assumed()
 
@@ -132,7 +132,7 @@ class RuntimeSurvey(Shown):
         return {"schema_version": SCHEMA_VERSION, "kind": "survey", "fits": fits}
 
     def lines(self) -> Iterator[Line]:
-        """One row for each release, and the assumptions that selected them."""
+        """Yields one row for each release, and how the releases were selected."""
         rows = ((fit.target, fit.now, fit.after, fit.first) for fit in self.fits)
         header = ("target", "runs now", "after conversion", "what blocks it")
         yield from table(header, rows)
@@ -188,9 +188,10 @@ def survey(
     *,
     isolate: bool | None = None,
 ) -> RuntimeSurvey:
-    """Each of the named runtimes or releases (all but onnx itself), now and after a conversion.
+    """Returns the answers for the named runtimes or releases, now and after a conversion.
 
-    The target of the request does not count.
+    Without names, all runtimes except onnx itself are included. The target of the request is not
+    used.
     """
     with documents.beside(model), isolation.isolated(isolate):
         return _survey(model, names, request or Request())
@@ -232,7 +233,7 @@ def _fit(row: RuntimeRelease, now: RuntimeAnswer, after: RuntimeAnswer) -> Fit:
 
 @dataclass(frozen=True, slots=True)
 class _SourceOrResult:
-    """A model that is judged for many releases."""
+    """A model and its facts, which many releases share."""
 
     judged: Judged
     added: Collection[str] = ()  # the domains whose imports the model lacked
@@ -250,7 +251,7 @@ class _SourceOrResult:
 
     @staticmethod
     def made(skeleton: ModelProto, large_tensors: Weights) -> _SourceOrResult:
-        """A result of a conversion."""
+        """Returns the same for the result of a conversion."""
         return _SourceOrResult(_judged(Document(skeleton), large_tensors, registry.default()))
 
     def told(self, row: RuntimeRelease) -> RuntimeAnswer:
@@ -263,7 +264,7 @@ def _judged(document: Document, large_tensors: Weights, adapters: Registry) -> J
 
 
 class KnownResults:
-    """The results for a few releases, from which results for other releases follow.
+    """The results for some releases, which are reused for other releases.
 
     Two results of equal versions differ only in the forms of nodes. Therefore a release has a
     result if it runs the result for another release. A refusal names the runtime, so it is not used
@@ -275,7 +276,7 @@ class KnownResults:
         self.results: dict[Hashable, list[_SourceOrResult]] = {}
 
     def run_by(self, row: RuntimeRelease) -> RuntimeAnswer | None:
-        """The answer for a release that runs a known result, as far as it can be known."""
+        """Returns the answer for a release that can run a known result, or None."""
         for result in self.results.get(self._versions(row), ()):
             told = result.told(row)
             if told.answer == YES or (not row.is_measured and not told.reasons):
@@ -283,13 +284,13 @@ class KnownResults:
         return None
 
     def add(self, row: RuntimeRelease, result: Carved) -> None:
-        """Keeps the result for a release."""
+        """Stores the result for a release."""
         self.results.setdefault(self._versions(row), []).append(_SourceOrResult.made(*result))
 
     def way_to(self, row: RuntimeRelease) -> list[tuple[bool, int]]:
-        """The direction and the distance in each domain, in the order in which steps cross them.
+        """Returns a sort key: the direction and distance of the conversion in each domain.
 
-        Rows in this order go on from each other.
+        In this order, the conversion for a row continues the conversion for the previous row.
         """
         try:
             goal, _ = aim.versions_for(self.opened.judged.document, Wanted(row), self.adapters)
@@ -300,18 +301,18 @@ class KnownResults:
         return [(move > 0, abs(move)) for move in moves]
 
     def _versions(self, row: RuntimeRelease) -> Hashable:
-        """The versions for a release, and whether it runs functions."""
+        """Returns the target versions for a release, and whether it runs functions."""
         goal, visits = aim.versions_for(self.opened.judged.document, Wanted(row), self.adapters)
         return *sorted(goal.items()), None, *sorted(visits.items()), row.functions
 
 
 def _rows(names: Iterable[str]) -> list[RuntimeRelease]:
-    """The releases that these names select; without a name, all except those of onnx itself."""
+    """Returns the releases with these names; without names, all except onnx itself."""
     return [row for name in tuple(names) or (targets.ALL,) for row in targets.rows(name)]
 
 
 def releases(before: OpenSkeleton, after: OpenSkeleton) -> list[ReleaseAnswer]:
-    """Whether each release of a runtime runs the first model, and whether it runs the second."""
+    """Returns, for each release, whether it can run the first and the second model."""
     first, second = _SourceOrResult.of(before), _SourceOrResult.of(after)
     found = []
     for row in _rows(()):
@@ -322,7 +323,7 @@ def releases(before: OpenSkeleton, after: OpenSkeleton) -> list[ReleaseAnswer]:
 
 
 def within_reach(model: Source) -> list[ReleaseAnswer]:
-    """Which releases of runtimes run a model now, and which after a conversion for them."""
+    """Returns, for each release, whether it can run a model now and after a conversion for it."""
     return [
         ReleaseAnswer(row.name, row.versions, fit.now, fit.after, fit.first)
         for row, fit in zip(_rows(()), survey(model).fits, strict=True)
@@ -331,14 +332,14 @@ def within_reach(model: Source) -> list[ReleaseAnswer]:
 
 @diagnose.protobuf_errors()
 def require_valid(open_skeleton: OpenSkeleton, request: Request | None = None) -> Rehearsals:
-    """The rehearsals of a model; raises InvalidModel for a model that no conversion accepts."""
+    """Returns the rehearsals of a model; raises InvalidModel for an invalid model."""
     runs = Rehearsals(open_skeleton, request or Request(), registry.default())
     runs.opened()
     return runs
 
 
 def _after(runs: Rehearsals, row: RuntimeRelease, known: KnownResults) -> RuntimeAnswer:
-    """Whether a runtime runs the model that is converted for it, and what blocks this."""
+    """Returns whether a runtime can run the model after a conversion for it, with reasons."""
     options = dataclasses.replace(runs.options, target=Wanted(row), node_budget=NODE_BUDGET)
     try:
         if (told := known.run_by(row)) is not None:

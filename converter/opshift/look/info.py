@@ -54,9 +54,9 @@ class Info(Shown):
     path : str
         The file; empty for a model in memory.
     size, weight_bytes : int
-        The bytes of the file, and of the weights in it.
+        The size of the file, and of the weights in it, in bytes.
     external : mapping
-        The bytes of weights in each other file.
+        The size of the weights in each data file, in bytes.
     ir_version : int
         The version of the file format.
     producer, model_version, domain, doc_string : str
@@ -66,18 +66,18 @@ class Info(Shown):
     imports : mapping
         The version of each imported domain.
     inputs, outputs : tuple of str
-        Each with its type and shape.
+        The inputs and outputs, each with its type and shape, such as `x: float[N,3]`.
     nodes, functions, weights : int
-        The number of each in the model.
+        The number of nodes, functions and weights in the model.
     operators : mapping
         The number of nodes of each operator.
     experimental : tuple of str
         The operators that may change without a new version.
     same, reach : mapping
-        By domain, the versions at which no operator changes its meaning, and those to which the
-        adapters of opshift can lead its operators at best.
+        By domain, the lowest and highest version at which no operator of the model changes, and
+        those that opshift's adapters can reach at best.
     runtimes : tuple of str
-        The runtimes whose versions fit.
+        The runtimes with a release that reads the versions of the model.
 
     Examples
     --------

@@ -55,7 +55,7 @@ class Lowest(Shown):
     ir_version : int
         The IR version of the model.
     ir_needs : tuple of Need
-        What in the model needs an IR version, with that version.
+        The content of the model that requires an IR version, with this version.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Lowest(Shown):
         far = ", ".join(
             f"{reach.domain or 'opset'} {reach.lowest} to {reach.highest}" for reach in self.domains
         )
-        yield Line(f"Reachable: {far or 'nothing but the present versions'}.", Role.GOOD)
+        yield Line(f"Reachable: {far or 'only the present versions'}.", Role.GOOD)
         rows = (
             (
                 reach.domain or "ai.onnx",
@@ -135,7 +135,7 @@ def lowest_versions(
     model : ModelProto or path
         The model.
     request : Request, optional
-        The options of a conversion as one value; its target does not count.
+        The options of a conversion as one value. Its target is ignored.
     isolate : bool, optional
         Call the C++ code of onnx in a child process, because a model may end or hang it.
         By default the environment variable OPSHIFT_ISOLATE decides.

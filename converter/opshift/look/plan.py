@@ -64,9 +64,9 @@ class Plan(Paged):
     Attributes
     ----------
     source, target : mapping of str to int
-        The versions that the model has, and those that are wanted, by domain.
+        The versions of the model and the target versions, by domain.
     paths : tuple of Path
-        The verdict for each operator at each step, and where its way ends.
+        The verdict for each operator at each step, and the dead end of the operator, if any.
     steps : tuple of StepReport
         What the conversion rewrites and keeps at each step.
     refusals : tuple of RefusedNode
@@ -74,7 +74,7 @@ class Plan(Paged):
     nearest, lowest, highest : mapping of str to int
         The nearest versions to the target that the model reaches, and how far it can go.
     approximations, assumptions, notes : tuple of str
-        What is not exact, what the result relies on, and what else is worth knowing.
+        Results that are not exact, assumptions about the model, and other notes.
     header_only : bool
         Whether no operator changes.
     outgrown : tuple of str
@@ -82,7 +82,8 @@ class Plan(Paged):
     modernized : tuple of Site
         The newer operators that would be written in place of several nodes.
     ir_before, ir_after : int
-        The IR version of the model and that of the result; None if the conversion is blocked.
+        The IR versions of the model and of the result; `ir_after` is None if a node blocks the
+        conversion.
 
     Examples
     --------

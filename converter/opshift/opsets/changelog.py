@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The implementations of each operator by version, read from data without onnx."""
+"""The operator version database: the implementations of each operator, without onnx."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class OperatorId:
 
     @staticmethod
     def parse(text: str) -> OperatorId:
-        """`com.acme.FastConv:3`; without a domain, or with `ai.onnx`, the default one is meant."""
+        """Parses a text such as `com.acme.FastConv:3`; without a domain, ai.onnx is meant."""
         found = re.fullmatch(r"(?:([^\s:]+)\.)?([^\s:.]+):([1-9]\d*)", text)
         if found is None:
             raise BadTarget(
@@ -58,7 +58,7 @@ class OperatorId:
 
     @staticmethod
     def of(domain: str, op_type: str, version: int) -> OperatorId:
-        """The implementation of an operator in a model that imports `version` of its domain."""
+        """Returns the implementation of an operator in a model that imports `version`."""
         domain = normal(domain)
         entry = default().meaning(domain, op_type, version)
         if entry is None:
@@ -92,7 +92,7 @@ UNSTATED = "inputs, outputs, types and attributes are not stated"
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The signature of an implementation, and its documentation; read on demand."""
+    """The signature of an implementation, and the address of its documentation."""
 
     change: Change = field(default_factory=Change)
     page: str = ""  # the address of its documentation
@@ -103,11 +103,11 @@ class Details:
 
     @property
     def stated(self) -> bool:
-        """Whether inputs, outputs and attributes are known; each operator has one of these."""
+        """Whether the signature is known; every operator has an input, output or attribute."""
         return any((self.change.inputs, self.change.outputs, self.change.attributes))
 
     def lines(self) -> Iterator[str]:
-        """Status, the page of the documentation, inputs, outputs and attributes."""
+        """Yields the status, the page of the documentation, inputs, outputs and attributes."""
         if self.change.op_type:
             yield self.status
         if self.page:
@@ -145,7 +145,7 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """An operator that has different implementations at two versions."""
+    """An operator whose implementations at two versions differ."""
 
     op_type: str
     before: Entry | None
@@ -177,11 +177,11 @@ class Changelog:
 
     @property
     def domains(self) -> frozenset[str]:
-        """Every domain that is described."""
+        """The domains in the database."""
         return frozenset(self._newest)
 
     def completed(self, operators: Iterable[OperatorId]) -> Changelog:
-        """A copy with more domains, for which only the versions of operators are known."""
+        """Returns a copy with further domains, of which only operators and versions are known."""
         copy = Changelog()
         copy._changes, copy._newest = dict(self._changes), dict(self._newest)
         copy._pages, copy.documented = self._pages, self.documented
@@ -193,9 +193,9 @@ class Changelog:
         return copy
 
     def add(self, data: bytes, origin: str, *, missing: bool = False) -> None:
-        """Reads one database; raises if a domain is described twice.
+        """Adds the content of a database file; raises BadTarget if a domain occurs twice.
 
-        With `missing`, domains that are described are passed over.
+        With `missing`, domains that are already in the database are skipped.
         """
         try:
             raw = OpsetChangelog.FromString(data)
@@ -215,7 +215,7 @@ class Changelog:
                     self._changes.setdefault(key, []).append((version.version, change))
 
     def add_documents(self) -> None:
-        """Adds the operator sets that documents describe; an installed package counts first."""
+        """Adds the operator sets of documents, except domains that a package describes."""
         self.documented = frozenset(one.domain for one in described.sets()) - self.domains
         for (domain, op), operators in described.described().items():
             if domain in self.documented:
@@ -225,7 +225,7 @@ class Changelog:
                 self._newest[one.domain] = max(one.version, self._newest.get(one.domain, 0))
 
     def newest(self, domain: str) -> int | None:
-        """The newest version that is described, None for an unknown domain."""
+        """Returns the newest version in the database, or None for an unknown domain."""
         return self._newest.get(domain)
 
     def operators(self, domain: str) -> list[str]:
@@ -241,13 +241,13 @@ class Changelog:
         return found
 
     def meaning(self, domain: str, op_type: str, version: int) -> Entry | None:
-        """The implementation of an operator in a model that imports a version."""
+        """Returns the implementation of an operator in a model that imports `version`, or None."""
         found = self.history(domain, op_type)
         at = bisect.bisect_right(found, version, key=lambda entry: entry.operator.since_version)
         return found[at - 1] if at else None
 
     def changed(self, domain: str, version: int) -> frozenset[str]:
-        """The operators with an implementation that begins at a version."""
+        """Returns the operators with an implementation that begins at `version`."""
         return self._beginning.get((domain, version), frozenset())
 
     @functools.cached_property
@@ -259,7 +259,7 @@ class Changelog:
         return {place: frozenset(ops) for place, ops in found.items()}
 
     def deltas(self, domain: str, start: int, to: int) -> Iterator[Delta]:
-        """The operators whose implementation at `to` differs from that at `start`."""
+        """Yields the operators whose implementations at `start` and `to` differ."""
         for op in self.operators(domain):
             before, after = self.meaning(domain, op, start), self.meaning(domain, op, to)
             if before != after:
@@ -282,18 +282,18 @@ def _entry(domain: str, op_type: str, version: int, change: Change | None, page:
 
 
 def latest(domain: str) -> int | None:
-    """The newest version that is described and that the installed onnx has."""
+    """Returns the newest version of a domain that the database and the installed onnx have."""
     return reached(domain, default().newest(domain))
 
 
 def is_experimental(domain: str, op_type: str, version: int) -> bool:
-    """Whether the implementation of an operator at a version is experimental."""
+    """Returns whether the implementation of an operator at a version is experimental."""
     found = default().meaning(domain, op_type, version)
     return found is not None and found.details.change.experimental
 
 
 def reached(domain: str, newest: int | None) -> int | None:
-    """The versions of a domain in the installed onnx, up to the newest one."""
+    """Returns the newest version of a domain that the installed onnx has, at most `newest`."""
     if newest is None or domain not in versions.DOMAINS:
         return newest
     return min(newest, versions.installed().version(domain)) or None
@@ -301,7 +301,7 @@ def reached(domain: str, newest: int | None) -> int | None:
 
 @described.remembered
 def default() -> Changelog:
-    """The shipped database, completed by installed packages."""
+    """Returns the shipped database, completed by the data of installed packages."""
     found = Changelog()
     found.add(plugins.data("opshift.opsets", FILE), FILE)
     for point in plugins.offered(GROUP):

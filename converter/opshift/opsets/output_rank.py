@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rank of an output by the rule that the signature of its operator states.
+"""Computes the rank of an output from a rule in the signature of its operator.
 
 3           a number
 X           the rank of an input; of a variadic input, the rank of its first value
@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 
 def output_rank(rule: str, rank_of: Callable[[str], int]) -> int | None:
-    """The rank by a rule and the ranks of inputs; raises ValueError for an unreadable rule."""
+    """Returns the rank for a rule, or None; raises ValueError for an unreadable rule."""
     match rule.split():
         case [number] if number.isdecimal():
             return int(number)

@@ -549,7 +549,7 @@ def _row(name: str, row: Mapping[str, Any]) -> RuntimeRelease:
 
 
 def _resolved(row: RuntimeRelease, known: Mapping[str, Runtime]) -> RuntimeRelease:
-    """The row itself, or a copy of the row that its `same_as` names, under its own name."""
+    """Returns the row, or a copy of the row in its `same_as` under the row's name."""
     if not row.same_as:
         return row
     name, _, version = row.same_as.partition("==")

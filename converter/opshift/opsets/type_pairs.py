@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes of element types that a request may ask for."""
+"""The table of changes between element types that a request may ask for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opshift.opsets.elements import ELEMENTS, T
 
 
 class Change(enum.Enum):
-    """The effect of a change of the element type on numbers."""
+    """The effect that a change of the element type has on the numbers of a tensor."""
 
     WIDENS = "holds every number"
     ROUNDS = "rounds numbers"
@@ -53,5 +53,5 @@ BY_NAMES = {(pair.start.name.lower(), pair.to.name.lower()): pair for pair in PA
 
 
 def replacements(start: str) -> list[str]:
-    """The element types to which a request may change one."""
+    """Returns the element types to which a request may change the type `start`."""
     return [to for own, to in BY_NAMES if own == start]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions about a TypeProto: its dimensions, and whether it is complete."""
+"""Reads and compares types: element types, ranks and dimensions of a TypeProto."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rank_of(found: TypeProto | None) -> int | None:
 
 
 def element_of(found: TypeProto | None) -> str:
-    """The element type of a tensor as schemas spell it; any other type whole, and "" for none."""
+    """Returns the element type of a tensor, or the whole name of another type, or ""."""
     text = (schemas.type_name(found) if found is not None else None) or ""
     return text[len("tensor(") : -1] if text.startswith("tensor(") else text
 
@@ -30,7 +30,7 @@ def element_of(found: TypeProto | None) -> str:
 def elements_by_variable(
     node: NodeProto, schema: schemas.Schema, type_of: Callable[[str], TypeProto | None]
 ) -> dict[str, str]:
-    """The element type of each type variable that a node has a value of; "" if it is unknown."""
+    """Returns the element type of each type variable that the node uses; "" if unknown."""
     found: dict[str, str] = {}
     for names, at in ((node.input, schema.input_at), (node.output, schema.output_at)):
         for i, name in enumerate(names):
@@ -41,16 +41,16 @@ def elements_by_variable(
 
 
 def dims_of(found: TypeProto) -> Dims:
-    """The dimensions of a tensor whose rank is known."""
+    """Returns the dimensions of a tensor whose rank is known."""
     return tuple(
-        # Some exporters write -1 for what they do not know, and every runtime reads it so.
+        # Some exporters write -1 for an unknown size, and every runtime accepts this.
         d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param or None
         for d in found.tensor_type.shape.dim
     )
 
 
 def parts_of(found: TypeProto) -> Iterator[TypeProto]:
-    """A type, and each type inside it, the outermost first."""
+    """Yields a type and each type inside it, the outermost first."""
     part: TypeProto | None = found
     while part is not None:
         yield part
@@ -64,7 +64,7 @@ def parts_of(found: TypeProto) -> Iterator[TypeProto]:
 
 
 def tensors_in(found: TypeProto) -> Iterator[TypeProto.Tensor | TypeProto.SparseTensor]:
-    """The tensors of a type, also of the containers in it; the caller may change them."""
+    """Yields the tensor types in a type, also inside containers; callers may change them."""
     for part in parts_of(found):
         kind = part.WhichOneof("value")
         if kind in ("tensor_type", "sparse_tensor_type"):
@@ -72,7 +72,7 @@ def tensors_in(found: TypeProto) -> Iterator[TypeProto.Tensor | TypeProto.Sparse
 
 
 def without_lengths(found: TypeProto) -> TypeProto:
-    """A copy of a type that has the rank of every tensor, and none of its lengths."""
+    """Returns a copy of a type with the rank but without the lengths of every tensor."""
     kept = TypeProto()
     kept.CopyFrom(found)
     for tensor in tensors_in(kept):
@@ -82,11 +82,11 @@ def without_lengths(found: TypeProto) -> TypeProto:
 
 
 LENGTH = "opshift.length."
-"""With this begins a symbol that no model has: it names a length that inference does not know."""
+"""The prefix of internal symbols for unknown lengths. No model has such a symbol."""
 
 
 def without_symbols(found: TypeProto) -> TypeProto:
-    """A copy of a type for a model: lengths that only inference names are unknown in it."""
+    """Returns a copy of a type without the internal symbols of unknown lengths."""
     kept = TypeProto()
     kept.CopyFrom(found)
     for tensor in tensors_in(kept):
@@ -97,7 +97,7 @@ def without_symbols(found: TypeProto) -> TypeProto:
 
 
 def shown_type(found: TypeProto) -> str:
-    """`tensor(float)`, or `tensor(float)[2,?]` for a tensor whose rank is known."""
+    """Returns a type as text, such as `tensor(float)`, or `tensor(float)[2,?]` with a rank."""
     name = schemas.type_name(found) or "a value of unknown type"
     if rank_of(found) is None:
         return name
@@ -105,13 +105,13 @@ def shown_type(found: TypeProto) -> str:
 
 
 def alike(was: TypeProto, now: TypeProto) -> bool:
-    """Whether the element types and ranks of two types do not contradict each other."""
+    """Returns whether the known element types and ranks of two types are equal."""
     names, ranks = (schemas.type_name(was), schemas.type_name(now)), (rank_of(was), rank_of(now))
     return all(None in pair or pair[0] == pair[1] for pair in (names, ranks))
 
 
 def confirms(known: TypeProto, declared: TypeProto) -> bool:
-    """Whether a type contradicts no declaration, and has every declared length."""
+    """Returns whether a known type agrees with a declaration and has all its lengths."""
     if not alike(known, declared) or rank_of(known) is None is not rank_of(declared):
         return False
     pairs = zip(dims_of(known), dims_of(declared), strict=False)
@@ -129,7 +129,7 @@ def is_complete(found: TypeProto) -> bool:
 
 
 def is_vague(found: TypeProto | None) -> bool:
-    """Whether the rank is unknown, or the length of a possible shape or list of axes."""
+    """Returns whether the rank, or the length of an int64 tensor, is unknown."""
     if found is None:
         return True
     if not found.HasField("tensor_type"):
@@ -139,7 +139,7 @@ def is_vague(found: TypeProto | None) -> bool:
 
 
 def claims_more(declared: TypeProto, known: TypeProto | None) -> bool:
-    """Whether a declaration has lengths that the known type of a tensor lacks."""
+    """Returns whether a declaration has lengths that the known type lacks."""
     if known is None or not known.HasField("tensor_type"):
         return False
     own, told = known.tensor_type.shape.dim, declared.tensor_type.shape.dim
@@ -156,7 +156,7 @@ def better(declared: TypeProto | None, inferred: TypeProto | None) -> TypeProto 
 
 
 def shared(one: TypeProto | None, other: TypeProto | None) -> TypeProto | None:
-    """The common type of two values; if only one has an element type, both have it."""
+    """Returns the common type of two values, which have equal element types."""
     if one is None or other is None:
         kind = one or other
         return None if kind is None else _without_ranks(kind)
@@ -176,7 +176,7 @@ def shared(one: TypeProto | None, other: TypeProto | None) -> TypeProto | None:
 
 
 def stacked(found: TypeProto) -> TypeProto:
-    """The type of a tensor that holds values of this type along a new first axis."""
+    """Returns the type of tensors of this type, stacked along a new first axis."""
     kept = TypeProto()
     kept.tensor_type.elem_type = found.tensor_type.elem_type
     if rank_of(found) is not None:
@@ -210,7 +210,7 @@ def is_small(found: TypeProto | None) -> bool:
 
 
 def is_readable(found: TypeProto | None) -> bool:
-    """Whether inference may read the numbers of a value: shapes, axes and counts, or scales."""
+    """Returns whether inference may need the elements of a value, such as sizes or axes."""
     if found is None or not is_small(found):
         return False
     size = math.prod(dim.dim_value for dim in found.tensor_type.shape.dim)
@@ -218,7 +218,7 @@ def is_readable(found: TypeProto | None) -> bool:
 
 
 def is_countable(found: TypeProto) -> bool:
-    """Whether a value may hold shapes, axes or counts."""
+    """Returns whether the elements of a value may be sizes, axes or counts."""
     return is_small(found) and found.tensor_type.elem_type in _COUNTS
 
 

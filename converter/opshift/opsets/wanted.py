@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wanted result that depends on the model: for a runtime, or at the lowest versions."""
+"""A target that depends on the model: a runtime, or lower bounds of versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BROADCASTS = 7  # from here on operators broadcast; few runtimes have older ones
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A target that depends on the model: for a runtime, at least or exactly some versions."""
+    """A target that depends on the model: a runtime, exact versions, or lower bounds."""
 
     release: RuntimeRelease | None = None
     exact: Mapping[str, int] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Wanted:
 
     @staticmethod
     def of(runtime: str | None, exact: Mapping[str, int], at_least: Mapping[str, int]) -> Wanted:
-        """The target that names a runtime, if there is one, and versions."""
+        """Returns the target for an optional runtime and versions."""
         if runtime is None:
             return Wanted(None, exact, at_least)
         from opshift.opsets import targets  # many targets, and most conversions name none
@@ -38,7 +38,7 @@ class Wanted:
         return Wanted(targets.find(runtime), exact, at_least)
 
     def goal(self, present: Mapping[str, int], operators: Collection[Key] = ()) -> dict[str, int]:
-        """The wanted version of each domain; the model's own version stays if it is allowed."""
+        """Returns the target version of each domain; an allowed version does not change."""
         row = self.release
         found = _fitting(row, present, operators) if row is not None else {}
         for domain, floor in self.at_least.items():
@@ -49,7 +49,7 @@ class Wanted:
         return found
 
     def visits(self, goal: Mapping[str, int], operators: Collection[Key]) -> dict[str, int]:
-        """The versions to step down to first, because there the runtime lacks no operator."""
+        """Returns lower versions to visit first, which do not have operators the runtime lacks."""
         from opshift.opsets import changelog
 
         found: dict[str, int] = {}
@@ -62,14 +62,14 @@ class Wanted:
         return found
 
     def raises(self, present: Mapping[str, int], goal: Mapping[str, int]) -> bool:
-        """Whether the IR version may rise because higher opsets are wanted."""
+        """Returns whether the IR version may rise, because higher opsets were requested."""
         risen = any(to > present.get(domain, to) for domain, to in goal.items())
         return risen or bool(self.at_least or self.exact)
 
     def ir(
         self, wanted: IrVersion, current: int, goal: Mapping[str, int], *, raised: bool
     ) -> IrVersion:
-        """The wanted IR version, up to the limit of the runtime."""
+        """Returns the wanted IR version, limited to what the runtime reads."""
         limit = self.release.ir if self.release else None
         if limit is None or self.release is None:
             return wanted
@@ -86,7 +86,7 @@ class Wanted:
 def _fitting(
     row: RuntimeRelease, present: Mapping[str, int], operators: Collection[Key]
 ) -> dict[str, int]:
-    """The versions that a runtime requires for the domains of a model."""
+    """Returns the versions that a runtime requires for the domains of a model."""
     limits = row.imports
     ours = {d: v for d, v in present.items() if d in limits}
     found = {d: min(v, limits[d]) for d, v in ours.items() if _moves(d, v, limits[d])}
@@ -115,12 +115,12 @@ def _require_readable(row: RuntimeRelease, goal: Mapping[str, int]) -> None:
 
 
 def _moves(domain: str, version: int, limit: int) -> bool:
-    """Whether a domain gets a goal. A vendor's domain gets one only above the limit."""
+    """Returns whether a domain gets a target version; a vendor's domain only above the limit."""
     return domain in versions.DOMAINS or version > limit
 
 
 def _readable(row: RuntimeRelease, version: int, operators: Collection[Key]) -> dict[str, int]:
-    """The version of ai.onnx at which the runtime was measured to read these operators."""
+    """Returns the opset at which the runtime was measured to read these operators."""
     if row.prefer is not None:
         version = min(version, row.prefer)
     met = list(dict.fromkeys(one for key in operators for one in row.lacking(key)))
@@ -137,9 +137,9 @@ def _readable(row: RuntimeRelease, version: int, operators: Collection[Key]) -> 
 def _nearest_run(
     row: RuntimeRelease, table: ReleaseTable, version: int, operators: Collection[Key]
 ) -> int:
-    """The version of ai.onnx at which the fewest operators failed in a probe.
+    """Returns the opset at which the fewest operators failed in a probe.
 
-    Of equal ones, the nearest.
+    If several opsets have equally few failures, the nearest opset is returned.
     """
     from opshift.opsets import changelog
 
@@ -164,7 +164,7 @@ def read_target(
     target: int | str | Mapping[str, int] | None,
     at_least: Mapping[str, int] | int | None = None,
 ) -> int | Mapping[str, int] | Wanted:
-    """The target of a caller, as versions or as a Wanted; {} if the caller names no target."""
+    """Returns a caller's target as versions or as a Wanted; {} without a target."""
     floors = {"": at_least} if isinstance(at_least, int) else dict(at_least or {})
     for domain in target if isinstance(target, Mapping) else ():
         if not isinstance(domain, str):

@@ -79,7 +79,7 @@ def deprecated(checked: Checked) -> Iterator[str]:
         written = ", ".join(sorted(instead.emits)) if instead else ""
         way = f"use {written}, or convert from {schema.since - 1}" if written else "replace it"
         release = late_changes.deprecated(domain, op, schema.since)
-        late = f" (onnx says so from release {release} on)" if release else ""
+        late = f" (since onnx release {release})" if release else ""
         yield (
             f"{op} ({len(places)} nodes in {root.name}) is deprecated from"
             f" {domain or 'ai.onnx'} {schema.since} on{late}; {way}"

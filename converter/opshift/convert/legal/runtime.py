@@ -314,7 +314,7 @@ def in_doubt(
 
 
 def _may_be(types: Types, choice: Types, present: Collection[str]) -> bool:
-    """Returns whether element types, some of them unknown, may be those of `choice`."""
+    """Returns whether partly unknown element types may be equal to the types in `choice`."""
     pairs = zip(types, choice, strict=True)
     return all(other in present if one == "" else one == other for one, other in pairs)
 

@@ -32,7 +32,7 @@ class Verdict:
 
     @property
     def in_words(self) -> RuntimeAnswer:
-        """The answer for reports."""
+        """The verdict as the answer of a report: reasons and open questions as text."""
         reasons = tuple(dict.fromkeys(map(str, self.reasons)))
         too = [f"whether this applies to {self.target}: {one}" for one in self.differing]
         return RuntimeAnswer.of(self.target, reasons, (*dict.fromkeys(too), *self.unknown))

@@ -2,7 +2,7 @@
 """Records of adapter calls: trees of questions that end in the results of adapters.
 
 An adapter reads a model only through questions about types, shapes and constants. Its result for a
-node depends only on the node's operation and on the answers. So the record of one call decides
+node depends only on the node's operation and on these answers. So the record of one call decides
 every later node with the same operation and the same answers, in every conversion of the process.
 """
 
@@ -37,7 +37,7 @@ MOST = 100_000  # branches per registry; beyond, all records are dropped
 class Branch:
     """A question with a branch for each answer, or the end of a record.
 
-    `untraceable`: the next fact that the adapter reads cannot be recorded.
+    `untraceable` is true if the next fact that the adapter reads cannot be recorded.
     """
 
     question: tuple[Any, ...] | None = None
