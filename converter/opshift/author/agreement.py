@@ -3,8 +3,8 @@
 
 onnx infers the types of each node separately, and once for all nodes with equal operators,
 attributes and types of inputs. These types follow only from the inputs of the model. Inference of
-the whole model may find more types, but never different ones. So a declaration that these types
-confirm is right.
+the whole model may find more types, but never different ones. So a declaration is right if it
+agrees with these types.
 """
 
 from __future__ import annotations

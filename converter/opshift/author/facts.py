@@ -479,7 +479,7 @@ class Facts:
         return self.is_assumed(scope, name) or self.is_counted(scope, name)
 
     def is_counted(self, scope: Scope, name: str) -> bool:
-        """Returns whether a length follows from the unconfirmed rank of another value."""
+        """Returns whether a dimension follows from the unconfirmed rank of another value."""
         owner = scope.owner(name)
         return owner is not None and self._proved(owner, name).counted
 

@@ -118,7 +118,7 @@ class Axes:
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A node attribute whose value is the value of an attribute of the operator."""
+    """A node attribute that must equal an attribute of the operator that the formula defines."""
 
     name: str
 

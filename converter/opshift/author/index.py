@@ -3,8 +3,8 @@
 
 The file `index.txt` of a package has a line for each module: its name, a checksum of its source,
 `domain:op:start:to` for each verdict, and `kind:domain:op` for each other declaration. A module
-without a line, or whose source has another checksum, is imported at once. So a new adapter is found
-before `python -m tools.author index` updates the index.
+without a line, or whose source has another checksum, is imported at once. So opshift finds a new
+adapter even before `python -m tools.author index` updates the index.
 """
 
 from __future__ import annotations

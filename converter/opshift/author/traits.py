@@ -402,7 +402,7 @@ def scales(op: str, *, by: str, along: Along, reads_codes: bool, domain: str = "
 
 
 def by_value(op: str, *inputs: int, floats: bool = False, domain: str = "") -> ByValue:
-    """Declares inputs that accept the same integers (or `floats`) in a wider type."""
+    """Declares inputs that accept the same integers (or `floats`) in a wider element type."""
     return ByValue(ops=(op,), domain=domain, inputs=inputs, floats=floats)
 
 

@@ -202,7 +202,9 @@ class Mirror(Trait):
 def mirror_of(down: Adapter, when: When | None) -> Mirror:
     """Makes the rule by which `--modernize` finds an operator in nodes that an adapter writes."""
     if down.run is None or down.start <= down.to or len(down.ops) != 1:
-        raise AdapterBug(f"{down.source} replaces no operator on the way down, so it has no mirror")
+        raise AdapterBug(
+            f"{down.source} replaces no operator on the way down, so `mirrored` has no use"
+        )
     return Mirror(ops=down.ops, domain=down.domain, down=down, when=when)
 
 
@@ -262,8 +264,8 @@ def retired(
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares how operators without a schema are replaced, at any version.
 
-    ONNX has removed these operators, or a runtime accepted them before ONNX had them. The second
-    kind stays unchanged if the target has the operator.
+    ONNX has removed these operators, or a runtime accepted them before ONNX had them. An operator
+    stays unchanged if the target version has it.
     """
     return adapter(ops, *RETIRED, domain=domain, emits=emits, handles_types=True)
 

@@ -82,7 +82,8 @@ class Made:
 class MadeEnv(Delegating, ModelEnv):
     """An environment that searches the nodes of a Builder, of outer Builders, and of the model.
 
-    Its reference to the Builder is weak, so that memory is freed as soon as a node is converted.
+    The environment refers to the Builder weakly, so that memory is freed as soon as a node is
+    converted.
     """
 
     env: ModelEnv

@@ -32,7 +32,8 @@ Named: TypeAlias = NodeProto | GraphProto | TensorProto | ValueInfoProto
 def number(model: ModelProto, prefixes: Sequence[str]) -> dict[str, str]:
     """Renumbers the names with these prefixes in the order in which nodes mention them.
 
-    All renumbered names get the first prefix. Returns the new name of each changed name.
+    All renumbered names begin with the first of the prefixes. Returns the new name of each changed
+    name.
     """
     either = "|".join(map(re.escape, prefixes))
     new, mark = re.compile(rf"(?:{either})[0-9]+_(.*)", re.DOTALL), re.compile(either.encode())

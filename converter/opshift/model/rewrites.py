@@ -2,9 +2,9 @@
 """Finds the places in which one model is a rewritten form of another, without a report.
 
 A value that both models compute has the same name in both. A name in only one of them was removed
-or written. Therefore a rewritten place is a group of nodes that differ. Inside a group, nodes are
-connected by names that only one model has; the inputs and outputs of a group have names of both
-models.
+or written. Therefore a rewritten place is a group of nodes that differ between the two models.
+Inside a group, nodes are connected by names that only one model has; the inputs and outputs of a
+group have names of both models.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def _refused(error: OSError) -> bool | None:
 
 
 def tries(seconds: float) -> Iterator[None]:
-    """Yields once, and again after growing pauses until the time is over."""
+    """Yields for each attempt: at once, and then after growing pauses until the time is over."""
     end, pause = time.monotonic() + seconds, 0.001
     yield
     while time.monotonic() < end:

@@ -256,7 +256,7 @@ def _skip_group(data: Buffer, pos: int, end: int, number: int) -> int:
 # --- carving --------------------------------------------------------------------------------------
 
 Runs: TypeAlias = tuple[tuple[int, int], ...]
-"""The ranges of bytes of a payload, with the tags."""
+"""The ranges of bytes of a payload, with its protobuf tags."""
 
 
 def carve(data: Buffer, threshold: int) -> tuple[bytes, list[tuple[int, Runs]]]:

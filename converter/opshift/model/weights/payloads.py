@@ -118,7 +118,9 @@ class Weights:
         """Returns the payload whose number is the value of a marker."""
         if mark.isascii() and mark.isdigit() and int(mark) < len(self.sources):
             return self.sources[int(mark)]
-        raise InvalidModel(f"a tensor refers to the payload {mark!r}, which was never carved")
+        raise InvalidModel(
+            f"a tensor refers to the payload {mark!r}, which the model does not have"
+        )
 
     def retyped(self, tensors: Iterable[tuple[TensorProto, int]]) -> Weights:
         """Returns the weights after a change of the element type of some tensors."""
