@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generates the index of the shipped adapters, which lists the declarations of each module.
 
-Beside it stands the table of the operators that each adapter writes for the examples. Until a new
-or changed adapter is in the index, every conversion imports its module.
+A second table lists the operators that each adapter writes for the examples. Until a new or changed
+adapter is in the index, every conversion imports its module.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PATH = Path(str(opshift_adapters.__file__)).parent / index.INDEX
 
 
 def files() -> Mapping[Path, Callable[[], str]]:
-    """The generated files; the second one is made with the first."""
+    """Returns the generated files; the second is generated together with the first."""
     return {
         PATH: lambda: registry.index_of(opshift_adapters),
         PATH.with_name(emitted.TABLE): lambda: table(opshift_adapters.__name__),
@@ -27,16 +27,16 @@ def files() -> Mapping[Path, Callable[[], str]]:
 
 
 def table(package: str) -> str:
-    """The operators that the adapters of a package write when their examples are converted."""
+    """Lists the operators that the adapters of a package write for their examples."""
     rows = example_results.of_package(package).written.items()
     lines = (" ".join((row, *sorted(ops))) for row, sets in rows for ops in _rows(row, sets))
     return "".join(f"{line}\n" for line in sorted(lines))
 
 
 def _rows(row: str, sets: Collection[frozenset[str]]) -> Iterator[frozenset[str]]:
-    """The sets of operators of a form for runtimes; for other adapters, one set of all."""
+    """Yields each set of operators of a form for runtimes; for other adapters, their union."""
     if example_results.is_for_runtimes(row):
-        # Some nodes become a constant only.
+        # Some nodes only become constants, so that no operator is written.
         yield from filter(None, sets) if any(sets) else sets
     elif every := frozenset[str]().union(*sets):
         yield every

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists the branches of the adapters that no `@example` takes; there should be none.
+"""Lists the branches of the adapters that no `@example` reaches; there should be none.
 
-    python -m tools.author branches              all adapters, by all examples
-    python -m tools.author branches squeeze pad  these files, by their own examples alone
+    python -m tools.author branches              all adapters, with all examples
+    python -m tools.author branches squeeze pad  these files, only with their own examples
     python -m tools.author branches modern/softmax
 
-The exit code is 1 if there is one. A line that no example can reach needs a reason:
-`# pragma: no cover: REASON`, or `# pragma: no branch: REASON` where a condition goes only one way.
+The exit code is 1 if a branch is listed. A line that no example can reach needs a reason:
+`# pragma: no cover: REASON`, or `# pragma: no branch: REASON` for a condition with one outcome.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from tools.lib.program import described
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "opshift_adapters"
 ADVICE = (
-    "Add an @example that goes there (with refuses= or invalid= where it ends so), delete what\n"
-    "nothing can reach, or say why no example can: # pragma: no cover: REASON"
+    "Add an @example that reaches the line (with refuses= or invalid= if it must fail), delete\n"
+    "code that cannot be reached, or give a reason: # pragma: no cover: REASON"
 )
 
 
 def unreached(files: Sequence[str] = ()) -> list[str]:
-    """A sentence for each branch of these files that none of their own examples takes."""
+    """Returns a sentence for each branch of these files that their own examples do not reach."""
     measured = coverage.Coverage(data_file=None, config_file=str(ROOT / "pyproject.toml"))
-    with measured.collect():  # the adapters are imported in here, so that their first lines count
+    with measured.collect():  # the adapters are imported here, so that their first lines count
         for package in [_module(file) for file in files] or [PACKAGE]:
             _run_examples(package)
     paths = [f"*/{_module(file).replace('.', '/')}.py" for file in files] or None
@@ -46,14 +46,14 @@ def unreached(files: Sequence[str] = ()) -> list[str]:
 
 
 def _module(file: str) -> str:
-    """The module of an adapter file, whatever family it belongs to."""
+    """Returns the module of an adapter file in any folder of the package."""
     found = (ROOT / "adapters" / PACKAGE).rglob(f"{file}.py")
-    path = min(found, key=lambda one: "modern" in one.parts)  # a verdict comes before a formula
+    path = min(found, key=lambda one: "modern" in one.parts)  # verdicts before formulas
     return ".".join(path.relative_to(ROOT / "adapters").with_suffix("").parts)
 
 
 def _run_examples(package: str) -> None:
-    """Converts the examples and evaluates folds; other tests check the results."""
+    """Converts the examples and evaluates folds, without a comparison of the results."""
     from opshift import convert_version, testing
 
     from tools.author import example_results
@@ -74,7 +74,7 @@ def _run_examples(package: str) -> None:
 
 
 def _find_misread_forms(package: str) -> None:
-    """Looks for each form that a release misreads in its examples."""
+    """Applies each form that a release misreads to its examples."""
     from opshift import accepts
     from opshift.author import registry
     from opshift.author.misreadings import Misread

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the page that converts models in a browser, with all files that it needs.
+"""Builds the HTML page that converts models in a browser, with all files that it needs.
 
 python -m tools.author browser_page --out DIR                     Pyodide from npm, wheels from PyPI
 python -m tools.author browser_page --out DIR --pyodide FOLDER    from a distribution of Pyodide
 
-numpy has a WebAssembly wheel only in Pyodide's own distribution; without one, the page refuses what
-computes with arrays. Serve DIR with any web server: `python -m http.server -d DIR`.
+numpy has a WebAssembly wheel only in Pyodide's own distribution; without numpy, the page refuses
+conversions that need arrays. Serve DIR with any web server: `python -m http.server -d DIR`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(s
 
 
 def core(folder: Path | None, scratch: Path) -> Path:
-    """The folder of Pyodide itself: the given one, or the package of npm."""
+    """Returns the folder of Pyodide: the given folder, or the unpacked package from npm."""
     if folder is not None:
         return folder
     words = ["npm", "pack", "--silent", PYODIDE]
@@ -49,7 +49,7 @@ def core(folder: Path | None, scratch: Path) -> Path:
 
 
 def wheels(pyodide: Path, out: Path) -> list[Path]:
-    """The wheels of the dependencies: those of the distribution, else those of PyPI."""
+    """Copies the wheels of the dependencies from the distribution, or downloads them from PyPI."""
     lock = json.loads((pyodide / "pyodide-lock.json").read_text("utf-8"))
     info, packages = lock["info"], lock["packages"]
     for name in (*COMPILED, *PURE):
@@ -62,7 +62,7 @@ def wheels(pyodide: Path, out: Path) -> list[Path]:
 
 
 def _download(name: str, info: dict[str, str], out: Path) -> bool:
-    """Asks pip for a wheel that is pure Python or fits this Pyodide."""
+    """Downloads a wheel with pip that is pure Python or fits this Pyodide."""
     version = "".join(info["python"].split(".")[:2])
     platform = f"pyemscripten_{info['abi_version']}_wasm32"
     words = [
@@ -75,7 +75,7 @@ def _download(name: str, info: dict[str, str], out: Path) -> bool:
 
 
 def own_wheel(out: Path) -> None:
-    """Builds opshift from a copy of this tree, because a build leaves files behind."""
+    """Builds the wheel of opshift from a copy of this tree, because a build leaves files behind."""
     with tempfile.TemporaryDirectory() as place:
         for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
             shutil.copy(ROOT / name, place)
@@ -87,7 +87,7 @@ def own_wheel(out: Path) -> None:
 
 
 def lean(wheel: Path) -> None:
-    """Packs a wheel again, without tests, headers and stubs."""
+    """Repacks a wheel without tests, headers and stubs."""
     kept = wheel.with_suffix(".lean")
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(kept, "w", zipfile.ZIP_DEFLATED) as new:
         for one in old.infolist():
@@ -102,7 +102,7 @@ def lean(wheel: Path) -> None:
 
 
 def build(out: Path, pyodide: Path | None = None) -> None:
-    """Writes the page and its parts into a folder."""
+    """Writes the page and its files to a folder."""
     (out / "pyodide").mkdir(parents=True, exist_ok=True)
     (out / "wheels").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
@@ -130,18 +130,18 @@ def build(out: Path, pyodide: Path | None = None) -> None:
 
 
 def main() -> int:
-    """The command."""
+    """Runs the tool."""
     parser = described(__doc__)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
     parser.add_argument("--pyodide", type=Path, metavar="FOLDER", help="an unpacked Pyodide")
     given = parser.parse_args()
     if given.out.exists() and any(given.out.iterdir()):
-        raise SystemExit(f"{given.out} is not empty; name a new folder")
+        raise SystemExit(f"{given.out} is not empty; give a new folder")
     build(given.out, given.pyodide)
     size = sum(path.stat().st_size for path in given.out.rglob("*") if path.is_file())
     names = [path.name for path in (given.out / "wheels").iterdir()]
     if not any(name.startswith("numpy-") for name in names):
-        print("numpy has no wheel here: the page refuses what computes with arrays")
+        print("numpy has no wheel here: the page refuses conversions that need arrays")
     print(f"wrote {given.out}  {size / 2**20:.1f} MB; python -m http.server -d {given.out}")
     return 0
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the generated files of the repository with what the code generates.
+"""Compares the generated files of the repository with the output of their generators.
 
     python -m tools.author check [NAME ...]
 
-It writes nothing, and names each file that differs; then the exit code is 1. `update` writes them,
-and `update --help` lists the names. Without a name, it also lists the branches of adapters that no
-example takes, because both need the results of all examples.
+The tool writes nothing and names each file that differs; then the exit code is 1. `update` writes
+the files, and `update --help` lists the names. Without a name, the tool also lists the branches of
+adapters that no example reaches, because both need the results of all examples.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from tools.author import branches, generated
 from tools.lib.program import described
 
-OF_EXAMPLES = ("index", "lengths")  # made from the results of the examples
+OF_EXAMPLES = ("index", "lengths")  # generated from the results of the examples
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Runs the tool."""
     parser = described(__doc__)
     chosen = generated.names(parser, argv)
     parts = [[name for name in chosen if (name in OF_EXAMPLES) == of] for of in (True, False)]
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _objections(names: Sequence[str], measured: bool) -> list[str]:
-    """The files that differ; if `measured`, also the branches that no example takes."""
+    """Lists the files that differ; with `measured`, also the branches that no example reaches."""
     left = branches.unreached() if measured else []
     paths = [path for name in names for path in generated.differing(name)]
     told = [f"{path} is not current: run python -m tools.author update" for path in paths]

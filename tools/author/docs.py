@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates the reference from the adapters, the codes and the command, and builds the site.
+"""Generates the reference pages from the adapters, the codes and the command; builds the site.
 
     python -m tools.author docs                write docs/reference/generated/
-    python -m tools.author docs --site DIR     and build the site into DIR (it needs opshift[docs])
+    python -m tools.author docs --site DIR     also build the site into DIR (needs opshift[docs])
 
 The generated pages are not committed. The tests compare them with the adapters.
 """
@@ -56,7 +56,7 @@ KINDS = {
 
 
 def verdict(domain: str, op: str, start: int, to: int) -> str:
-    """The kind of one crossing, as the matrix shows it."""
+    """Returns the kind of verdict for one boundary, as the coverage table shows it."""
     adapter = registry.default().get(domain, op, start, to)
     if adapter is None:
         return "missing"
@@ -72,14 +72,14 @@ def verdict(domain: str, op: str, start: int, to: int) -> str:
 
 
 def crossings(domain: str, op: str) -> Iterator[tuple[int, int]]:
-    """Every boundary of an operator in both directions, upward first."""
+    """Yields every boundary of an operator in both directions, upward first."""
     versions = [schema.since for schema in schemas.history(domain, op)]
     yield from ((v - 1, v) for v in versions[1:])
     yield from ((v, v - 1) for v in reversed(versions) if v > 1)
 
 
 def page(domain: str, op: str) -> str:
-    """The page of one operator."""
+    """Returns the page of one operator."""
     versions = ", ".join(str(s.since) for s in schemas.history(domain, op))
     lines = [f"# {domain + '.' if domain else ''}{op}", "", f"Versions: {versions}.", ""]
     for start, to in crossings(domain, op):
@@ -110,12 +110,12 @@ def _details(adapter: Adapter, op: str) -> list[str]:
 
 
 def _names(example: Example, op: str) -> bool:
-    """Whether an example has a node of the operator, and not only of one with a longer name."""
+    """Returns whether an example has this operator, and not only one with a longer name."""
     return re.search(rf"\b{op}\b", f"{example.graph} {example.functions}") is not None
 
 
 def coverage() -> str:
-    """The matrix: a band for each operator and direction, from opset to opset."""
+    """Returns the coverage page: a band for each operator and direction, over all opsets."""
     lines = [
         "# Coverage",
         "",
@@ -141,7 +141,7 @@ def _legend(kind: str) -> str:
 
 
 def bands(domain: str, op: str) -> str:
-    """Two rows of a table: the steps up and the steps down of one operator."""
+    """Returns two rows of the coverage table: the steps up and the steps down of one operator."""
     since = [schema.since for schema in schemas.history(domain, op)]
     ends = [*since[1:], (schemas.latest(domain) or since[-1]) + 1]
     rows = []
@@ -182,7 +182,7 @@ def _file(domain: str, op: str) -> str:
 
 
 def any_version_page(title: str, boundary: tuple[int, int]) -> str:
-    """The adapters that are about any version."""
+    """Returns a page of the adapters that apply at every version."""
     lines = [title, ""]
     for (domain, op, start, to), adapter in registry.default():
         if (start, to) == boundary:
@@ -192,7 +192,7 @@ def any_version_page(title: str, boundary: tuple[int, int]) -> str:
 
 
 def command_page() -> str:
-    """Every command with its help, from the command itself."""
+    """Returns a page with the help of every command, taken from the command itself."""
     from click.testing import CliRunner
     from opshift.cli import main as group
 
@@ -207,7 +207,7 @@ def command_page() -> str:
 
 
 def code_index() -> str:
-    """Every code of a refusal, an error or an assumption, with a link to its page."""
+    """Returns the index of all codes, with a link to the page of each code."""
     found = [codes.page(code) for code in codes.names()]
     lines = ["# Codes", "", "`opshift explain CODE` prints the same pages.", "", "| code | |"]
     lines += ["|---|---|", *(f"| [{one.code}]({one.code}.md) | {one.sentence} |" for one in found)]
@@ -216,7 +216,7 @@ def code_index() -> str:
 
 
 def json_page() -> str:
-    """Every outcome in JSON, from the published schema."""
+    """Returns a page that describes every JSON outcome, from the published schema."""
     kinds = [(name, one) for name, one in _SCHEMA["$defs"].items() if "title" in one]
     parts = [one for one in _SCHEMA["$defs"].items() if one[0] not in dict(kinds)]
     lines = [JSON_HEAD]
@@ -231,7 +231,7 @@ def json_page() -> str:
 
 
 def _fields(one: dict[str, Any], prefix: str = "") -> Iterator[str]:
-    """A table of the fields of an object; objects inside of it follow with a dotted name."""
+    """Yields a table of the fields of an object; fields of inner objects get dotted names."""
     if not prefix:
         yield from ("| field | type | |", "|---|---|---|")
     for name, field in one.get("properties", {}).items():
@@ -265,7 +265,7 @@ def _type(field: dict[str, Any]) -> str:
 
 
 def pages() -> dict[str, str]:
-    """Every generated page by its path below `docs/reference/generated`."""
+    """Returns every generated page by its path in `docs/reference/generated`."""
     wanted = {
         "adapters/retired.md": any_version_page("# Operators that left the registry", RETIRED),
         "adapters/contrib.md": any_version_page("# Operators of vendors in ai.onnx", LEAVE),
@@ -294,7 +294,7 @@ def pages() -> dict[str, str]:
 
 
 def write(folder: Path) -> None:
-    """Writes the generated pages, and removes pages of operators that are gone."""
+    """Writes the generated pages, and removes the pages of removed operators."""
     wanted = pages()
     for path in folder.rglob("*.md"):
         if path.relative_to(folder).as_posix() not in wanted:
@@ -306,7 +306,7 @@ def write(folder: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Runs the tool."""
     parser = described(__doc__)
     parser.add_argument("--site", type=Path, metavar="DIR", help="build the site into this folder")
     args = parser.parse_args(argv)

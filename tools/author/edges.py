@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every example of the adapters on many sets of inputs: ordinary values, and the edges.
+"""Runs every example of the adapters on many sets of inputs: ordinary values and edge cases.
 
     python -m tools.author edges [--only TEXT] [--sets nan infinite] [--sample] [--all]
                                  [--variants [--convert] | --empty]
 
 Each example is converted. The original and the result then run on each set of inputs in
-`opshift.testing.input_sets`: no elements, one element, negative numbers, ties, repeated places, the
-largest integers, extreme floats, infinities, NaN. onnxruntime computes where it runs both models,
-otherwise the oracle. Results are compared by the rules in `docs/explain/decisions/0005-what-counts-
-as-equal.md`. A set for which the original has no result is left out. A process that crashes counts
-as a difference. `--variants` runs the variants of each example instead: unknown ranks and sizes,
-other element types, a use in a branch, branches in its graphs, each attribute at and off its
-default, and each optional input and output that the example leaves out. With `--convert`, variants
-have to convert or to be refused, and nothing is computed. `--empty` runs each example with each
-dimension of its inputs and constants without elements. `tools/author/edges.toml` holds the reasons
-for the differences that stay, and `tools/author/empties.toml` those of `--empty`.
+`opshift.testing.input_sets`: no elements, one element, negative numbers, ties, repeated indices,
+the largest integers, extreme floats, infinities, NaN. onnxruntime runs the models if it supports
+both, otherwise the oracle does. Results are compared by the rules of
+`docs/explain/decisions/0005-what-counts-as-equal.md`. A set for which the original has no result is
+skipped. A crash counts as a difference. `--variants` runs variants of each example instead: unknown
+ranks and sizes, other element types, a node in a branch, branches in subgraphs, each attribute with
+and without its default, and each absent optional input and output. With `--convert`, variants must
+convert or be refused, but models do not run. `--empty` sets each dimension of inputs and constants
+to 0. `tools/author/edges.toml` has the reasons for accepted differences, and
+`tools/author/empties.toml` those of `--empty`.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ REASONS_OF_EMPTIES = Path(__file__).with_name("empties.toml")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; the exit code is 1 if a difference is unexplained."""
+    """Runs the tool; the exit code is 1 if a difference is unexplained."""
     parser = described(__doc__)
     parser.add_argument("--only", default="", metavar="TEXT", help="a part of the example's name")
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
     parser.add_argument("--sample", action="store_true", help="one example of each adapter")
-    parser.add_argument("--seed", type=int, default=0, help="of the sample")
-    parser.add_argument("--all", action="store_true", help="list what edges.toml explains, too")
-    parser.add_argument("--variants", action="store_true", help="variants in place of inputs")
-    parser.add_argument("--empty", action="store_true", help="each dimension without elements")
-    parser.add_argument("--convert", action="store_true", help="compute no variant")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the sample")
+    parser.add_argument("--all", action="store_true", help="also list accepted differences")
+    parser.add_argument("--variants", action="store_true", help="run variants of examples")
+    parser.add_argument("--empty", action="store_true", help="set each dimension to 0")
+    parser.add_argument("--convert", action="store_true", help="convert variants, but run no model")
     args = parser.parse_args(argv)
     chosen = [one for one in subjects(PACKAGE) if args.only in one.name]
     if args.sample:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes the meaning of the engine, one place at a time, and runs the tests of that function.
+"""Mutates the engine in one place at a time, and runs the tests that reach the mutated function.
 
     python -m tools.author engine_mutation [--count 100] [--seed 0] [--modules author.bounds]
         [--tests tests/author tests/model]
 
-By default, the tests of a module are in the file of its room with its name.
-They run once to see which of them enter each function. Then each mutant runs in a process of
-its own, with the tests that enter its function, the fastest first. It is killed if one fails.
-`tools/author/engine_mutation.toml` lists mutants that compute the same, with reasons.
+By default, the tests of a module are in the test file of its name. The tests first run without a
+mutant, to record which tests enter which function. Each mutant then runs in a process of its own,
+with the tests that enter its function, the fastest first. A mutant is killed if a test fails.
+`tools/author/engine_mutation.toml` lists equivalent mutants with the reasons.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ MODULES = (
     "convert.legal.uncalled", "convert.legal.verdict", "convert.legal.written_rules",
     "convert.step", "model.bytes.staging", "model.rename",
 )  # fmt: skip
-SECONDS = 120  # a mutant that takes longer is killed: it does not end
-CPU_SECONDS = 10  # more than the tests of a function take
+SECONDS = 120  # a mutant that takes longer counts as killed: it hangs
+CPU_SECONDS = 10  # more than the tests of any function take
 BROKEN = 70  # the exit code of a process that could not install its mutant
 
 Entered = dict[tuple[str, str], list[tuple[float, pytest.Item]]]
 
 
 class Gate:
-    """A plugin of pytest that runs the mutants in place of the tests."""
+    """A pytest plugin that runs the mutants instead of the tests."""
 
     def __init__(self, modules: Sequence[str], count: int, seed: int) -> None:
         self.modules, self.count, self.seed = modules, count, seed
@@ -81,7 +81,7 @@ class Gate:
 
 
 def nearest(module: str) -> str:
-    """The file with the tests of a module."""
+    """Returns the path of the file with the tests of a module."""
     room, *_, name = module.split(".")
     return f"tests/{room}/test_{name}.py"
 
@@ -91,7 +91,7 @@ def _key(mutant: Mutant) -> tuple[str, str]:
 
 
 def _entered(items: Sequence[pytest.Item], modules: set[str]) -> Entered:
-    """The tests that pass and enter each function, with the seconds that each takes."""
+    """Returns, for each function, the passing tests that enter it, with their seconds."""
     files = {str(sys.modules[name].__file__) for name in modules}
     entered: Entered = defaultdict(list)
     for item in items:
@@ -120,11 +120,11 @@ def _passes(item: pytest.Item) -> bool:
 
 
 def _killer(mutant: Mutant, tests: Sequence[pytest.Item]) -> str:
-    """The test that fails with the mutant; empty if none does."""
+    """Returns the test that fails with the mutant; empty if all tests pass."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
-        signal.alarm(SECONDS)  # it ends the process
+        signal.alarm(SECONDS)  # the alarm ends the process
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         try:
@@ -144,9 +144,9 @@ def _killer(mutant: Mutant, tests: Sequence[pytest.Item]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; the exit code is 1 if a mutant survives."""
+    """Runs the tool; the exit code is 1 if a mutant survives."""
     parser = described(__doc__)
-    parser.add_argument("--count", type=int, default=100, help="so many mutants; 0 means all")
+    parser.add_argument("--count", type=int, default=100, help="the number of mutants; 0 means all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--modules", nargs="+", default=MODULES, metavar="MODULE")
     parser.add_argument("--tests", nargs="+", metavar="PATH")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts each example once for all the tables and checks that need the results."""
+"""Converts each example once, for all tables and checks that need the results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOR_RUNTIMES = tuple(f":{start}:{to}" for start, to in (ALTERNATIVE, WORDS))
 
 
 def is_for_runtimes(row: str) -> bool:
-    """Whether a row of written operators is of a form for runtimes."""
+    """Returns whether a row of written operators belongs to a form for runtimes."""
     return row.endswith(FOR_RUNTIMES)
 
 
@@ -47,14 +47,14 @@ class AllResults(NamedTuple):
 
 @functools.cache
 def of_package(package: str) -> AllResults:
-    """The results of all examples of a package that the installed onnx can convert."""
+    """Returns the results of all examples of a package that the installed onnx can convert."""
     return results(testing.examples(package))
 
 
 def results(examples: Iterable[tuple[Adapter, Example]]) -> AllResults:
-    """The results of some examples."""
+    """Converts examples, and records the operators that adapters write."""
     found = AllResults([], defaultdict(set))
-    call_records.forget()  # each adapter is asked while it is watched
+    call_records.forget()  # recorded calls would hide the call of an adapter
     with mock.patch.object(Adapter, "__call__", _watched(found.written)):
         for adapter, example in examples:
             if example_models.too_new(adapter, example):
@@ -70,7 +70,7 @@ def results(examples: Iterable[tuple[Adapter, Example]]) -> AllResults:
 
 
 def _watched(written: dict[str, set[frozenset[str]]]) -> Callable[[Adapter, Node, Builder], Result]:
-    """The call of an adapter, which notes the operators that were written meanwhile."""
+    """Returns a wrapper around the call of an adapter that records the written operators."""
     called = Adapter.__call__
 
     def call(adapter: Adapter, node: Node, op: Builder) -> Result:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Freezes models and outputs of a release, and tests that this tree still reads and converts them.
+"""Freezes models and outputs of a release, and tests that this tree still converts them.
 
     python -m tools.author freeze --write              tests/frozen/VERSION, once for each release
     python -m tools.author freeze [--sample 50 --seed 1]   convert every frozen model and compare
 
 A frozen file is never edited; tests/frozen/digests.txt lists each with its digest. `models.json.xz`
 has one model for each operator version, with inputs, outputs and the digest of its conversion to
-each target, `forms.json` the JSON output of each command, `batch.zip` the files of a batch with its
-marks and its journal, `names.json` what callers spell (functions, options, codes, exit codes), and
-`vendor.zip` operator set documents and the database of a vendor. A later release must read every
-model, must convert what was converted, and the result must compute the frozen outputs. Its bytes
-may differ; the number of such results is printed.
+each target. `forms.json` has the JSON output of each command, `batch.zip` the files of a batch with
+marks and journal, `names.json` the names that callers write (functions, options, codes, exit
+codes), and `vendor.zip` operator-set documents and the database of a vendor. A later release must
+convert every model that was converted, and the result must compute the frozen outputs. Its bytes
+may differ; the tool prints how many do.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DIGESTS, MODELS = "digests.txt", "models.json.xz"
 FORMS, BATCH = "forms.json", "batch.zip"
 NAMES, VENDOR = "names.json", "vendor.zip"
 TARGETS = {"": (7, 9, 11, 13, 15, 18, 21), "ai.onnx.ml": (1, 2, 3, 4)}
-RTOL, ATOL, ULP = 1e-5, 1e-6, 4  # the same arithmetic, rounded in another order
+RTOL, ATOL, ULP = 1e-5, 1e-6, 4  # the same arithmetic in another order rounds differently
 REFUSED = "refused"
 
 
@@ -47,7 +47,7 @@ REFUSED = "refused"
 
 
 def models() -> Iterator[dict[str, Any]]:
-    """One model for each operator version that an example of an adapter has and converts."""
+    """Yields a model for each operator version that an example contains and an adapter converts."""
     import opshift_adapters
     from opshift import testing
 
@@ -77,7 +77,7 @@ def _operators(model: Any, domain: str, ops: set[str]) -> set[tuple[str, str, in
 
 
 def _frozen(model: Any, domain: str, target: dict[str, int], example: Any) -> dict[str, Any] | None:
-    """A model with its inputs, outputs and conversions; None if it has no answer to compare."""
+    """Returns a model with inputs, outputs and conversions; None if it cannot be compared."""
     if not isinstance(target, dict) or domain not in target:
         return None
     approximate = bool(example.approximate)
@@ -100,7 +100,7 @@ def _frozen(model: Any, domain: str, target: dict[str, int], example: Any) -> di
 
 
 def outcome(model: Any, target: dict[str, int], approximate: bool) -> tuple[str, Any]:
-    """The digest of a conversion and its result, or that it is refused."""
+    """Returns the digest of a conversion and its result, or REFUSED."""
     try:
         after = convert_version(model, target, allow_approximate=approximate)
     except Refused:
@@ -135,7 +135,7 @@ def write(folder: Path) -> None:
 
 
 def digest(path: Path) -> str:
-    """The digest of a frozen file."""
+    """Returns the digest of a frozen file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -147,34 +147,34 @@ def _lines(folder: Path) -> list[str]:
 
 
 def read(release: Path) -> list[dict[str, Any]]:
-    """The frozen models of a release."""
+    """Returns the frozen models of a release."""
     found: list[dict[str, Any]] = json.loads(lzma.decompress((release / MODELS).read_bytes()))
     return found
 
 
 def readable(frozen: dict[str, Any]) -> bool:
-    """Whether the installed onnx knows every version that a frozen model imports."""
+    """Returns whether the installed onnx has every version that a frozen model imports."""
     model = model_of(frozen)
     newest = {one.domain: schemas.latest(schemas.normal(one.domain)) for one in model.opset_import}
     return all(one.version <= (newest[one.domain] or one.version) for one in model.opset_import)
 
 
 def model_of(frozen: dict[str, Any]) -> Any:
-    """The model of a frozen row."""
+    """Returns the model of a frozen entry."""
     import onnx
 
     return onnx.ModelProto.FromString(base64.b64decode(frozen["model"]))
 
 
 def broken(frozen: dict[str, Any]) -> tuple[list[str], int]:
-    """The broken promises of one frozen model, and the number of results with other bytes."""
+    """Returns the failures of one frozen model, and the number of results with other bytes."""
     model, told, other = model_of(frozen), [], 0
     inputs = {name: decoded(value) for name, value in frozen["inputs"].items()}
     expected = [decoded(value) for value in frozen["outputs"]]
     for version, before in frozen["conversions"].items():
         target = {frozen["domain"]: int(version)}
         if int(version) > (schemas.latest(frozen["domain"]) or 0):
-            continue  # the installed onnx is older than the one that froze it
+            continue  # the installed onnx is older than the onnx at the time of freezing
         where = f"{', '.join(frozen['operators'])} to {version}"
         try:
             now, after = outcome(model, target, frozen["approximate"])
@@ -183,7 +183,7 @@ def broken(frozen: dict[str, Any]) -> tuple[list[str], int]:
             continue
         other += now != before
         if now == REFUSED and before != REFUSED:
-            told.append(f"{where}: it is refused, and it was converted")
+            told.append(f"{where}: the conversion is refused, but the frozen release converted it")
         elif before != REFUSED and not oracle.doubtful(model, after):
             difference = _difference(frozen, after, inputs, expected)
             told += [f"{where}: {difference}"] if difference else []
@@ -191,14 +191,14 @@ def broken(frozen: dict[str, Any]) -> tuple[list[str], int]:
 
 
 def _difference(frozen: Any, after: Any, inputs: Any, expected: Any) -> str | None:
-    """The difference of a result from the frozen outputs; empty if the onnx is too old."""
+    """Returns the difference of a result from the frozen outputs; None if there is none."""
     actual = oracle.evaluate(after, inputs)
     rtol, atol = max(frozen["rtol"], RTOL), max(frozen["atol"], ATOL)
     return oracle.compare(expected, actual, rtol=rtol, atol=atol, ulp=ULP)  # type: ignore[no-any-return]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; the exit code is 1 if a promise is broken."""
+    """Runs the tool; the exit code is 1 if a frozen model fails."""
     args = _parser().parse_args(argv)
     if args.write:
         write(FOLDER)
@@ -219,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = described(__doc__)
     parser.add_argument("--write", action="store_true", help="freeze this release")
-    parser.add_argument("--sample", type=int, metavar="N", help="that many models by chance")
+    parser.add_argument("--sample", type=int, metavar="N", help="a random sample of N models")
     parser.add_argument("--seed", type=int, default=0)
     return parser
 

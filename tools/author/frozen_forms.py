@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON output of a release and the files of a batch, for later releases to read."""
+"""Freezes the JSON output of a release and the files of a batch, for later releases to read."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ COMMANDS = {
 
 
 def run(folder: Path, words: str) -> Any:
-    """The JSON output of a command."""
+    """Returns the JSON output of a command."""
     return json.loads(done(folder, words).stdout)
 
 
 def done(folder: Path, words: str) -> subprocess.CompletedProcess[str]:
-    """A command that has run."""
+    """Runs a command and returns the finished process."""
     return subprocess.run(
         [sys.executable, "-m", "opshift", *words.split(), "--output-format", "json"],
         cwd=folder, capture_output=True, text=True, check=False,
@@ -57,7 +57,7 @@ def done(folder: Path, words: str) -> subprocess.CompletedProcess[str]:
 
 
 def prepare(folder: Path) -> None:
-    """The models that the commands look at."""
+    """Writes the models that the commands read."""
     (folder / "src").mkdir()
     for name, text in (("a", SOFTMAX), ("b", ERF)):
         model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 13]> g {text}')
@@ -66,7 +66,7 @@ def prepare(folder: Path) -> None:
 
 
 def frozen() -> tuple[bytes, bytes]:
-    """The JSON of every command, and the files of a batch in one archive."""
+    """Returns the JSON of every command, and the files of a batch in one archive."""
     with tempfile.TemporaryDirectory(prefix="opshift-") as name:
         folder = Path(name)
         prepare(folder)
@@ -81,7 +81,7 @@ def frozen() -> tuple[bytes, bytes]:
 
 
 def lost(before: Any, after: Any, where: str = "") -> Iterator[str]:
-    """The fields of a JSON form that a later one lacks, or has as another kind of value."""
+    """Yields the fields of a JSON form that a later form lacks, or whose type changed."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key, value in before.items():
             if key not in after:
@@ -96,7 +96,7 @@ def lost(before: Any, after: Any, where: str = "") -> Iterator[str]:
 
 
 def _together(items: list[Any]) -> Any:
-    """The first item, with the fields that only later ones have."""
+    """Returns the first item, with all fields that only later items have."""
     first = items[0]
     if not all(isinstance(one, dict) for one in items):
         return first

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names that callers of a release use, and files of a vendor, for later releases to keep."""
+"""Freezes the names that callers of a release use, and the files of a vendor."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SIGNATURE = "\n\nSignature:\n  T: tensor(float)\n  input X: T\n  output Y: T\n"
 
 
 def frozen() -> tuple[bytes, bytes]:
-    """All names of this release as JSON, and the files of a vendor in one archive."""
+    """Returns all names of this release as JSON, and the files of a vendor in one archive."""
     with tempfile.TemporaryDirectory(prefix="opshift-") as name:
         folder = Path(name)
         frozen_forms.prepare(folder)
@@ -45,7 +45,7 @@ def _end(folder: Path, words: str) -> int:
 
 
 def python() -> dict[str, list[str]]:
-    """The parameters of each public function, and the names of each public module."""
+    """Returns the parameters of each public function, and the names of each public module."""
     found: dict[str, list[str]] = {}
     for name in MODULES:
         module = importlib.import_module(name)
@@ -58,7 +58,7 @@ def python() -> dict[str, list[str]]:
 
 
 def options() -> dict[str, list[str]]:
-    """The options of each command."""
+    """Returns the options of each command."""
     context = click.Context(main)
     found = {}
     for name in main.list_commands(context):
@@ -70,7 +70,7 @@ def options() -> dict[str, list[str]]:
 
 
 def gone(before: Any, after: Any, where: str = "") -> Iterator[str]:
-    """The names of a release that a later one does not have."""
+    """Yields the names of a release that a later release lacks."""
     if isinstance(before, dict):
         for key, names in before.items():
             yield from gone(names, after.get(key, []), f"{where}{key}: ")
@@ -79,7 +79,7 @@ def gone(before: Any, after: Any, where: str = "") -> Iterator[str]:
 
 
 def vendor() -> bytes:
-    """Two operator sets of a vendor as documents, their database, and a model, in one archive."""
+    """Returns an archive: two operator sets of a vendor, their database, and a model."""
     from onnx.onnx_operators_pb import OperatorSetProto
 
     with tempfile.TemporaryDirectory(prefix="opshift-") as name:

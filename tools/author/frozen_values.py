@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of inputs and outputs as JSON, for files that later releases read."""
+"""Encodes inputs and outputs as JSON, for files that later releases read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TEXT = "string"
 
 
 def encoded(value: Any) -> Any:
-    """An array, a sequence, a map or None in JSON form."""
+    """Returns an array, a sequence, a map or None in JSON form."""
     if value is None:
         return None
     if isinstance(value, (list, tuple)):
@@ -30,7 +30,7 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(raw: Any) -> Any:
-    """The value that was encoded."""
+    """Returns the value that `encoded` has encoded."""
     if raw is None:
         return None
     if "sequence" in raw:

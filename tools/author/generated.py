@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generated files of the repository, which `update` writes and `check` compares."""
+"""Lists the generated files of the repository, which `update` writes and `check` compares."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NAMES = {
     "plans": ("shipped_tables", "plan_files"),
     "lengths": ("lengths", "files"),
 }
-"""The modules and the functions that generate files, in the order of their dependencies."""
-FORMAT = 1  # of the text files; raise it if a line changes its meaning
+"""The modules and functions that generate files, in the order of their dependencies."""
+FORMAT = 1  # the format of the text files; raise it if lines get another meaning
 
 
 def names(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Sequence[str]:
-    """The names on a command line; all if there are none."""
+    """Returns the names on a command line, or all names if there are none."""
     parser.add_argument("names", nargs="*", metavar="NAME")
     found: list[str] = parser.parse_args(argv).names
     if wrong := [name for name in found if name not in NAMES]:
@@ -32,9 +32,9 @@ def names(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Sequen
 
 
 def update(chosen: Sequence[str]) -> list[str]:
-    """Replaces the files that are not as the code generates them.
+    """Replaces the files that differ from the output of their generators.
 
-    Each generator runs in a process of its own, so that it reads the files of the one before it.
+    Each generator runs in a process of its own, so that it reads the files of earlier generators.
     """
     calls = [(name, True) for name in chosen]
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
@@ -43,7 +43,7 @@ def update(chosen: Sequence[str]) -> list[str]:
 
 
 def generators(name: str) -> Mapping[Path, Callable[[], Any]]:
-    """The files of a name, each with the function that generates its content."""
+    """Returns the files of a name, each with the function that generates its content."""
     module, function = NAMES[name]
     found: Mapping[Path, Callable[[], Any]] = getattr(
         importlib.import_module(f"tools.author.{module}"), function
@@ -52,12 +52,12 @@ def generators(name: str) -> Mapping[Path, Callable[[], Any]]:
 
 
 def headed(name: str, text: str) -> str:
-    """A generated text below the command that makes it, and its format."""
+    """Puts a line with the generating command and the format above a text."""
     return f"# python -m tools.author update {name}, format {FORMAT}\n{text}"
 
 
 def differing(name: str, write: bool = False) -> list[str]:
-    """The files that are not as the code generates them; `write` replaces them."""
+    """Returns the files that differ from the output of their generators; `write` replaces them."""
     found = []
     for path, generate in generators(name).items():
         content = generate()
@@ -73,7 +73,7 @@ def differing(name: str, write: bool = False) -> list[str]:
 
 
 def _content(path: Path, wanted: str | bytes) -> str | bytes | None:
-    """The content of a file, with the line ends of the platform read as line feeds."""
+    """Returns the content of a file, with line feeds for the line ends of the platform."""
     if not path.is_file():
         return None
     return path.read_bytes() if isinstance(wanted, bytes) else path.read_text("utf-8")

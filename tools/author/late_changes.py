@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the table of operators that a release of onnx changed in an opset published before.
+"""Writes a table of operators that an onnx release changed in an opset that was already published.
 
     python -m tools.author late_changes WHEELS [--check]
 
-WHEELS is a folder with wheels of onnx: one for each minor release, from 1.4 on (`pip download
---no-deps onnx==1.9.0`). Each is read by the Python of its name, which must be on the PATH. onnx
-itself is not installed. With --check, the releases after the first wheel are compared
-with the table instead, and the tool exits with 1 if they differ.
+WHEELS is a folder with wheels of onnx: one for each minor release from 1.4 on (`pip download
+--no-deps onnx==1.9.0`). Each wheel is read by the Python in its name, which must be on the PATH;
+onnx itself is not installed. With --check, the releases after the first wheel are compared with the
+table instead, and the exit code is 1 if they differ.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tools.lib.program import described
 PATH = Path(opsets.__path__[0]) / "late_changes.txt"
 HEAD = "# python -m tools.author late_changes WHEELS, format 1\n"
 _NAME = re.compile(r"onnx-(\d+)\.(\d+)\.\d+\S*?-cp(\d)(\d+)-.*\.whl")
-# Runs in an old Python, beside nothing but the library of a wheel.
+# This script runs in an old Python that has only the C library of a wheel.
 _DUMP = """
 import glob, importlib.machinery, importlib.util, json, sys
 (path,) = glob.glob(sys.argv[1] + "/onnx/onnx_cpp2py_export*.so")
@@ -53,7 +53,7 @@ Schemas = dict[str, dict[str, Any]]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Runs the tool."""
     parser = described(__doc__)
     parser.add_argument("wheels", type=Path)
     parser.add_argument("--check", action="store_true")
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def compare(rows: Sequence[str], table: str, first: tuple[int, int]) -> int:
-    """Prints how a table differs from these rows after a first release; 1 if it does."""
+    """Prints the differences between a table and these rows; returns 1 if there are any."""
     known = [row for row in table.splitlines(keepends=True)[1:] if _of(row) > first]
     differ = [*difflib.unified_diff(known, rows[1:], "the table", "the wheels", n=0)]
     print("".join(differ), end="")
@@ -81,13 +81,13 @@ def compare(rows: Sequence[str], table: str, first: tuple[int, int]) -> int:
 
 
 def _of(row: str) -> tuple[int, int]:
-    """The release of a row."""
+    """Returns the release of a row."""
     major, minor = row.split(" ")[0].split(".")
     return int(major), int(minor)
 
 
 def changes(before: Schemas, now: Schemas) -> Iterator[str]:
-    """The changes of a release in the operator sets of the release before it."""
+    """Yields the changes of a release in operator sets that the release before it already had."""
     newest: dict[str, int] = defaultdict(int)
     for key in before:
         domain, since = _split(key)
@@ -121,7 +121,7 @@ def _release(wheel: Path) -> tuple[int, int]:
 
 
 def _schemas(wheel: Path) -> Schemas:
-    """All schemas of a release, read in the Python that its wheel is for."""
+    """Returns all schemas of a release, read in the Python for which the wheel is built."""
     name = _NAME.fullmatch(wheel.name)
     assert name is not None
     with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates the lengths of the results of the examples: no change may make a result longer."""
+"""Generates a table of the sizes of all example results, which no change may increase."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TABLE = Path(__file__).parents[2] / "tests" / "adapters" / "lengths.txt"
 
 
 class Length(NamedTuple):
-    """The length of a result."""
+    """The size of a result."""
 
     nodes: int
     parts: int  # inputs and attributes
-    kept: bool  # whether it has the nodes of the original
+    kept: bool  # whether the result has the same nodes as the original
 
     def __str__(self) -> str:
         return f"{self.nodes}/{self.parts}{'=' * self.kept}"
@@ -33,18 +33,18 @@ Lengths = Mapping[str, Sequence[Length]]
 
 
 def files() -> Mapping[Path, Callable[[], str]]:
-    """The generated file."""
+    """Returns the generated file with its generator."""
     return {TABLE: table}
 
 
 def table() -> str:
-    """A line for each example."""
+    """Returns the table, with a line for each example."""
     rows = sorted(measured().items())
     return "".join(f"{title}: {_listed(numbers)}\n" for title, numbers in rows)
 
 
 def measured(package: str = "opshift_adapters") -> Lengths:
-    """The lengths of the results of all examples that the installed onnx can convert."""
+    """Returns the sizes of the results of all examples that the installed onnx can convert."""
     found: dict[str, list[Length]] = defaultdict(list)
     for adapter, example, before, after in example_results.of_package(package).conversions:
         found[name(adapter, example)].append(length(before, after))
@@ -52,14 +52,14 @@ def measured(package: str = "opshift_adapters") -> Lengths:
 
 
 def name(adapter: Adapter, example: Example) -> str:
-    """The module, the operators, the step and the title of an example."""
+    """Returns the module, the operators, the step and the title of an example."""
     module = adapter.source.partition(":")[0].removeprefix("opshift_adapters.")
     step = f"{adapter.start}->{adapter.to}"
     return f"{module} {'/'.join(adapter.ops[:3])} {step} {example.title}"
 
 
 def length(before: ModelProto, after: ModelProto) -> Length:
-    """The length of a result, with the nodes of its functions and nested graphs."""
+    """Returns the size of a result, including its functions and subgraphs."""
     old, new = _nodes(before), _nodes(after)
     parts = sum(len(node.attribute) + sum(map(bool, node.input)) for node in new)
     return Length(len(new), parts, [*map(_meaning, old)] == [*map(_meaning, new)])
@@ -71,14 +71,14 @@ def _nodes(model: ModelProto) -> list[NodeProto]:
 
 
 def _meaning(node: NodeProto) -> tuple[object, ...]:
-    """A node without its names and documentation."""
+    """Returns a node without its names and documentation, for comparisons."""
     attributes = sorted(one.SerializeToString(deterministic=True) for one in node.attribute)
     shape = [bool(name) for name in node.input], [bool(name) for name in node.output]
     return node.op_type, node.domain, *shape, attributes
 
 
 def recorded() -> Lengths:
-    """The lengths of the table."""
+    """Returns the sizes in the table."""
     read = TABLE.read_text("utf-8").splitlines()
     lines = (line.rpartition(": ") for line in read if not line.startswith("#"))
     return {title: [*map(_read, numbers.split())] for title, _, numbers in lines}
@@ -90,7 +90,7 @@ def _read(text: str) -> Length:
 
 
 def objections(known: Lengths, found: Lengths) -> Iterator[str]:
-    """The results that are worse than recorded, and those that are not recorded."""
+    """Yields the results that are larger than recorded, and those that are not recorded."""
     for title, lengths in found.items():
         before = known.get(title, ())
         if len(before) != len(lengths):
@@ -100,7 +100,7 @@ def objections(known: Lengths, found: Lengths) -> Iterator[str]:
 
 
 def worse(then: Length, now: Length) -> bool:
-    """Whether a result is longer, or is the original where it was another model, or the reverse."""
+    """Returns whether a result is larger, or was a copy of the original before and is not now."""
     return now[:2] > then[:2] or now.kept != then.kept
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small changes of meaning in the functions of the adapters, made in the syntax tree."""
+"""Generates mutants: small changes of meaning in functions, made in the syntax tree."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ORDERED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change in one function; its name holds no line numbers, so that edits keep it."""
+    """One change in one function; its name has no line numbers, so that it survives edits."""
 
     module: str
     function: str
@@ -53,7 +53,7 @@ class Mutant:
 
 
 def mutants(module: ModuleType) -> Iterator[Mutant]:
-    """Every mutant of the module's functions, in the order of the source."""
+    """Yields every mutant of the module's functions, in the order of the source."""
     path = Path(str(module.__file__))
     for name, function in _functions(ast.parse(path.read_text())):
         if found(module, name) is not None:
@@ -61,7 +61,7 @@ def mutants(module: ModuleType) -> Iterator[Mutant]:
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """The functions of a module and the methods of its classes, with their names."""
+    """Yields the functions of a module and the methods of its classes, with their names."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             yield node.name, node
@@ -71,11 +71,11 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
 
 
 def found(module: ModuleType, name: str) -> FunctionType | None:
-    """The function or the method of that name, even inside a declaration or a property."""
+    """Returns the function or method of a name, even inside a declaration or a property."""
     owner, _, method = name.rpartition(".")
     value = vars(getattr(module, owner)).get(method) if owner else getattr(module, name, None)
     for _ in range(3):
-        value = inspect.unwrap(value) if callable(value) else value  # a cache, a context manager
+        value = inspect.unwrap(value) if callable(value) else value  # such as a cache
         if isinstance(value, FunctionType):
             return value if value.__module__ == module.__name__ else None
         held = (getattr(value, part, None) for part in ("run", "fget", "func", "__func__"))
@@ -87,7 +87,7 @@ def _of_function(module: str, path: Path, name: str, function: ast.FunctionDef) 
     seen = Counter[str]()
     for place, node in enumerate(_body(function)):
         for change in CHANGES:
-            changed = copy.copy(node)  # a change sets fields of the node alone
+            changed = copy.copy(node)  # a change only sets fields of the node itself
             kind = change(changed)
             if not kind or ast.dump(changed) == ast.dump(node):
                 continue
@@ -103,7 +103,7 @@ def _of_function(module: str, path: Path, name: str, function: ast.FunctionDef) 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a mutant is in the source, to be compiled when it is run."""
+    """The position of a mutant in the source, which is compiled when the mutant runs."""
 
     path: Path
     function: ast.FunctionDef
@@ -111,7 +111,7 @@ class Source:
     change: Callable[[Any], str]
 
     def code(self) -> CodeType:
-        """The function with the change."""
+        """Compiles the function with the change."""
         changed = copy.deepcopy(self.function)
         changed.decorator_list = []
         self.change(next(islice(_body(changed), self.place, None)))
@@ -131,13 +131,13 @@ def _calls_super(function: ast.FunctionDef) -> bool:
 
 
 def _code_of(name: str, code: CodeType) -> CodeType:
-    """The code of a function in the code of a module, perhaps in a class."""
+    """Returns the code of a function in the code of a module, possibly inside a class."""
     inner = [one for one in code.co_consts if isinstance(one, CodeType)]
     return next((one for one in inner if one.co_name == name), None) or _code_of(name, inner[0])
 
 
 def _body(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """The nodes that compute something: no docstring, annotation or message of a refusal."""
+    """Yields the nodes that compute: no docstring, annotation, assertion or raise."""
     waiting: list[ast.AST] = list(reversed(function.body))
     while waiting:
         node = waiting.pop()
@@ -186,7 +186,7 @@ def _constant(node: Any) -> str:
 
 
 def _is_switch(node: Any) -> bool:
-    """Whether a node sets an attribute that is off for 0 and on for other numbers."""
+    """Returns whether a node sets an attribute that is off for 0 and on for any other number."""
     switch = isinstance(node, ast.keyword) and node.arg in ("allowzero", "keepdims", "broadcast")
     return switch and isinstance(node.value, ast.Constant) and node.value.value in (0, 1)
 
@@ -199,7 +199,7 @@ def _switched(node: Any) -> str:
 
 
 def _axis(node: Any) -> str:
-    """Changes an axis that an expression computes; a constant is changed by `_constant`."""
+    """Changes an axis that an expression computes; `_constant` changes constant axes."""
     if isinstance(node, ast.keyword) and node.arg in ("axis", "axes", "perm", "keepdims"):
         if node.arg == "axis" and not isinstance(node.value, ast.Constant):
             node.value = ast.BinOp(node.value, ast.Sub(), ast.Constant(1))
@@ -273,7 +273,7 @@ CHANGES: tuple[Callable[[Any], str], ...] = (
 
 
 def modules(package: str) -> list[ModuleType]:
-    """The modules of the package that are imported, by name."""
+    """Returns the imported modules of the package, by name."""
     return [
         module
         for name, module in sorted(sys.modules.items())

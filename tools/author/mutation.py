@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes the meaning of the adapters, one place at a time, and tests whether an example fails.
+"""Mutates the adapters in one place at a time, and tests whether an example then fails.
 
     python -m tools.author mutation [--count 300] [--seed 0] [--only squeeze] [--changed main]
 
 A mutant has an axis or a constant that is off by one, a guard that is dropped or negated, a
-comparison that is reversed, operands that are swapped, or another operator. The examples that run
-the changed line are converted with the mutant and compared on every set of inputs in
-`opshift.testing.input_sets`. A mutant is killed if an example fails, if a result is longer, or if
-it has a form that `tools/lib/written_forms.py` names; otherwise it survives.
-`tools/author/mutation.toml` lists mutants that compute the same as the original, with reasons.
+reversed comparison, swapped operands, or another operator. The examples that run the changed line
+are converted with the mutant and compared on every set of `opshift.testing.input_sets`. A mutant is
+killed if an example fails, if a result is longer, or if it has a form that
+`tools/lib/written_forms.py` forbids; otherwise it survives. `tools/author/mutation.toml` lists
+equivalent mutants with the reasons.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from tools.lib.program import described
 PACKAGE = "opshift_adapters"
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_suffix(".toml")
-AT_ONCE = 60  # so many examples are converted before their numbers are compared
+AT_ONCE = 60  # the number of examples that are converted before their results are compared
 SECONDS = 30
 MEMORY = 6 << 30
 
 
 class _TooSlow(BaseException):
-    """Raised for a mutant that does not end."""
+    """Raised for a mutant that takes too long."""
 
 
 @dataclass
@@ -65,11 +65,11 @@ class ExampleRun:
     example: Example
     result: bytes | None = None
     length: Length | None = None
-    known: set[str] = field(default_factory=set)  # the sets on which even the original differs
-    findings: Findings | None = None  # the objections to the result without a mutant
+    known: set[str] = field(default_factory=set)  # sets on which even the original differs
+    findings: Findings | None = None  # the findings about the result without a mutant
 
     def convert(self) -> Any:
-        """The model and its result."""
+        """Returns the model of the example and its result."""
         before = testing.example_model(self.adapter, self.example)
         target = testing.example_target(self.adapter, self.example)
         return before, convert_version(before, target, **self.example.options)
@@ -79,7 +79,7 @@ Lines = dict[tuple[str, int], list[ExampleRun]]
 
 
 def traced(package: str) -> Lines:
-    """The examples that run each line of the adapters."""
+    """Returns the examples that run each line of the adapters."""
     lines: Lines = defaultdict(list)
     root = str(ROOT / "adapters" / PACKAGE)
 
@@ -109,7 +109,7 @@ def traced(package: str) -> Lines:
 
 @contextmanager
 def installed(mutant: Mutant) -> Iterator[None]:
-    """Replaces the function by the mutant; no answer of its module is cached."""
+    """Replaces a function by its mutant, without cached results of its module."""
     module = sys.modules[mutant.module]
     function = found(module, mutant.function)
     assert function is not None
@@ -127,7 +127,7 @@ def installed(mutant: Mutant) -> Iterator[None]:
 
 
 def _forget(module: ModuleType) -> None:
-    """Forgets the answers of a module: those in caches, and those of adapters."""
+    """Clears the caches of a module and the recorded calls of adapters."""
     call_records.forget()
     for value in vars(module).values():
         if hasattr(value, "cache_clear"):
@@ -135,7 +135,7 @@ def _forget(module: ModuleType) -> None:
 
 
 def _functions(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, CodeType]]:
-    """The functions that run a code object, each with its new code object."""
+    """Yields the functions that run a code object, each with its new code object."""
     if old.co_freevars == new.co_freevars:
         yield from ((one, new) for one in _runners(old, old.co_filename))
     inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new)]
@@ -143,15 +143,15 @@ def _functions(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, Cod
         yield from _functions(*pair)
 
 
-@cache  # a look at all objects of the process, for each example of each mutant otherwise
+@cache  # otherwise, each example of each mutant would scan all objects of the process
 def _runners(code: CodeType, _file: str) -> tuple[FunctionType, ...]:
-    """The functions that run a code; some were made by it during an import."""
+    """Returns the functions that run a code object, including those created during an import."""
     found = (one for one in gc.get_referrers(code) if isinstance(one, FunctionType))
     return tuple(one for one in found if one.__code__ is code)
 
 
 def killer(mutant: Mutant, cases: Sequence[ExampleRun]) -> str:
-    """The title of an example that fails with the mutant; empty if none does."""
+    """Returns the title of an example that fails with the mutant; empty if none fails."""
     some = (cases[at : at + AT_ONCE] for at in range(0, len(cases), AT_ONCE))
     return next(filter(None, (_killer(mutant, part) for part in some)), "")
 
@@ -202,7 +202,7 @@ def _computes_otherwise(case: ExampleRun, before: Any, after: Any) -> str:
         case.findings = check(case.convert()[1])
     if worse := check(after).beyond(case.findings):
         return str(worse[0])
-    asked = ("given",) if case.example.approximate else SETS  # an approximation has such a promise
+    asked = ("given",) if case.example.approximate else SETS  # approximations promise no more
     if not case.known:
         plain = differences(*case.convert(), case.example, asked)
         case.known = {name for name, told in plain if told} | {""}
@@ -214,7 +214,7 @@ def _computes_otherwise(case: ExampleRun, before: Any, after: Any) -> str:
 
 
 def _by_the_oracle(case: ExampleRun, before: Any, after: Any) -> str:
-    """The difference of the numbers by the oracle, as in tests/adapters/test_examples.py."""
+    """Compares the results in the oracle, as tests/adapters/test_examples.py does."""
     example = case.example
     inputs = oracle.make_inputs(before, overrides=dict(example.inputs))
     try:
@@ -229,7 +229,7 @@ def _by_the_oracle(case: ExampleRun, before: Any, after: Any) -> str:
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """Stops a mutant that does not end."""
+    """Stops a mutant that takes too long."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise _TooSlow
@@ -244,7 +244,7 @@ def limited() -> Iterator[None]:
 
 
 def facts_killer(mutant: Mutant) -> str:
-    """The example of a fold or of a rule about facts that fails with the mutant, if any."""
+    """Returns an example of a fold or fact rule that fails with the mutant, or ""."""
     for told, passes in fact_checks():
         try:
             with installed(mutant), limited():
@@ -258,7 +258,7 @@ def facts_killer(mutant: Mutant) -> str:
 
 @cache
 def fact_checks() -> list[tuple[str, Callable[[], None]]]:
-    """Every example of a rule about facts that passes without a mutant."""
+    """Returns every example of a rule about facts, as a check that passes without a mutant."""
     kinds = (
         (testing.folds, testing.assert_fold), (testing.rank_rules, testing.assert_ranks),
         (testing.shape_rules, testing.assert_shapes), (testing.bound_rules, testing.assert_bounds),
@@ -286,7 +286,7 @@ def run(
     count: int, seed: int, chosen: Callable[[str], bool], package: str = PACKAGE,
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[MutantResult]:  # fmt: skip
-    """A sample of the mutants of the modules that are chosen by name; 0 means all of them."""
+    """Runs a sample of the mutants of the chosen modules; a `count` of 0 means all mutants."""
     lines = traced(package)
     every = [m for module in modules(PACKAGE) if chosen(module.__name__) for m in mutants(module)]
     random.Random(seed).shuffle(every)
@@ -300,7 +300,7 @@ def run(
         }
         facts = mutant.module.startswith(f"{PACKAGE}.facts.")
         if not cases and not facts:
-            continue  # what no example runs is the concern of `tools.author branches`
+            continue  # `tools.author branches` lists lines that no example runs
         some = list(cases.values())
         random.Random(seed).shuffle(some)
         told = (facts_killer(mutant) if facts else "") or killer(mutant, some)
@@ -314,14 +314,14 @@ def run(
 
 
 def share(verdicts: Sequence[MutantResult]) -> tuple[int, int, float]:
-    """The number of killed mutants, the number that is not equivalent, and the share."""
+    """Returns the number of killed mutants, of mutants that are not equivalent, and the share."""
     counts = Counter(one.outcome for one in verdicts)
     meant = counts["killed"] + counts["survived"]
     return counts["killed"], meant, counts["killed"] / max(meant, 1)
 
 
 def changed_modules(ref: str) -> set[str]:
-    """The modules of adapters that differ from a commit."""
+    """Returns the modules of adapters that differ from a commit."""
     words = ["git", "diff", "--name-only", ref, "--", "adapters"]
     names = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     paths = [Path(name).relative_to("adapters") for name in names.split() if name.endswith(".py")]
@@ -329,12 +329,12 @@ def changed_modules(ref: str) -> set[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; the exit code is 1 if a mutant survives."""
+    """Runs the tool; the exit code is 1 if a mutant survives."""
     parser = described(__doc__)
-    parser.add_argument("--count", type=int, default=300, help="so many mutants; 0 means all")
+    parser.add_argument("--count", type=int, default=300, help="the number of mutants; 0 means all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", metavar="TEXT", help="a part of the module's name")
-    parser.add_argument("--changed", metavar="COMMIT", help="only the modules that differ from it")
+    parser.add_argument("--changed", metavar="COMMIT", help="only modules that differ from it")
     args = parser.parse_args(argv)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.RLIM_INFINITY))
     among = changed_modules(args.changed) if args.changed else None

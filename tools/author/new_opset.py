@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prepares the adapters for a new opset: lists the changes and writes stubs of the verdicts.
 
-    python -m tools.author new_opset [--domain ai.onnx.ml] [--version 29]  what changed, with stubs
+    python -m tools.author new_opset [--domain ai.onnx.ml] [--version 29]  list changes, with stubs
     python -m tools.author new_opset --accept  record the reviewed texts
 
 The first form reads the schemas of the installed onnx and the registry of adapters. It prints the
-operators whose verdicts are missing, their changes in words, and a stub for each: a claim where
-no change breaks a consumer, else a pair of adapters with examples to fill in. `--accept` adds the
-digest of each operator's documentation and function body to the record of reviewed texts; a test
-compares the record with the installed onnx, so that a change of prose reopens the claim.
+operators without verdicts, their changes in words, and a stub for each: a claim if no change breaks
+a consumer, else a pair of adapters with examples to complete. `--accept` adds the digest of each
+operator's documentation and function body to the record of reviewed texts; a test compares the
+record with the installed onnx, so that a changed text reopens the review of the claim.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def {name}_{start}_{to}(node: Node, op: Builder) -> Result:
 
 
 def missing(domain: str, version: int | None) -> list[Schema]:
-    """The implementations that no adapter of the registry leads to or from."""
+    """Returns the operator versions without an adapter to or from them."""
     newest = version or schemas.latest(domain) or 0
     crossings = registry.default().missing(domain, 1, newest)
     wanted = {(op, max(start, to)) for _, op, start, to in crossings}
@@ -70,7 +70,7 @@ def missing(domain: str, version: int | None) -> list[Schema]:
 
 
 def stub(one: Schema) -> str:
-    """The verdicts of one implementation, to be filled in by its author."""
+    """Returns stubs of the verdicts for one operator version, which the author completes."""
     changes, below = changes_of(one), one.since - 1
     first = schemas.history(one.domain, one.name)[0].since == one.since
     breaks = any(change.breaks for change in changes)
@@ -90,7 +90,7 @@ def stub(one: Schema) -> str:
 
 
 def changes_of(one: Schema) -> tuple[SchemaChange, ...]:
-    """The changes at the version that begins an implementation."""
+    """Returns the changes that an operator version introduced."""
     return schema_changes.between(one.domain, one.name, one.since - 1, one.since)
 
 
@@ -99,7 +99,7 @@ def _snake(name: str) -> str:
 
 
 def _example(one: Schema) -> str:
-    """A graph with the required inputs, of floats where the operator takes them."""
+    """Returns a graph with the required inputs, as float tensors."""
     given = [p for i, p in enumerate(one.inputs) if i < max(one.min_input, 1)]
     names = [f"float[N] {p.name.lower()}" for p in given]
     domain = f"{one.domain}." if one.domain else ""
@@ -108,7 +108,7 @@ def _example(one: Schema) -> str:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Each implementation of the installed onnx with the digest of its prose and function body."""
+    """Yields each operator version of the installed onnx, with a digest of its text and body."""
     for domain in DOMAINS:
         for one in schemas.installed(domain):
             raw = schemas.raw(domain, one.name, one.since)
@@ -119,7 +119,7 @@ def texts() -> Iterator[tuple[str, str]]:
 
 
 def accept() -> int:
-    """Adds the digests of the installed onnx to the record; returns the number of new ones."""
+    """Adds the digests of the installed onnx to the record, and prints how many are new."""
     record = json.loads(TEXTS.read_text()) if TEXTS.exists() else {}
     releases = record.setdefault(RELEASES, [])
     releases += [onnx.__version__] if onnx.__version__ not in releases else []
@@ -136,17 +136,17 @@ def accept() -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Runs the tool."""
     parser = described(__doc__)
     parser.add_argument("--domain", default="", help="the domain (default: ai.onnx)")
-    parser.add_argument("--version", type=int, help="one version (default: all that lack verdicts)")
+    parser.add_argument("--version", type=int, help="one version (default: all without verdicts)")
     parser.add_argument("--accept", action="store_true", help="record the reviewed texts")
     args = parser.parse_args(argv)
     if args.accept:
         return accept()
     lacking = missing(schemas.normal(args.domain), args.version)
     if not lacking:
-        print("every implementation of the installed onnx has its verdicts")
+        print("every operator version of the installed onnx has its verdicts")
         return 0
     for one in lacking:
         print(f"# {one.name} {one.since}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of all runtimes: which opsets each release reads, and which nodes it does not run."""
+"""Generates the page of runtimes: the opsets of each release, and the nodes it cannot run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opshift.author.misreadings import all_misreadings
 from opshift.opsets import kernels, targets
 from opshift.opsets.targets import RuntimeRelease
 
-LONG = 120  # letters of a cell that is shown whole
+LONG = 120  # the most letters of a cell that is shown in full
 
 HEAD = """# Which opset does my runtime read, and what does it not run?
 
@@ -23,7 +23,7 @@ known, not that there is none.
 
 
 def page() -> str:
-    """The page."""
+    """Returns the page."""
     lines = [HEAD]
     for name, rows in groupby(targets.rows(targets.ALL), key=lambda row: row.name):
         lines += [f"## {name}", "", *_table(list(rows)), ""]
@@ -31,7 +31,7 @@ def page() -> str:
 
 
 def _table(rows: list[RuntimeRelease]) -> Iterator[str]:
-    """The releases of one runtime; a column that would be empty is left out."""
+    """Yields the table of one runtime; empty columns are left out."""
     cells = [
         {
             "release": row.shown.partition("==")[2] or "any",
@@ -51,7 +51,7 @@ def _table(rows: list[RuntimeRelease]) -> Iterator[str]:
 
 
 def _folded(text: str) -> str:
-    """A long list behind its first words, which a click opens."""
+    """Hides a long list behind its first words, which open the list on a click."""
     if len(text) <= LONG:
         return text
     begin = text[:LONG].rpartition(" ")[0].replace("`", "")
@@ -66,7 +66,7 @@ def _range(row: RuntimeRelease) -> str:
 
 
 def _lacks(row: RuntimeRelease) -> Iterator[str]:
-    """The parts that a release does not run, with the source and date if they are known."""
+    """Yields what a release does not run, with source and date if they are known."""
     if row.without:
         yield f"operators: {', '.join(one.shown for one in row.without)}"
     if row.only:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates the tables that the package ships: operator database, runtimes, and solved verdicts.
+"""Generates the tables that the package ships: operator database, runtimes, solved verdicts.
 
 `opshift ops build` writes the operator database of a vendor's domain.
 """
@@ -22,7 +22,7 @@ DATABASE = OPSETS / "opset_changelog.bin"
 
 
 def database_files() -> Mapping[Path, Callable[[], bytes]]:
-    """The operator database: the old entries, and the new ones of the installed onnx."""
+    """Returns the operator database: the old entries, and new entries of the installed onnx."""
     return {DATABASE: _database}
 
 
@@ -32,12 +32,12 @@ def _database() -> bytes:
 
 
 def target_files() -> Mapping[Path, Callable[[], str]]:
-    """The shipped form of the table of runtimes."""
+    """Returns the shipped form of the table of runtimes."""
     source = OPSETS / "targets.toml"
     return {OPSETS / targets.SHIPPED: lambda: targets.shipped_of(source.read_text("utf-8"))}
 
 
 def plan_files() -> Mapping[Path, Callable[[], str]]:
-    """The solved verdicts that conversions follow: of operators, then of features of the IR."""
+    """Returns the solved verdicts that conversions follow: for operators and for IR features."""
     path = Path(plan_table.__file__).with_name(plan_table.TABLE)
     return {path: lambda: verdict_edges.table_of(registry.default()) + ir_plan.table()}

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the generated files of the repository again.
+"""Regenerates the generated files of the repository.
 
     python -m tools.author update [NAME ...]
 
-NAME is one of these; without a name, all are written, in this order.
+NAME is one of the following; without a name, all are written, in this order.
 
-    ops_database  opset_changelog.bin: what the installed onnx adds to the operator database
+    ops_database  opset_changelog.bin: the operator database, with operators of the installed onnx
     targets       targets.json: the shipped form of targets.toml
-    index         index.txt, writes.txt: the adapters, and the operators that each of them writes
+    index         index.txt, writes.txt: the adapters, and the operators that each adapter writes
     plans         plans.txt: the solved verdicts that conversions follow
     lengths       lengths.txt: the number of nodes and inputs of the result of each example
 
 A line of `tests/adapters/lengths.txt` has the module, the operators, the step and the title of an
-example, and the lengths of its results, one for each operator and variant. `3/7` is a result of 3
-nodes that have 7 inputs and attributes; `3/7=` has the nodes of the original.
+example, then the sizes of its results, one for each operator and variant. `3/7` means 3 nodes with
+7 inputs and attributes; `3/7=` means that the nodes equal those of the original.
 `docs/maintain/regenerate.md` lists the generated files that need other machines.
 """
 
@@ -27,7 +27,7 @@ from tools.lib.program import described
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Runs the tool."""
     parser = described(__doc__)
     for path in generated.update(generated.names(parser, argv)):
         print(f"wrote {path}")

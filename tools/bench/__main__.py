@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a tool of this program."""
+"""Runs a tool of `tools.bench` by name."""
 
 import compileall
 import os
@@ -10,7 +10,7 @@ import opshift_adapters
 
 from tools.lib.program import run
 
-# What is measured is compiled already, as it is where opshift is installed.
+# Compiles the packages first, because an installed opshift is compiled too.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 for package in (opshift, opshift_adapters):
     compileall.compile_dir(Path(str(package.__file__)).parent, quiet=1)

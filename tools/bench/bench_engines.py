@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engines that are measured, each in a child process of its own."""
+"""Defines the engines that are measured, each in a child process of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Work = Callable[[], Any]
 
 
 def generate(case: Benchmark, folder: str) -> None:
-    """Write the models of a case."""
+    """Writes the models of a benchmark to a folder."""
     import onnx
 
     where = Path(folder)
@@ -63,7 +63,7 @@ def _copy_real(case: Benchmark, where: Path) -> None:
 
 
 def opshift_engine(case: Benchmark, folder: Path) -> Work:
-    """The public API as a user calls it, checks on."""
+    """Calls the public API with its default checks, as a user does."""
     from opshift import convert_file, convert_version
 
     if case.mode == "file":
@@ -73,7 +73,7 @@ def opshift_engine(case: Benchmark, folder: Path) -> Work:
 
 
 def cpp_engine(case: Benchmark, folder: Path) -> Work:
-    """onnx.version_converter without checks; for `steps`, step by step with the checker."""
+    """Calls onnx.version_converter; for `steps`, step by step with the checker."""
     import onnx
     from onnx.version_converter import convert_version
 
@@ -96,7 +96,7 @@ def cpp_engine(case: Benchmark, folder: Path) -> Work:
 
 
 def checks_engine(case: Benchmark, folder: Path) -> Work:
-    """Checks the source, and fully checks the result."""
+    """Runs onnx's checker on the source and its full check on the result, as a comparison."""
     import onnx
     from opshift import convert_version
 
@@ -115,7 +115,7 @@ def checks_engine(case: Benchmark, folder: Path) -> Work:
 
 
 def cp_engine(case: Benchmark, folder: Path) -> Work:
-    """The plain copy of the model's files."""
+    """Copies the model's files with `cp`, as a comparison."""
     files = [str(path) for path in (folder / "m.onnx", folder / "m.data") if path.exists()]
     (folder / "copy").mkdir(exist_ok=True)
     return lambda: subprocess.run(["cp", *files, str(folder / "copy")], check=True)
@@ -137,7 +137,7 @@ def _loaded(folder: Path) -> list[Any]:
 
 
 def measure(engine: str, case: Benchmark, folder: str, verify: bool) -> Measurement:
-    """Run one engine once, and measure only its work."""
+    """Runs one engine once, and measures only its work."""
     imports = _warm(engine)
     work = ENGINES[engine](case, Path(folder))
     os.sync()
@@ -172,7 +172,7 @@ def _cpu() -> float:
 
 
 def _reset_peak() -> float:
-    """Sets the high-water mark to the present resident size."""
+    """Resets the peak of memory to the current resident size."""
     Path("/proc/self/clear_refs").write_text("5")
     return _memory("VmRSS")
 
@@ -183,7 +183,7 @@ def _memory(key: str) -> float:
 
 
 def _flaw(result: Any, case: Benchmark, folder: Path) -> str:
-    """The objection of the full checker to the first result, shortened."""
+    """Returns the error of the full checker about the first result, shortened."""
     import onnx
 
     if case.corpus and not result:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of the table: their models, their goals and their measurements."""
+"""Defines the rows of the benchmark table: models, goals and measurements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Goal:
-    """The goals of a row; None stands for no goal."""
+    """The goals of a row; None means that there is no goal."""
 
     cpu_of_cpp: float | None = None
     later_of_cpp: float | None = None
@@ -18,7 +18,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One row: its models, their conversion, and the goals."""
+    """One row of the table: its models, their conversion, and the goals."""
 
     workload: str
     title: str
@@ -27,25 +27,25 @@ class Benchmark:
     target: int
     size: int
     goal: Goal = Goal()
-    corpus: str = ""  # the folder of real models, which have `size` to `most` nodes
+    corpus: str = ""  # a folder of real models; those with `size` to `most` nodes are measured
     most: int = 0
 
     @property
     def name(self) -> str:
-        """The name of the folder of its models, shared by the rows that start from the same."""
+        """The name of the folder of its models, which rows with the same source models share."""
         if self.corpus:
             return f"{self.workload}-{self.target}-{self.size}-{self.most}"
         return f"{self.workload}-{self.source}-{self.size}"
 
     @property
     def steps(self) -> str:
-        """The conversion in words."""
+        """The conversion as text."""
         return f"{self.source or 'any'} → {self.target}"
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """The measured figures of one engine in one case."""
+    """The measured figures of one engine in one benchmark."""
 
     cpu: float = 0.0
     wall: float = 0.0
@@ -54,7 +54,7 @@ class Measurement:
     base_mb: float = 0.0
     note: str = ""
     bound: bool = False
-    later: float = 0.0  # the CPU time of a second call in the same process, in memory alone
+    later: float = 0.0  # the CPU time of a second call in the same process (only mode `memory`)
 
     @property
     def done(self) -> bool:
@@ -66,6 +66,6 @@ Row = tuple[Benchmark, dict[str, Measurement]]
 
 
 def short(text: str, limit: int = 200) -> str:
-    """The beginning of a message, as one cell."""
+    """Shortens a message so that it fits into one cell of the table."""
     line = " ".join(text.replace("|", "/").split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

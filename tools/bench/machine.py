@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command of a benchmark, and the machine it ran on."""
+"""Describes the command of a benchmark and the machine on which it ran."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def machine(command: str) -> str:
-    """The command, and its machine."""
+    """Returns the command and a description of this machine."""
     found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     versions = ", ".join(f"{name} {_version(name)}" for name in ("onnx", "protobuf", "numpy"))

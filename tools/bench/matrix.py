@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries opshift with every Python that is present, every onnx and every protobuf it supports.
+"""Tests opshift with every Python on this machine, every onnx and every protobuf it supports.
 
 python -m tools.bench matrix [--all] [--python 3.10] [--onnx 1.17] [--work DIR]
 
-A combination is installed from wheels alone and runs some tests of each kind. Without --all, the
-oldest and the newest onnx meet every protobuf, and the newest protobuf meets every onnx. Run it by
-hand before a release; the workflow `matrix.yml` runs it every week.
+A combination is installed only from wheels and runs some tests of each kind. Without --all, the
+oldest and the newest onnx are tested with every protobuf, and the newest protobuf with every onnx.
+Run this tool before a release; the workflow `matrix.yml` runs it every week.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class CombinationResult:
 
 
 def combinations(every: bool) -> Iterator[tuple[str, str]]:
-    """(onnx, protobuf) in an order that changes one package at a time."""
+    """Yields (onnx, protobuf) in an order that changes one package at a time."""
     for onnx in ONNX:
         for protobuf in PROTOBUF:
             if every or protobuf == PROTOBUF[-1] or onnx in (ONNX[0], ONNX[-1]):
@@ -55,7 +55,7 @@ def combinations(every: bool) -> Iterator[tuple[str, str]]:
 
 
 def environment(python: str, place: Path) -> Path:
-    """A virtual environment with everything but onnx and protobuf; returns its interpreter."""
+    """Creates a virtual environment without onnx and protobuf; returns its interpreter."""
     subprocess.run([python, "-m", "venv", str(place)], check=True)
     inside = place / ("Scripts" if os.name == "nt" else "bin") / "python"
     _pip(inside, *BASE, "setuptools>=77")
@@ -95,9 +95,9 @@ def main() -> int:
     """Tests combinations, prints each outcome at once, and returns 1 if a test failed."""
     parser = described(__doc__)
     parser.add_argument("--all", action="store_true", help="every onnx with every protobuf")
-    parser.add_argument("--python", action="append", help="only this one; may be repeated")
-    parser.add_argument("--onnx", action="append", help="only this one; may be repeated")
-    parser.add_argument("--work", type=Path, help="where the environments are made and kept")
+    parser.add_argument("--python", action="append", help="only this version; may be repeated")
+    parser.add_argument("--onnx", action="append", help="only this version; may be repeated")
+    parser.add_argument("--work", type=Path, help="the folder for the environments")
     given = parser.parse_args()
     found: list[CombinationResult] = []
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures opshift beside onnx.version_converter and cp on generated models, in one run.
+"""Measures opshift, onnx.version_converter and cp on generated models, in one run.
 
     python -m tools.bench run [--only W3 W4] [--scale small] [--repeats 3]
     python -m tools.bench run --corpus FOLDER [--to 21 13]
 
-With `--corpus`, real models are measured instead of generated ones, in bands of their size.
-FOLDER has a folder for each model, with a model.onnx. Models are left out if one of the converters
-fails.
+With `--corpus`, real models are measured instead, grouped by their number of nodes. FOLDER has a
+folder for each model, with a model.onnx. A model is left out if one of the converters fails.
 
 Every figure is the median of runs in fresh child processes, one after the other. Imports and a
-first tiny conversion happen before the clock starts. Peak memory is the high-water mark of the
-resident set while the clock runs, the interpreter and its imports included.
+first tiny conversion happen before the clock starts. Peak memory is the largest resident set while
+the clock runs, including the interpreter and its imports.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from tools.lib.program import described
 
 
 def cases(small: bool) -> Iterator[Benchmark]:
-    """All rows; `small` is for a quick look and proves nothing."""
+    """Yields all rows; with `small`, the models are too small for meaningful figures."""
     part = 20 if small else 1
     w1, w2 = 1536 // part, 4096 // part
     goal = Goal(within_two_cp=True, peak_mb=100)
@@ -57,7 +56,7 @@ def cases(small: bool) -> Iterator[Benchmark]:
     yield Benchmark("W0", f"{nodes:,} nodes, nothing to do", "memory", 13, 13, nodes)
 
 
-# The source, the target, the nodes, and the wanted CPU time of a first and a later call by C++.
+# Source, target, nodes, and the wanted share of C++'s CPU time for a first and a later call.
 TRANSFORMERS = (
     (13, 18, 10_000, 0.30, 0.20),
     (13, 18, 50_000, 0.18, 0.15),
@@ -72,7 +71,7 @@ BANDS = ((1, 9), (10, 23), (24, 99), (100, 399), (400, sys.maxsize), (1, sys.max
 
 
 def real(corpus: Path, targets: Sequence[int]) -> Iterator[Benchmark]:
-    """The rows of real models: one for each band of sizes, and one for all models."""
+    """Yields the rows of real models: one for each group of sizes, and one for all models."""
     for to in targets:
         for least, most in BANDS:
             size = f"{least} to {most}" if most < sys.maxsize else f"{least} or more"
@@ -81,7 +80,7 @@ def real(corpus: Path, targets: Sequence[int]) -> Iterator[Benchmark]:
 
 
 def run_case(case: Benchmark, folder: Path, repeats: int, limit: float) -> Row:
-    """Generate, then let the engines take turns; an engine that is slow or fails gets one turn."""
+    """Generates the models and runs the engines in turns; a slow engine gets one turn."""
     models = folder / case.name
     if not models.exists():
         made = children.run(generate, case, str(models), seconds=900, start="spawn")
@@ -122,7 +121,7 @@ def _median(runs: Sequence[Measurement]) -> Measurement:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Runs the tool."""
     args = _parser().parse_args(argv)
     every = real(args.corpus, args.to) if args.corpus else cases(args.scale == "small")
     wanted = [case for case in every if not args.only or case.workload in args.only]
@@ -150,8 +149,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--repeats", type=int, default=3)
     add("--limit", type=float, default=120.0, help="seconds one run may take")
     add("--corpus", type=Path, metavar="FOLDER", help="measure the real models of this folder")
-    add("--to", type=int, nargs="+", default=[21, 13], help="the versions for real models")
-    add("--dir", type=Path, help="where the models are written (6 GB)")
+    add("--to", type=int, nargs="+", default=[21, 13], help="the target versions for real models")
+    add("--dir", type=Path, help="the folder for the models (6 GB)")
     return parser
 
 

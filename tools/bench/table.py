@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measurements as tables, with the goals."""
+"""Prints the measurements as tables, with the goals."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tools.bench.benchmark import Benchmark, Measurement, Row
 
 
 def ratio(ours: Measurement, theirs: Measurement) -> float | None:
-    """CPU of ours over theirs; an upper bound when theirs did not finish."""
+    """Returns the ratio of CPU times; None if one is missing or only a bound for ours."""
     return ours.cpu / theirs.cpu if ours.done and not ours.bound and theirs.done else None
 
 
 def later(ours: Measurement, theirs: Measurement) -> float | None:
-    """CPU of a second call of ours over theirs."""
+    """Returns the ratio of the CPU time of our second call and theirs."""
     return ours.later / theirs.later if ours.later and theirs.later else None
 
 
 def verdict(case: Benchmark, by: dict[str, Measurement]) -> tuple[str, str]:
-    """The target of a row in words, and whether it is met: yes, no or open."""
+    """Returns the goals of a row as text, and whether they are met: yes, no or open."""
     goal, ours = case.goal, by["opshift"]
     words, met = [], []
     if goal.within_two_cp:
@@ -55,7 +55,7 @@ COLUMNS = (
 
 
 def table(rows: Iterable[Row]) -> str:
-    """The Markdown table, and the notes that its cells need."""
+    """Returns the Markdown table, and the notes about its cells."""
     lines = [_row(COLUMNS), _row(["---"] * len(COLUMNS))]
     notes: dict[str, list[str]] = {}
     for case, by in rows:
@@ -89,7 +89,7 @@ def _figures(m: Measurement) -> list[str]:
 
 
 def growth(rows: Iterable[Row]) -> str:
-    """How CPU grows with the nodes of W3, as the exponent between its smallest and largest."""
+    """Returns the exponent with which CPU time grows with the number of nodes of W3."""
     lines = [_row(["W3", "opshift", "C++", "target", "met"]), _row(["---"] * 5)]
     pairs: dict[tuple[int, int], list[Row]] = {}
     for case, by in rows:
@@ -118,7 +118,7 @@ def _exponent_cell(value: float | None, span: str) -> str:
 
 
 def imports_line(rows: Sequence[Row]) -> str:
-    """The time and memory of the imports before the clock started."""
+    """Returns a line about the time and memory of the imports, before the clock started."""
     parts = []
     for engine in ("opshift", "C++"):
         seen = [by[engine] for _, by in rows if by[engine].done and not by[engine].bound]

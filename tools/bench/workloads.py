@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that are measured: transformers, layers, nested control flow, and heavy ones.
+"""Generates the benchmark models: transformers, layers, nested control flow, and large weights.
 
-Weights are random numbers, quantized nodes have their own scales, values have declared types, and
+Weights are random numbers, quantized nodes have individual scales, values have declared types, and
 one dimension is dynamic, as in the models of users.
 """
 
@@ -14,13 +14,13 @@ MIB = 1 << 20
 
 
 class Graph:
-    """Writes nodes and weights that are legal at one opset."""
+    """Collects nodes and weights that are legal at one opset."""
 
     def __init__(self, opset: int, prefix: str = "", *, equal: bool = False) -> None:
         import numpy as np
 
         self.opset = opset
-        self.equal = equal  # whether all weights are equal, so that many nodes are alike
+        self.equal = equal  # whether all weights are equal, so that many nodes are identical
         self.random = np.random.default_rng(0)
         self.declared: list[Any] = []
         self.prefix = prefix
@@ -36,7 +36,7 @@ class Graph:
         return first
 
     def floats(self, name: str, *shape: int) -> str:
-        """A weight of random numbers, or of equal ones if the weights are equal."""
+        """Adds a weight of random numbers, or of equal numbers with `equal`."""
         import numpy as np
 
         if self.equal:
@@ -58,7 +58,7 @@ class Graph:
         return name
 
     def constant(self, values: Any) -> str:
-        """A Constant node, as most exporters write small values; before 9 only floats are legal."""
+        """Adds a Constant node as exporters do; below opset 9, integers become a weight."""
         from onnx import numpy_helper
 
         if self.opset < 9 and values.dtype.kind != "f":
@@ -66,13 +66,13 @@ class Graph:
         return self("Constant", value=numpy_helper.from_array(values))
 
     def integers(self, *values: int) -> str:
-        """A constant vector."""
+        """Adds a constant vector of integers."""
         import numpy as np
 
         return self.constant(np.array(values, np.int64))
 
     def axes(self, op: str, x: str, axes: list[int], since: int, **attributes: Any) -> str:
-        """An operator whose axes became an input at `since`."""
+        """Adds an operator whose axes became an input at opset `since`."""
         if self.opset < since:
             return self(op, x, axes=axes, **attributes)
         return self(op, x, self.integers(*axes), **attributes)
@@ -82,7 +82,7 @@ HEADS, WIDTH = 2, 8
 
 
 def transformer_block(g: Graph, x: str, layer: int) -> str:
-    """Attention and feed-forward from primitives and Constants, as exporters write them."""
+    """Adds attention and feed-forward layers from primitives and Constants, as exporters do."""
     import numpy as np
 
     def weight(name: str, *shape: int) -> str:
@@ -121,7 +121,7 @@ def transformer_block(g: Graph, x: str, layer: int) -> str:
 
 
 def model_of(g: Graph, inputs: dict[str, list[Any]], outputs: dict[str, list[Any]]) -> Any:
-    """Close a graph of float inputs and outputs."""
+    """Creates a model from the collected nodes, with float inputs and outputs."""
     from onnx import TensorProto, helper
 
     def values(shapes: dict[str, list[Any]]) -> list[Any]:
@@ -141,7 +141,7 @@ def model_of(g: Graph, inputs: dict[str, list[Any]], outputs: dict[str, list[Any
 
 
 def transformer(opset: int, nodes: int, *, equal: bool = False) -> Any:
-    """A stack of transformer blocks with that many nodes, or a few more."""
+    """Returns a model of transformer blocks with at least this number of nodes."""
     g, x, layer = Graph(opset, equal=equal), "x", 0
     while len(g.nodes) < nodes:
         x = transformer_block(g, x, layer)
@@ -150,7 +150,7 @@ def transformer(opset: int, nodes: int, *, equal: bool = False) -> Any:
 
 
 def quantized(opset: int, nodes: int) -> Any:
-    """Layers whose values are quantized and back, each with its own scale."""
+    """Returns layers whose values are quantized and dequantized, each with a scale of its own."""
     import numpy as np
 
     g, x = Graph(opset), "x"
@@ -169,7 +169,7 @@ def quantized(opset: int, nodes: int) -> Any:
 
 
 def layers(opset: int, nodes: int) -> Any:
-    """A small model: dense layers, each normalised, with that many nodes or a few more."""
+    """Returns a small model of normalized dense layers with at least this number of nodes."""
     import numpy as np
 
     g, x = Graph(opset), "x"
@@ -183,7 +183,7 @@ def layers(opset: int, nodes: int) -> Any:
 
 
 def nested(opset: int, nodes: int) -> Any:
-    """If around Loop around Scan, again and again, with work and captures at every depth."""
+    """Returns a model of repeated If, Loop and Scan, with nodes and captures at each depth."""
     import numpy as np
 
     g, x, count = Graph(opset), "x", 0
@@ -196,7 +196,7 @@ def nested(opset: int, nodes: int) -> Any:
 
 
 def _nested_unit(g: Graph, x: str) -> tuple[str, int]:
-    """An If around a Loop around a Scan; and the number of nodes at all depths."""
+    """Adds an If around a Loop around a Scan; returns its output and its number of nodes."""
     from onnx import TensorProto, helper
 
     at = f"{g.prefix}u{len(g.nodes)}_"
@@ -242,7 +242,7 @@ def _nested_unit(g: Graph, x: str) -> tuple[str, int]:
 
 
 def weighty(opset: int, size: int, external: str = "") -> Any:
-    """About 200 nodes, and so many MiB of weights: 8 MiB in each of its MatMuls."""
+    """Returns a model with about 200 nodes and `size` MiB of weights, 8 MiB in each MatMul."""
     import numpy as np
     from onnx import TensorProto, helper
 
@@ -268,7 +268,7 @@ def weighty(opset: int, size: int, external: str = "") -> Any:
 
 
 def _external(name: str, block: Any, path: str, index: int) -> Any:
-    """Append the block to the data file and describe where it lies."""
+    """Appends a block to the data file, and returns a tensor that refers to it."""
     from onnx import TensorProto
 
     with open(path, "ab") as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a tool of this program."""
+"""Runs a tool of `tools.conformance` by name."""
 
 from tools.lib.program import run
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Separates accepted refusals (impossible.toml) from refusals that need an exact form."""
+"""Separates accepted refusals (impossible.toml) from refusals that need an exact conversion."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NodeCondition:
 
 @dataclass(frozen=True, slots=True)
 class NoExactForm:
-    """Nodes that have no exact form below a version."""
+    """Nodes that cannot be converted exactly below a version."""
 
     row: NodeCondition
     below: int
@@ -52,7 +52,7 @@ class NoExactForm:
 
 
 class Catalogue:
-    """The rows of a file."""
+    """The accepted refusals in a file."""
 
     def __init__(self, path: Path = DATA) -> None:
         data = toml.loads(path.read_text("utf-8"))
@@ -64,7 +64,7 @@ class Catalogue:
     def unexcused(
         self, model: ModelProto, refusals: Iterable[RefusedNode]
     ) -> tuple[RefusedNode, ...]:
-        """The refusals that no row accepts; none if one is impossible."""
+        """Returns the refused nodes that no entry accepts; none if one of them is accepted."""
         refusals, subject = tuple(refusals), AskedModel(model)
         if any(row.excuses(one, subject) for one in refusals for row in self.impossible):
             return ()
@@ -72,7 +72,7 @@ class Catalogue:
 
 
 class AskedModel:
-    """Answers questions about the nodes of the source model."""
+    """Tests conditions on the nodes of the source model."""
 
     def __init__(self, model: ModelProto) -> None:
         graph = onnx.shape_inference.infer_shapes(model).graph
@@ -86,7 +86,7 @@ class AskedModel:
         self._constants |= {n.output[0] for n in graph.node if n.op_type == "Constant"}
 
     def has(self, row: NodeCondition) -> bool:
-        """Whether a node has an operator of the row and fulfils its conditions."""
+        """Returns whether a node has an operator of the condition and fulfils it."""
         return any(self._fulfils(node, row) for node in self._nodes)
 
     def _fulfils(self, node: NodeProto, row: NodeCondition) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The official node tests as picklable cases, their targets, and the same graph in other places."""
+"""Provides the official node tests, their targets, and their graphs in other places of a model."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from opshift.protos.copies import copied
 BELOW = (18, 17, 15, 13, 12, 11, 10, 9, 8, 7, 6, 5, 1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # the data cannot be hashed
+@dataclass(frozen=True, slots=True, eq=False)  # arrays cannot be hashed
 class NodeTest:
-    """One official node test, made picklable."""
+    """One official node test, which can be pickled."""
 
     name: str
     model: bytes
@@ -30,7 +30,7 @@ class NodeTest:
 
 
 def official(only: Sequence[str]) -> list[NodeTest]:
-    """The node tests that the installed onnx generates; expansions into functions left out."""
+    """Returns the node tests of the installed onnx, without expansions into functions."""
     found = []
     for case in collected():
         wanted = not only or any(fnmatch.fnmatch(case.name, pattern) for pattern in only)
@@ -44,7 +44,7 @@ def official(only: Sequence[str]) -> list[NodeTest]:
 
 
 def collected() -> list[Any]:
-    """The node tests of the installed onnx, without its warnings."""
+    """Returns the node tests of the installed onnx, and hides its warnings."""
     from onnx.backend.test.case.node import collect_testcases
 
     with warnings.catch_warnings():
@@ -63,13 +63,13 @@ def _plain(value: Any) -> Any:
 
 
 def subject(model: ModelProto) -> tuple[str, str]:
-    """The operator under test: the first operator of another domain, or else the first operator."""
+    """Returns the operator under test: the first of another domain, or else the first."""
     keys = [(schemas.normal(n.domain), n.op_type) for n in model.graph.node]
     return next((key for key in keys if key[0]), keys[0])
 
 
 def targets(model: ModelProto, domain: str) -> list[int]:
-    """The top of every equivalence class of the model's operators, and versions below them all."""
+    """Returns the targets: the last opset of each operator version, and lower opsets."""
     used = {n.op_type for n in model.graph.node if schemas.normal(n.domain) == domain}
     newest = schemas.latest(domain) or 1
     births = [schemas.history(domain, op) for op in used if schemas.history(domain, op)]
@@ -82,7 +82,7 @@ def targets(model: ModelProto, domain: str) -> list[int]:
 
 
 def nested(model: ModelProto) -> ModelProto:
-    """The same graph in both branches of an If."""
+    """Moves the graph into both branches of an If."""
     moved = copied(model)
     graph = moved.graph
     branch = onnx.GraphProto(name="branch")
@@ -104,7 +104,7 @@ def nested(model: ModelProto) -> ModelProto:
 
 
 def function(model: ModelProto) -> ModelProto:
-    """The same graph as a model-local function."""
+    """Moves the graph into a model-local function."""
     moved = copied(model)
     graph = moved.graph
     body = FunctionProto(name="Body", domain="moved")
@@ -123,7 +123,7 @@ def function(model: ModelProto) -> ModelProto:
 
 
 def functions(model: ModelProto) -> ModelProto:
-    """The same graph, in which each node is the body of a function of its own."""
+    """Moves each node of the graph into a function of its own."""
     moved = copied(model)
     del moved.graph.node[:]
     for number, node in enumerate(model.graph.node):

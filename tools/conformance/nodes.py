@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts every official node test to every other meaning of its operators and compares the data.
+"""Converts every official node test to other versions of its operators and compares the data.
 
     python -m tools.conformance nodes [--only GLOB] [--sample N --seed S] [--shape flat|if|function]
                          [--jobs 2] [--json FILE]
 
-The outputs that ship with a test are the truth; for random operators, what the judge draws before.
-Each test is converted, up and down, to the highest version of every other equivalence class of
-its operators, and below their introduction. The result is evaluated node by node on engines
+The outputs that ship with a test are the truth; for random operators, the oracle's results before
+the conversion. Each test is converted, up and down, to the last opset before each change of its
+operators, and below their introduction. The result is evaluated node by node in engines that are
 trusted for the versions (opshift.verify.oracle), in a child process.
 """
 
@@ -41,7 +41,7 @@ from tools.conformance.target_tables import DEFECTS, TargetResult, failures, rep
 from tools.lib import children
 from tools.lib.program import described
 
-# The version at which a type can first stand in a graph's interface.
+# The first opset at which a type is allowed in the interface of a graph.
 INTERFACE = {
     "seq": 11, "optional": 15,
     **{number.name.lower(): element.opset for number, element in ELEMENTS.items()},
@@ -50,7 +50,7 @@ INTERFACE = {
 
 @dataclass(frozen=True, slots=True)
 class NodeVerdict:
-    """The outcome of a conversion, or the reason for its absence."""
+    """The outcome of a conversion, or the reason why there is no result."""
 
     outcome: str
     detail: str = ""
@@ -59,7 +59,7 @@ class NodeVerdict:
 
 @dataclass(frozen=True, slots=True)
 class TestSubject:
-    """A test in the shape under examination, and its expected outputs."""
+    """A test whose graph may have moved, and its expected outputs."""
 
     test: NodeTest
     model: ModelProto
@@ -68,7 +68,7 @@ class TestSubject:
 
 
 def examine(test: NodeTest, shape: str) -> list[TargetResult]:
-    """All targets of one test; runs in a child."""
+    """Converts one test to all of its targets; runs in a child process."""
     plain = ModelProto.FromString(test.model)
     domain, op = subject(plain)
     own = {schemas.normal(i.domain): i.version for i in plain.opset_import}[domain]
@@ -99,7 +99,7 @@ def _moved(test: NodeTest, plain: ModelProto, shape: str) -> TestSubject:
 
 
 def _truth(model: ModelProto, inputs: dict[str, Any], test: NodeTest) -> list[Any] | None:
-    """The official outputs; those of the judge if a test is random; None if it has none."""
+    """Returns the official outputs; for a random test, those of the oracle; None if it fails."""
     from opshift.verify import oracle
 
     official = list(test.data[1])
@@ -113,7 +113,7 @@ def _truth(model: ModelProto, inputs: dict[str, Any], test: NodeTest) -> list[An
 
 
 def _at(case: TestSubject, domain: str, to: int) -> NodeVerdict:
-    """Convert to one version and judge the result."""
+    """Converts a test to one version and judges the result."""
     try:
         converted = convert_version(case.model, {domain: to})
     except Refused as refused:
@@ -127,7 +127,7 @@ def _at(case: TestSubject, domain: str, to: int) -> NodeVerdict:
 
 
 def _judged(case: TestSubject, converted: ModelProto) -> NodeVerdict:
-    """The outcome of a converted model, and how its outputs differ from the truth."""
+    """Returns the outcome of a converted model, with the difference from the truth."""
     from opshift.verify import oracle
 
     if case.truth is None:
@@ -142,7 +142,7 @@ def _judged(case: TestSubject, converted: ModelProto) -> NodeVerdict:
 
 
 def _rounding(test: NodeTest, truth: list[Any]) -> float:
-    """Each element of a Fourier transform is a sum over all of them, and rounds by their size."""
+    """Returns a tolerance for Fourier transforms, whose sums round by their largest element."""
     graph = ModelProto.FromString(test.model).graph
     if not {"DFT", "STFT"} & {node.op_type for node in graph.node}:
         return 0.0
@@ -150,7 +150,7 @@ def _rounding(test: NodeTest, truth: list[Any]) -> float:
 
 
 def _inexpressible(model: ModelProto, domain: str, to: int) -> bool:
-    """Whether the graph's interface has a type that does not exist at the target."""
+    """Returns whether the interface has a type that does not exist at the target."""
     if domain:
         return False
     infos = (*model.graph.input, *model.graph.output)
@@ -161,7 +161,7 @@ def _inexpressible(model: ModelProto, domain: str, to: int) -> bool:
 def survey(
     tests: Sequence[NodeTest], shape: str, jobs: int, log: TextIO | None = None
 ) -> list[TargetResult]:
-    """Every test in its own child; results go to the log, too, as they come."""
+    """Runs every test in a child of its own; results also go to the log as they come."""
 
     def one(test: NodeTest) -> list[TargetResult]:
         outcome = children.run(examine, test, shape, seconds=300, megabytes=8000)
@@ -201,7 +201,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0)
     add("--shape", choices=SHAPES, default="flat")
     add("--jobs", type=int, default=2)
-    add("--json", type=Path, help="a line for every result, as it comes")
+    add("--json", type=Path, help="a file to which each result is written at once")
     return parser
 
 

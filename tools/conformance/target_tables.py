@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcomes of a run over the official tests, as tables."""
+"""Prints the outcomes of a run over the official tests as tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TargetResult:
 
 
 def report(results: Sequence[TargetResult], title: str) -> Iterator[str]:
-    """The tables in Markdown."""
+    """Yields the tables in Markdown."""
     yield f"### {title}"
     yield ""
     yield from _totals(results)
@@ -44,7 +44,7 @@ def report(results: Sequence[TargetResult], title: str) -> Iterator[str]:
 
 
 def failures(results: Sequence[TargetResult]) -> Iterator[str]:
-    """A line for each result that is neither equal nor refused."""
+    """Yields a line for each result that is neither equal nor refused."""
     for result in results:
         if result.outcome in (*DEFECTS, "unverified"):
             place = f"{result.test} {result.op} {result.start}->{result.to}"
@@ -63,7 +63,7 @@ def _totals(results: Sequence[TargetResult]) -> Iterator[str]:
 
 
 def _targets(results: Sequence[TargetResult]) -> Iterator[str]:
-    """The default domain, target by target."""
+    """Yields a table of the outcomes by target, for the default domain."""
     counts: dict[int, Counter[str]] = defaultdict(Counter)
     for result in results:
         if not result.domain:
@@ -73,7 +73,7 @@ def _targets(results: Sequence[TargetResult]) -> Iterator[str]:
 
 
 def _reasons(results: Sequence[TargetResult]) -> Iterator[str]:
-    """Why tests were refused, by the first node that was."""
+    """Yields a table of the reasons for refusals, by the first refused node."""
     counts = Counter(
         _reason(result.refusals[0])
         for result in results
@@ -84,7 +84,7 @@ def _reasons(results: Sequence[TargetResult]) -> Iterator[str]:
 
 
 def _unexcused(results: Sequence[TargetResult]) -> Iterator[str]:
-    """The refused pairs with a reason that no row of impossible.toml accepts."""
+    """Yields the refusals whose reason no entry of impossible.toml accepts."""
     open_ones = [result for result in results if result.unexcused]
     if any(result.refusals for result in results):
         yield f"Refused for a reason that `impossible.toml` does not list: {len(open_ones)}."
@@ -104,14 +104,14 @@ def _unexcused(results: Sequence[TargetResult]) -> Iterator[str]:
 
 
 def _reason(refusal: RefusedNode) -> tuple[str, str, str]:
-    """The operator and boundary, the kind, and the text without the names of one model."""
+    """Returns operator with boundary, reason, and the message without names of the model."""
     start, to = refusal.boundary
     text = re.sub(r"'[^']*'", "'…'", refusal.detail)[:160]
     return f"{refusal.op} {start}->{to}", refusal.why.name, text
 
 
 def table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> Iterator[str]:
-    """The lines of a table and an empty line; no lines if there are no rows."""
+    """Yields the lines of a table and an empty line; no lines if there are no rows."""
     if not rows:
         return
     yield _row(head)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves the nodes of a model elsewhere: into bodies of nodes, functions or training graphs."""
+"""Moves the nodes of a model into subgraphs, functions or training graphs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def into_loop(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def into_function(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Moves the whole graph into a function, whose name may be an operator's."""
+    """Moves the graph into a function, whose name may be the name of an operator."""
     model.CopyFrom(node_tests.function(model))
     body, call, imported = model.functions[-1], model.graph.node[0], model.opset_import[-1]
     domain, name = rng.choice((("acme", "F"), ("", "Relu"), ("acme", ""), ("ai.onnx", "F")))
@@ -44,7 +44,7 @@ def into_function(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def recursion(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Lets functions call each other, or themselves."""
+    """Makes functions call each other, or themselves."""
     if not model.functions:
         into_function(rng, model, donor)
     caller, callee = rng.choice(model.functions), rng.choice(model.functions)
@@ -57,7 +57,7 @@ def recursion(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def deep(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Moves the graph into an If in an If in an If, with the same graph as the other branch."""
+    """Moves the graph into nested Ifs, whose other branches have the same graph."""
     flat = GraphProto(name="flat", node=model.graph.node, output=model.graph.output)
     outputs = [value.name for value in model.graph.output]
     for _ in range(rng.choice(DEEP)):
@@ -71,7 +71,7 @@ def deep(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def into_training(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Lets the donor's graph, or the model's own, be an algorithm or an initialization."""
+    """Uses a graph of the model or of the donor as an algorithm or an initialization."""
     training = model.training_info.add()
     graph = rng.choice((model, donor)).graph
     rng.choice((training.initialization, training.algorithm)).CopyFrom(graph)
@@ -79,7 +79,7 @@ def into_training(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def many(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Repeats the nodes, with names of their own, so that a cost that grows fast is seen."""
+    """Repeats the nodes with new names, so that fast-growing costs become visible."""
     if 0 < len(model.graph.node) <= 20:
         first = list(model.graph.node)
         for turn in range(rng.choice((5, 25))):

@@ -4,11 +4,11 @@
     python -m tools.corpus replay BEFORE [AFTER] [--to 21 18 13 11 9] [--only 'g_ts_*'] [--list 20]
 
 BEFORE and AFTER are commits; without AFTER, the working tree is compared. A refactoring changes
-no result and no report, so every digest is equal and the exit code is 0. Otherwise each difference
-is listed: other bytes, another number of nodes, another report, or another outcome. The numbers in
-new names, the lines of adapters and the builds of opshift are left out. A refusal is compared by
-its reasons and operators, not by its words.
-Both commits run in the environment of this tool.
+neither results nor reports, so all digests are equal and the exit code is 0. Otherwise each
+difference is listed: other bytes, another number of nodes, another report, or another outcome.
+Numbers in generated names, lines of adapters and builds of opshift are ignored. Refusals are
+compared by their reasons and operators, not by their messages. Both commits run in the environment
+of this tool.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BUILD = re.compile(r'\n *"opshift_version": "[^"]*",?')
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; the exit code says whether anything differs."""
+    """Runs the tool; the exit code is 1 if a result differs."""
     args = _parser().parse_args(argv)
     if args.child:
         return _child(args)
@@ -92,7 +92,7 @@ def _compare(before: dict[str, Result], after: dict[str, Result], most: int) -> 
         if kind != "equal":
             told = [f"{r[0]} ({r[2]} nodes)" if r else "absent" for r in (old, new)]
             lines.append(f"{kind:8} {key}: {told[0]} -> {told[1]}")
-    lines.sort(key=lambda line: line.startswith("report"))  # other bytes are what matters most
+    lines.sort(key=lambda line: line.startswith("report"))  # other bytes matter most
     print(*lines[:most], sep="\n")
     if len(lines) > most:
         print(f"... {len(lines) - most} more")
@@ -166,7 +166,7 @@ def _convert(model: Any, target: Any, approximate: bool) -> Result:
 
 
 def renumber(graph: Any, numbers: dict[str, int]) -> None:
-    """Numbers the new names of a graph in the order in which they occur."""
+    """Renumbers the generated names of a graph in the order in which they occur."""
 
     def plain(name: str) -> str:
         return FRESH.sub(lambda m: f"{m[1]}{numbers.setdefault(name, len(numbers))}_", name)
@@ -187,7 +187,7 @@ def renumber(graph: Any, numbers: dict[str, int]) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = described(__doc__)
     parser.add_argument("before", metavar="BEFORE", help="a commit")
-    parser.add_argument("after", metavar="AFTER", nargs="?", help="a commit (default: the files)")
+    parser.add_argument("after", metavar="AFTER", nargs="?", help="a commit (default: the tree)")
     parser.add_argument("--to", type=int, nargs="+", default=[21, 18, 13, 11, 9], metavar="OPSET")
     parser.add_argument("--only", nargs="*", default=[], metavar="GLOB", help="corpus models")
     parser.add_argument("--list", type=int, default=40, metavar="N", help="differences to print")

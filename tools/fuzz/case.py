@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of the fuzzer: a changed model, and a call with this model."""
+"""Generates a fuzzer case: a changed model, and a call with this model."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ OTHER = "other.onnx"  # the second model of a comparison
 LOOKS = ("check", "diff", "lowest", "accepts", "targets", "info", "modernize")
 CONVERSIONS = ("convert_version", "convert_file", "plan")
 VERBS = (*CONVERSIONS, *LOOKS)
-WEIGHTS = {"convert_version": 7, "convert_file": 5, "plan": 3}  # of the others: 1
+WEIGHTS = {"convert_version": 7, "convert_file": 5, "plan": 3}  # all others have weight 1
 
 
 @dataclass(frozen=True, slots=True)
 class FuzzCall:
-    """The call; `place` is the form of the model, or the place of its result."""
+    """A call; `place` is how the model is passed, or where its result is written."""
 
     function: str
     place: str
@@ -41,14 +41,14 @@ class FuzzCall:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A model's bytes, the data files beside it, and the call."""
+    """The bytes of a model, its data files, and the call."""
 
     model: bytes
     files: dict[str, bytes]
     call: FuzzCall
 
     def save(self, path: Path, found: str = "") -> None:
-        """Write the case so that it can be run again."""
+        """Writes the case to a file, so that it can be run again."""
         files = {name: _letters(data) for name, data in self.files.items()}
         call = dataclasses.asdict(self.call)
         raw = {"found": found, "call": call, "files": files, "model": _letters(self.model)}
@@ -56,7 +56,7 @@ class Case:
 
     @staticmethod
     def load(path: Path) -> Case:
-        """Read a case that was saved."""
+        """Reads a case from a file."""
         raw = json.loads(path.read_text())
         files = {name: base64.b64decode(data) for name, data in raw["files"].items()}
         return Case(base64.b64decode(raw["model"]), files, FuzzCall(**raw["call"]))
@@ -67,12 +67,12 @@ def _letters(data: bytes) -> str:
 
 
 def mutator(seed: int) -> str:
-    """Every third run changes bytes at random."""
+    """Chooses the mutator: every third run changes bytes instead of messages."""
     return "bytes" if seed % 3 == 0 else "structure"
 
 
 def make(pool: Sequence[bytes], seed: int, verbs: Sequence[str] = VERBS) -> Case:
-    """The case of a seed, with one of these verbs."""
+    """Generates the case of a seed, with one of these functions."""
     rng = Random(seed)
     text, donor = rng.choice(pool), rng.choice(pool)
     files: dict[str, bytes] = {}
@@ -94,7 +94,7 @@ def make(pool: Sequence[bytes], seed: int, verbs: Sequence[str] = VERBS) -> Case
 
 
 def _second(rng: Random, text: bytes, donor: bytes) -> bytes:
-    """The same model, the same model with other bytes, or another model."""
+    """Returns the same model, a model with changed bytes, or another model."""
     match rng.randrange(3):
         case 0:
             return text
@@ -104,7 +104,7 @@ def _second(rng: Random, text: bytes, donor: bytes) -> bytes:
 
 
 def with_data_file(text: bytes) -> tuple[bytes, dict[str, bytes]]:
-    """The same model with the bytes of its initializers in a file."""
+    """Moves the bytes of the initializers to a data file."""
     model, data = ModelProto.FromString(text), b""
     for tensor in model.graph.initializer:
         if tensor.raw_data:
@@ -118,7 +118,7 @@ def with_data_file(text: bytes) -> tuple[bytes, dict[str, bytes]]:
 
 
 def draw_call(rng: Random, verbs: Sequence[str]) -> FuzzCall:
-    """Any of the verbs, mostly with a target that can be meant."""
+    """Draws a call of one of these functions, mostly with a valid target."""
     function = rng.choices(verbs, [WEIGHTS.get(one, 1) for one in verbs])[0]
     if function in LOOKS:
         return _look(rng, function)
@@ -139,7 +139,7 @@ def draw_call(rng: Random, verbs: Sequence[str]) -> FuzzCall:
 
 
 def _look(rng: Random, function: str) -> FuzzCall:
-    """A question about a model, or a conversion to the newest forms."""
+    """Draws a call that reads a model, or a conversion that modernizes it."""
     place = "path" if function == "info" else rng.choice(("object", "path"))
     if function == "accepts":
         return FuzzCall(function, place, rng.choice(NAMED))
@@ -165,7 +165,7 @@ def _target(rng: Random) -> Any:
 
 
 def _options(rng: Random) -> dict[str, Any]:
-    """Some of the options, seldom many."""
+    """Draws a few of the options."""
     choices: dict[str, Any] = {
         "ir_version": rng.choice(("auto", "keep", "nonsense", *range(2, 15))),
         "allow_approximate": True,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes a model at random, as a faulty writer would; the same seed makes the same change."""
+"""Changes a model at random, as a faulty exporter could; equal seeds make equal changes."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ ATTRIBUTES = sorted({name for schema in defs.get_all_schemas() for name in schem
 
 
 def mutated(rng: Random, model: ModelProto, donor: ModelProto) -> ModelProto:
-    """A copy of the model with a few changes; the donor is where foreign parts come from."""
+    """Returns a copy of the model with a few changes; some parts come from the donor."""
     copy = copied(model)
     while True:
-        with suppress(DecodeError):  # protobuf copies no message that is nested too deep
+        with suppress(DecodeError):  # protobuf cannot copy messages that are nested too deeply
             rng.choice(MUTATIONS)(rng, copy, donor)
         if rng.random() < 0.6:
             return copy
 
 
-# ---------------------------------------------------------------- finding a place
+# ---------------------------------------------------------------- finding a message
 
 
 def messages(root: Message) -> Iterator[Message]:
-    """The message and every message in it."""
+    """Yields the message and every message inside it."""
     yield root
     for field, value in root.ListFields():
         if field.type == FieldDescriptor.TYPE_MESSAGE:
@@ -50,7 +50,7 @@ def messages(root: Message) -> Iterator[Message]:
 
 
 def any_message(rng: Random, root: Message) -> Message:
-    """A random message. Its kind is drawn first, because some kinds are much more frequent."""
+    """Returns a random message; its type is drawn first, because some types are frequent."""
     kinds: dict[str, list[Message]] = {}
     for message in messages(root):
         kinds.setdefault(message.DESCRIPTOR.name, []).append(message)
@@ -58,7 +58,7 @@ def any_message(rng: Random, root: Message) -> Message:
 
 
 def every(root: Message, kind: type) -> list[Any]:
-    """All messages of one kind."""
+    """Returns all messages of one type."""
     return [message for message in messages(root) if isinstance(message, kind)]
 
 
@@ -68,7 +68,7 @@ def drawn(rng: Random, root: Message, kind: type) -> Any:
 
 
 def names(root: Message) -> list[str]:
-    """Every value name that nodes read or write, each once."""
+    """Returns every value name that nodes read or write, each once."""
     nodes = every(root, NodeProto)
     return sorted({name for node in nodes for name in (*node.input, *node.output) if name})
 
@@ -77,7 +77,7 @@ def names(root: Message) -> list[str]:
 
 
 def set_field(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Gives a field of any message another value, or none."""
+    """Sets a random field of a random message to another value, or clears it."""
     message = any_message(rng, model)
     field = rng.choice(message.DESCRIPTOR.fields)
     if rng.random() < 0.3:
@@ -97,7 +97,7 @@ def set_field(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 def _graft(
     rng: Random, message: Message, field: FieldDescriptor, model: ModelProto, donor: ModelProto
 ) -> None:
-    """Puts a copy of a message of the right kind, from here or from the donor, into a field."""
+    """Puts a copy of a message of the right type, from the model or the donor, into a field."""
     kind = field.message_type.full_name
     found = [m for root in (model, donor) for m in messages(root) if m.DESCRIPTOR.full_name == kind]
     if found:
@@ -134,7 +134,7 @@ def _number(rng: Random) -> int:
 
 
 def reorder(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Drops, repeats or swaps elements of a list anywhere."""
+    """Drops, repeats or swaps elements of a random list."""
     lists = [
         value
         for _, value in any_message(rng, model).ListFields()
@@ -154,7 +154,7 @@ def reorder(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def _swap(values: Any, here: int, there: int) -> None:
-    """Exchanges two elements; lists of messages take no assignment."""
+    """Exchanges two elements, also in lists of messages, which do not support assignment."""
     if not isinstance(values[here], Message):
         values[here], values[there] = values[there], values[here]
     elif here != there:
@@ -168,7 +168,7 @@ def _swap(values: Any, here: int, there: int) -> None:
 
 
 def rewire(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Lets a node read or write another name: a cycle, a second writer, nobody's name, none."""
+    """Changes a name that a node reads or writes: makes a cycle, a second writer, or no value."""
     if (node := drawn(rng, model, NodeProto)) is not None:
         ends = rng.choice((node.input, node.output))
         name = rng.choice((*names(model), "nobody", ""))
@@ -179,7 +179,7 @@ def rewire(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def exchange_operator(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Makes a node another operator, its inputs and attributes kept."""
+    """Changes the operator of a node, but keeps its inputs and attributes."""
     if (node := drawn(rng, model, NodeProto)) is not None:
         node.domain, node.op_type = rng.choice(OPERATORS)
         if not any(entry.domain == node.domain for entry in model.opset_import):
@@ -187,7 +187,7 @@ def exchange_operator(rng: Random, model: ModelProto, donor: ModelProto) -> None
 
 
 def splice(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Puts the donor's nodes, and sometimes all it has, behind the model's own."""
+    """Appends the nodes of the donor, or sometimes merges the whole donor into the model."""
     graph = rng.choice(every(model, GraphProto) or [model.graph])
     if rng.random() < 0.3:
         model.MergeFrom(donor)
@@ -197,7 +197,7 @@ def splice(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def attribute(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Adds an attribute, or changes the kind, value, name or reference of an attribute."""
+    """Adds an attribute, or changes the type, value, name or reference of an attribute."""
     if (node := drawn(rng, model, NodeProto)) is None:
         return
     new = helper.make_attribute(
@@ -233,7 +233,7 @@ def versions(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def tensor(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Lets shape, type and bytes of a tensor disagree."""
+    """Makes the shape, type and bytes of a tensor contradict each other."""
     if (one := drawn(rng, model, TensorProto)) is None:
         return
     match rng.randrange(6):
@@ -252,7 +252,7 @@ def tensor(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def large_tensor(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Replaces a small payload by a large one, which may be too short."""
+    """Replaces a tensor by a large one, which may have too few bytes."""
     if (one := drawn(rng, model, TensorProto)) is not None:
         name = one.name
         one.Clear()
@@ -262,7 +262,7 @@ def large_tensor(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def external(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Moves a tensor's bytes to a file, which may be missing or forbidden."""
+    """Moves the bytes of a tensor to a file, which may be missing or forbidden."""
     if (one := drawn(rng, model, TensorProto)) is None:
         return
     if rng.random() < 0.7:
@@ -289,7 +289,7 @@ def element_type(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def annotations(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Adds content that a conversion has to keep: quantisation, sparse weights, metadata."""
+    """Adds content that a conversion must keep: quantization, sparse weights, metadata."""
     graph = rng.choice(every(model, GraphProto) or [model.graph])
     some = rng.choice((*names(model), "nobody"))
     match rng.randrange(3):
@@ -305,7 +305,7 @@ def annotations(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def unknown_field(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Adds an unknown field, or a known one in another encoding."""
+    """Adds an unknown field, or a known field in another encoding."""
     place = any_message(rng, model)
     number = rng.choice((900, 1, 2, 5, 7))
     body = rng.choice((b"\x07", b"\x7f"))
@@ -315,7 +315,7 @@ def unknown_field(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def kind_of_attribute(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Lets the declared kind of an attribute differ from its value."""
+    """Makes the declared type of an attribute contradict its value."""
     if (one := drawn(rng, model, Attribute)) is not None:
         one.type = rng.choice(Attribute.AttributeType.values())
 

@@ -7,7 +7,7 @@ from random import Random
 
 
 def mutated(rng: Random, data: bytes, donor: bytes) -> bytes:
-    """A few changes; the same seed makes the same ones."""
+    """Makes a few changes; equal seeds make equal changes."""
     text = bytearray(data)
     while True:
         _change(rng, text, donor)

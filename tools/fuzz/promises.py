@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the call of a case and judges its end."""
+"""Makes the call of a case, and judges how the call ends."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ from opshift.protos import unknown_sizes
 from tools.fuzz.case import OTHER, Case, FuzzCall
 
 ANSWERS = (BadDestination, BadTarget, InvalidModel, Refused)
-# A value of the model without a shape is read by runtimes, and stays as it came.
+# Errors that runtimes ignore; a conversion keeps their cause in the model.
 KEPT = (
     "deprecated", "No Op registered", "No opset", "external data", "Data of TensorProto",
     "Field 'shape' of 'type' is required", "Field 'type' of 'value_info' is required",
 )  # fmt: skip
-# A function keeps its own versions where no version is asked for.
+# A function keeps its own imports if no version is requested.
 OWN_VERSIONS = "is not compatible with the version imported by model"
 INFERENCE = "[ShapeInferenceError] Inference error(s): "
-UNKNOWN = ("instead is null", "was 0")  # a type that inference cannot know, as behind Cast-1
-# Of what a caller holds: to know a payload's size is to copy it, and no file is looked at.
+UNKNOWN = ("instead is null", "was 0")  # types that inference cannot know, as after Cast-1
+# Errors that opshift does not look for in memory: large payloads are not copied, files not read.
 UNMEASURED = ("raw_data size", "filesystem error")
-PATIENCE = 60.0  # seconds of processor time, which a busy machine does not change
+PATIENCE = 60.0  # seconds of processor time, so that a busy machine makes no difference
 SECRET = b"not the model's to read" * 300
 
 
-class BrokenPromise(Exception):  # noqa: N818 - it is what was looked for
-    """A promise that a call did not keep."""
+class BrokenPromise(Exception):  # noqa: N818 - the fuzzer searches for it
+    """A call broke a promise of the API."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a call: a kind for counting, its text, and the place of a finding."""
+    """How a call ended: a kind for counting, a text, and the code location of a finding."""
 
     kind: str
     detail: str = ""
@@ -61,16 +61,16 @@ class Ending:
         return self.kind == "FINDING"
 
     def resembles(self, other: Ending) -> bool:
-        """Whether the same text came from the same place in the code."""
+        """Returns whether both findings have the same text and code location."""
         return (self.where, self.detail[:70]) == (other.where, other.detail[:70])
 
     def digest(self) -> str:
-        """A few letters that are the same whenever the same was answered."""
+        """Returns a digest of the answer, for comparing runs."""
         return hashlib.sha256(f"{self.kind} {self.detail}".encode(errors="replace")).hexdigest()
 
 
 def judge(case: Case, scratch: str | None = None) -> Ending:
-    """Runs a case in a folder of its own, which has a neighbour that is none of its business."""
+    """Runs a case in a folder of its own, next to a file that it must not read."""
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=scratch) as folder:
         root = Path(folder)
         lay_out(case, root)
@@ -80,12 +80,12 @@ def judge(case: Case, scratch: str | None = None) -> Ending:
             ending = _judge(case)
         finally:
             os.chdir(here)
-        # Where the folder is has no part in what is answered.
+        # The answer must not depend on the name of the folder.
         return replace(ending, detail=ending.detail.replace(folder, ""))
 
 
 def lay_out(case: Case, root: Path) -> None:
-    """The model and its data in `work`; `other` is empty, and `secret` nobody's business."""
+    """Writes the model and its data to `work`; `other` is empty; `secret` must not be read."""
     (root / "work").mkdir()
     (root / "other").mkdir()
     (root / "secret").write_bytes(SECRET)
@@ -116,7 +116,7 @@ def _judge(case: Case) -> Ending:
 
 
 def _finding(error: BaseException) -> Ending:
-    """The innermost place in the product names a finding."""
+    """Returns a finding, located at the innermost frame in the code of opshift."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [
         f for f in frames if "opshift" in Path(f.filename).parts[-3:-1] or "adapters" in f.filename
@@ -146,12 +146,12 @@ def _convert_version(case: Case) -> tuple[str, str]:
         )
     except ANSWERS:
         if model.SerializeToString(deterministic=True) != before:
-            raise BrokenPromise("a model was changed by a conversion that failed") from None
+            raise BrokenPromise("a conversion that failed changed the model") from None
         raise
     if call.place == "object" and model.SerializeToString(deterministic=True) != before:
         raise BrokenPromise("the caller's model was changed")
     if (result is model) != (call.place == "inplace"):
-        raise BrokenPromise("inplace says one thing and the result another")
+        raise BrokenPromise("the result contradicts the option inplace")
     return sound(case, result, "")
 
 
@@ -170,7 +170,7 @@ def _convert_file(case: Case) -> tuple[str, str]:
         raise BrokenPromise(f"files that are not the result were written: {wrong}")
     new = _weights(result)
     if weights is not None and new is None:
-        raise BrokenPromise("initializers that could be read cannot be read any more")
+        raise BrokenPromise("initializers that were readable are unreadable in the result")
     if weights and new:
         free = read_by(case, {work.op for step in report.steps for work in step.rewritten})
         both = sorted(weights.keys() & new)
@@ -184,7 +184,7 @@ def _convert_file(case: Case) -> tuple[str, str]:
 
 
 def _asked(case: Case, ask: Callable[[Any], Any], kind: str = "answered") -> tuple[str, str]:
-    """The result of a verb that reads only: it changes no file, and can be printed and stored."""
+    """Runs a function that only reads; it must change no file, and its result must be printable."""
     before = tree()
     try:
         at_path = case.call.place == "path"
@@ -228,7 +228,7 @@ _CALLS: dict[str, Callable[[Case], tuple[str, str]]] = {
 
 
 def tree() -> dict[str, Any]:
-    """Every file below the current folder, with its bytes."""
+    """Returns every file in the current folder, with its bytes."""
     found: dict[str, Any] = {}
     for folder, folders, files in os.walk("."):
         for name in (*folders, *files):
@@ -242,25 +242,25 @@ def tree() -> dict[str, Any]:
 def _in_time(began: float) -> None:
     took = time.process_time() - began
     if took > PATIENCE:
-        raise BrokenPromise(f"it took more than {PATIENCE:.0f} s of processor time ({took:.0f})")
+        raise BrokenPromise(f"the call took over {PATIENCE:.0f} s of processor time ({took:.0f})")
 
 
 def _nothing_changed(before: dict[str, Any]) -> None:
     after = tree()
     if after != before:
         names = sorted(name for name in before | after if before.get(name) != after.get(name))
-        raise BrokenPromise(f"there was no result, but files changed: {names}")
+        raise BrokenPromise(f"the call has no result, but files changed: {names}")
 
 
 def _well_said(answer: Exception) -> None:
-    """Invalid input gets one sentence."""
+    """Raises BrokenPromise unless the error message is one sentence."""
     text = str(answer)
     if not text.strip() or (not isinstance(answer, Refused) and "\n" in text):
-        raise BrokenPromise(f"an answer is not one sentence: {text!r}")
+        raise BrokenPromise(f"a message is not one sentence: {text!r}")
 
 
 def locations(case: Case) -> set[str]:
-    """The places of the model's external data, also if a tensor contradicts them."""
+    """Returns the files of the model's external data, even if a tensor contradicts them."""
     from opshift.model.walk import tensors
 
     if not is_readable(case.model):
@@ -272,7 +272,7 @@ def locations(case: Case) -> set[str]:
 
 
 def read_by(case: Case, operators: set[str]) -> set[str]:
-    """The inputs of nodes of these operators: a rewritten weight keeps its name, not its value."""
+    """Returns the inputs of nodes of these operators, whose weights may have new values."""
     from opshift.model.walk import nodes_in
 
     nodes = nodes_in(ModelProto.FromString(case.model).graph) if operators else ()
@@ -280,7 +280,7 @@ def read_by(case: Case, operators: set[str]) -> set[str]:
 
 
 def is_readable(text: bytes) -> bool:
-    """Whether protobuf takes the bytes for a model."""
+    """Returns whether protobuf can parse the bytes as a model."""
     try:
         ModelProto.FromString(text)
     except DecodeError:
@@ -292,7 +292,7 @@ def sound(case: Case, result: ModelProto, folder: str) -> tuple[str, str]:
     """Raises if a result does not fit the request; returns its validity and a digest."""
     text = result.SerializeToString(deterministic=True)
     if ModelProto.FromString(text) != result:
-        raise BrokenPromise("the result does not survive being written and read")
+        raise BrokenPromise("the result changes when it is written and read")
     _at_its_target(case.call, result)
     source = ModelProto.FromString(case.model)
     if [v.name for v in result.graph.output] != [v.name for v in source.graph.output]:
@@ -304,14 +304,14 @@ def _at_its_target(call: FuzzCall, result: ModelProto) -> None:
     own = [entry.version for entry in result.opset_import if entry.domain in ("", "ai.onnx")]
     wanted = call.target.get("") if isinstance(call.target, dict) else call.target
     if isinstance(wanted, int) and own and set(own) != {wanted}:
-        raise BrokenPromise(f"{wanted} was asked for, and the result says {own}")
+        raise BrokenPromise(f"{wanted} was requested, but the result imports {own}")
     ir = call.options.get("ir_version")
     if isinstance(ir, int) and result.ir_version != ir:
-        raise BrokenPromise(f"IR {ir} was asked for, and the result says {result.ir_version}")
+        raise BrokenPromise(f"IR {ir} was requested, but the result has {result.ir_version}")
 
 
 def _checked(case: Case, folder: str, text: bytes) -> str:
-    """The validity of a result; the checker may reject only content that conversions keep."""
+    """Returns the validity of a result; the checker may reject only content of the source."""
     told = objection(text, folder)
     kept = any(one in told for one in KEPT) or _ir_alone(case.call)
     kept |= case.call.target is None and OWN_VERSIONS in told
@@ -329,18 +329,18 @@ def _checked(case: Case, folder: str, text: bytes) -> str:
 
 
 def _sources(source: bytes, result: bytes) -> Iterator[bytes]:
-    """The source, and the source with content that inference overlooks."""
+    """Yields the source, and the source with content that inference overlooks."""
     yield source
     yield _typed(source, result)
-    # Inference takes the call of a function that has the name of an operator for this operator.
+    # Inference takes a call of a function with an operator's name for a node of this operator.
     inlined = onnx.inliner.inline_local_functions(ModelProto.FromString(source))
     yield inlined.SerializeToString()
 
 
 def _typed(source: bytes, result: bytes) -> bytes:
-    """The source with types that only inference at the versions of the result finds.
+    """Adds types to the source that only inference at the versions of the result finds.
 
-    An equal value has an equal type in both, so a source that contradicts such a type is invalid.
+    Equal values have equal types, so a source that contradicts such a type is invalid.
     """
     model = ModelProto.FromString(source)
     known = {value.name for value in model.graph.value_info}
@@ -352,14 +352,14 @@ def _typed(source: bytes, result: bytes) -> bytes:
 
 
 def _in_a_child(text: bytes, folder: str) -> str:
-    """The objection of the full check; onnx's inference ends the process at some models.
+    """Returns the error of the full check, in a child because onnx's inference may crash.
 
     A size of -1 means an unknown size in every runtime, but inference compares it as a number.
     """
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
-        faulthandler.disable()  # the exit code tells it; a dump looks like a failure
+        faulthandler.disable()  # the exit code is enough; a dump would look like a failure
         os.close(reader)
         with os.fdopen(writer, "w", errors="replace") as told:
             told.write(objection(unknown_sizes.unknown(text), folder, full=True))
@@ -372,12 +372,12 @@ def _in_a_child(text: bytes, folder: str) -> str:
 
 
 def _ir_alone(call: FuzzCall) -> bool:
-    """A new IR version and nothing else is documented to look at nothing that is not in its way."""
+    """Returns whether only the IR version changes; then most of the model is not checked."""
     return call.target is None and "minimal" not in call.options and "ir_version" in call.options
 
 
 def objection(text: bytes, folder: str, *, full: bool = False) -> str:
-    """The objection of the checker to a file, which it needs to find external data."""
+    """Returns the checker's error about a model, from a file because of its external data."""
     path = os.path.join(folder or "work", ".checked.onnx")
     with open(path, "wb") as file:
         file.write(text)
@@ -394,7 +394,7 @@ def objection(text: bytes, folder: str, *, full: bool = False) -> str:
 
 
 def _kept(before: tuple[str, ...], after: tuple[str, ...], call: FuzzCall) -> bool:
-    """Whether a weight is as it was; an IR version may lack its type and ask for a wider one."""
+    """Returns whether a weight is unchanged, or has a wider type because the IR lacks its type."""
     from opshift.opsets.elements import ELEMENTS
 
     narrow = {row.ml_dtypes for row in ELEMENTS.values() if row.ml_dtypes}
@@ -403,10 +403,10 @@ def _kept(before: tuple[str, ...], after: tuple[str, ...], call: FuzzCall) -> bo
 
 
 def _weights(path: str) -> dict[str, tuple[str, ...]] | None:
-    """The type, shape and numbers of every initializer; None where one cannot be read."""
+    """Returns type, shape and numbers of every initializer; None if one is unreadable."""
     try:
         model = onnx.load(path)
         arrays = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
-    except Exception:  # whatever onnx says of a file that is broken
+    except Exception:  # onnx raises many types of errors for broken files
         return None
     return {name: (str(a.dtype), str(a.shape), repr(a.tolist())) for name, a in arrays.items()}

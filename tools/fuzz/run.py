@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls every verb with broken and odd models, in child processes.
+"""Calls every public function with broken and odd models, in child processes.
 
     python -m tools.fuzz run --runs 1000 --seed 1 [--jobs 2] [--seeds frozen adapters nodes corpus]
                              [--verbs check diff lowest accepts targets info modernize]
     python -m tools.fuzz run --replay FILE | --shrink FILE
 
-A run is made from its number and the verbs alone: a small legal model is changed, a call is drawn.
-It has to end in a valid model, an answer, `Refused`, `InvalidModel` or `BadTarget`, within a time
-and a memory, with no file left behind and no other file touched. Other runs are saved so that they
-can be replayed.
+A run depends only on its number and the functions: it changes a small legal model and draws a call.
+The call must end with a valid model, an answer, `Refused`, `InvalidModel` or `BadTarget`, within
+limits of time and memory, without leftover files and without changes to other files. Other runs are
+saved, so that they can be replayed.
 
-Exit code 1 when something was found.
+The exit code is 1 if there are findings.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from tools.fuzz.case import Case
 from tools.lib.program import described
 
 LIMITS = ModelLimits(seconds=600.0, megabytes=2048, recycle=2000, retries=0)
-TWICE = 5  # every so many runs are made twice and must answer the same
-SHOWN = 3  # reproducers kept of one kind of finding
+TWICE = 5  # every fifth run is repeated and must give the same answer
+SHOWN = 3  # the number of reproducers that are kept for each kind of finding
 
 
 @dataclass(frozen=True, slots=True)
 class FuzzRun:
-    """A number, and the folder of the models to change."""
+    """The number of a run, and the folder of the models to change."""
 
     number: int
     pool: str
@@ -57,7 +57,7 @@ class FuzzRun:
 
     @property
     def size(self) -> int:
-        """Twice the size of the largest model; the size of a run is known only later."""
+        """Twice the size of the largest model, because the real size is known only later."""
         return 2 * seeds.LARGEST
 
 
@@ -68,10 +68,10 @@ class Tally:
     counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     found: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     digest: int = 0
-    seconds: float = 0.0  # of CPU, without the checks in children of the children
+    seconds: float = 0.0  # CPU seconds, without checks in grandchildren
 
     def add(self, outcome: Outcome) -> str:
-        """Counts an outcome; returns the place of a finding, or an empty text."""
+        """Counts an outcome; returns the code location of a finding, or an empty text."""
         number = int(outcome.name)
         self.seconds += outcome.seconds
         kind = outcome.why if outcome.key else f"FINDING: {outcome.fate}"
@@ -118,7 +118,7 @@ def fuzz(
     limits: ModelLimits = LIMITS,
     verbs: Sequence[str] = fuzz_case.VERBS,
 ) -> Iterator[Outcome]:
-    """The outcome of each run, as they end."""
+    """Yields the outcome of each run as the runs finish."""
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=_memory()) as folder:
         path = Path(folder, "pool")
         seeds.keep(pool, path)
@@ -127,12 +127,12 @@ def fuzz(
 
 
 def _memory() -> str | None:
-    """A file system in memory, if there is one."""
+    """Returns the folder of a file system in memory, or None."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def keep(outcome: Outcome, pool: Sequence[bytes], folder: Path, verbs: Sequence[str]) -> str:
-    """Saves a reproducer, and answers how it is used."""
+    """Saves a reproducer, and returns the command that replays it."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{outcome.name}.json"
     fuzz_case.make(pool, int(outcome.name), verbs).save(path, outcome.detail)
@@ -140,18 +140,18 @@ def keep(outcome: Outcome, pool: Sequence[bytes], folder: Path, verbs: Sequence[
 
 
 def replay(path: Path) -> int:
-    """Runs one saved case in this process, and says how it ended."""
+    """Runs one saved case in this process, and prints how it ended."""
     ending = fuzz_judge.judge(Case.load(path))
     print(f"{ending.kind}: {ending.trace or ending.detail}")
     return int(ending.is_finding)
 
 
 def make_smaller(path: Path) -> int:
-    """Replaces a saved finding by a smaller one, in this process, which it may kill."""
+    """Replaces a saved finding by a smaller one; runs in this process, which may crash."""
     case = Case.load(path)
     first = fuzz_judge.judge(case)
     if not first.is_finding:
-        print(f"there is nothing to find: {first.kind}")
+        print(f"the case has no finding: {first.kind}")
         return 0
     small = shrink.shrunk(case, lambda other: fuzz_judge.judge(other).resembles(first))
     small.save(path, first.detail)
@@ -160,7 +160,7 @@ def make_smaller(path: Path) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Runs the tool."""
     args = _parser().parse_args(argv)
     if args.replay:
         return replay(args.replay)
@@ -192,13 +192,13 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--runs", type=int, default=1000, metavar="N")
     add("--seed", type=int, default=seeds.today() * 1_000_000, metavar="N",
-        help="the number of the first run; the default is that of the day")  # fmt: skip
-    add("--jobs", type=int, default=1, help="children at work at a time")
+        help="the number of the first run; the default depends on the date")  # fmt: skip
+    add("--jobs", type=int, default=1, help="the number of child processes")
     add("--seeds", nargs="+", default=seeds.SOURCES, choices=seeds.SOURCES, metavar="SOURCE")
     add("--verbs", nargs="+", default=fuzz_case.VERBS, choices=fuzz_case.VERBS, metavar="VERB")
     add("--save", type=Path, default=Path("fuzz-findings"), metavar="DIR")
     add("--replay", type=Path, metavar="FILE", help="run one saved case again")
-    add("--shrink", type=Path, metavar="FILE", help="make the model of a saved finding smaller")
+    add("--shrink", type=Path, metavar="FILE", help="reduce the model of a saved finding")
     return parser
 
 

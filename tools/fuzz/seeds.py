@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models that a fuzzer starts from: small, legal, and of every operator."""
+"""Collects the models that the fuzzer starts from: small, legal, and of every operator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCES = ("frozen", "adapters", "nodes", "corpus")
 
 
 def pool(sources: Sequence[str]) -> list[bytes]:
-    """The serialized models of some sources, in an order that does not change."""
+    """Returns the serialized models of some sources, in a fixed order."""
     found = {
         "frozen": _frozen,
         "adapters": _examples_of_adapters,
@@ -33,23 +33,23 @@ def pool(sources: Sequence[str]) -> list[bytes]:
 
 
 def today() -> int:
-    """The number of the first run of a day, such as 20261122."""
+    """Returns the number of the first run of this day, such as 20261122."""
     return int(f"{datetime.now(timezone.utc):%Y%m%d}")
 
 
 def digest(models: Sequence[bytes]) -> str:
-    """A few letters that differ if two runs start from different models."""
+    """Returns a short digest that differs if two runs start from different models."""
     return hashlib.sha256(pickle.dumps(list(models))).hexdigest()[:12]
 
 
 def keep(models: Sequence[bytes], path: Path) -> None:
-    """Writes a pool for children."""
+    """Writes a pool of models for child processes."""
     path.write_bytes(pickle.dumps(list(models)))
 
 
 @functools.cache
 def kept(path: str) -> list[bytes]:
-    """The pool in a file, read once by each child."""
+    """Reads the pool from a file, once in each child process."""
     found: list[bytes] = pickle.loads(Path(path).read_bytes())
     return found
 
@@ -60,7 +60,7 @@ def _frozen() -> Iterator[bytes]:
 
 
 def _examples_of_adapters() -> Iterator[bytes]:
-    """Each example that this onnx can read, at the version that its adapter leaves."""
+    """Yields each example that this onnx can read, at the source version of its adapter."""
     for adapter, example in testing.examples("opshift_adapters"):
         if not example_models.too_new(adapter, example):
             model = testing.example_model(adapter, example)
@@ -74,7 +74,7 @@ def _official_node_tests() -> Iterator[bytes]:
 
 
 def _real_models() -> Iterator[bytes]:
-    """Models of exporters, if there is a corpus next to the repository."""
+    """Yields models of exporters, if there is a corpus next to the repository."""
     yield from _files(ROOT.parent / "shared" / "corpus", "*/model.onnx")
 
 

@@ -15,7 +15,7 @@ Holds = Callable[[Case], bool]
 
 
 def shrunk(case: Case, holds: Holds) -> Case:
-    """The case with every field left out that does not matter."""
+    """Removes every field of the model that the finding does not need."""
     try:
         ModelProto.FromString(case.model)
     except DecodeError:
@@ -32,7 +32,7 @@ def shrunk(case: Case, holds: Holds) -> Case:
 
 
 def _simpler(model: ModelProto) -> Iterator[bytes]:
-    """The model without one field, or without a half, a quarter ... of a list, outermost first."""
+    """Yields models without one field, or without a part of a list, outermost first."""
     waiting: list[Message] = [model]
     while waiting:
         message = waiting.pop(0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one call in a child process with limits, so that a crash or a leak there is an outcome.
+"""Runs one call in a child process with limits, so that a crash or a leak is an outcome.
 
-`fork` children start from a server that has converted once, so that the imports and the reading
-of all adapters are done; `spawn` children start from nothing, so that they measure only themselves.
+`fork` children start from a server that has converted once, so that imports are done and adapters
+are read; `spawn` children start from nothing, so that their measurements are independent.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Any, Literal
 
 PRELOADED = ["onnx.reference", "opshift.verify.oracle", "opshift.zoo.workers.warm"]
 
-# multiprocessing reaps all children whenever one starts; two threads must not do so at once.
+# multiprocessing reaps all children whenever it starts one; two threads must not do so together.
 _reaping = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """The value of a call, or an error in words: an exception, a crash or a call that is late."""
+    """The value of a call, or an error text: an exception, a crash or a timeout."""
 
     value: Any = None
     error: str = ""
@@ -41,7 +41,7 @@ def run(
     task: Callable[..., Any], *args: Any, seconds: float, megabytes: int | None = None,
     start: Literal["fork", "spawn"] = "fork",
 ) -> CallOutcome:  # fmt: skip
-    """Call `task(*args)` in a child that may use that much time and address space."""
+    """Calls `task(*args)` in a child process with a limit of time and address space."""
     context: Any = multiprocessing.get_context("forkserver" if start == "fork" else "spawn")
     context.set_forkserver_preload(PRELOADED)
     ours, theirs = context.Pipe(duplex=False)
@@ -63,7 +63,7 @@ def run(
 
 
 def _crashed(code: int, log: str) -> CallOutcome:
-    """The signal that ended the child process, and its last line."""
+    """Describes how the child process ended: its signal or exit code, and its last line."""
     reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     return CallOutcome(error=": ".join([reason, *log.strip().splitlines()[-1:]]), trace=log)
 
@@ -71,7 +71,7 @@ def _crashed(code: int, log: str) -> CallOutcome:
 def _child(
     theirs: Connection, log: str, megabytes: int | None, task: Callable[..., Any], args: Any
 ) -> None:
-    """The child's side: limits, the call, the answer."""
+    """Runs in the child process: sets limits, makes the call, sends the outcome."""
     with open(log, "wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)

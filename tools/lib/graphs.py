@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks over graphs for tools that judge conversions: without opshift, which is under judgement."""
+"""Walks over graphs without opshift, for tools that judge the conversions of opshift."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onnx import GraphProto, NodeProto
 
 
 def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
-    """The graphs that a node holds."""
+    """Yields the subgraphs of a node."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
             yield attribute.g
@@ -17,7 +17,7 @@ def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def graphs_in(graph: GraphProto) -> Iterator[GraphProto]:
-    """A graph, and every graph inside it at any depth."""
+    """Yields a graph, and every subgraph in it at any depth."""
     yield graph
     for node in graph.node:
         for inner in graphs_of(node):
@@ -25,7 +25,7 @@ def graphs_in(graph: GraphProto) -> Iterator[GraphProto]:
 
 
 def nodes_in(graph: GraphProto) -> Iterator[NodeProto]:
-    """The nodes of a graph and of the graphs in it."""
+    """Yields the nodes of a graph and of its subgraphs."""
     for node in graph.node:
         yield node
         for inner in graphs_of(node):
@@ -33,7 +33,7 @@ def nodes_in(graph: GraphProto) -> Iterator[NodeProto]:
 
 
 def unread(graph: GraphProto) -> Iterator[NodeProto]:
-    """The unread nodes of a graph, without those of its subgraphs."""
+    """Yields the nodes of a graph on which no output depends, without those of subgraphs."""
     producers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
     waiting, needed = [output.name for output in graph.output], set()
     while waiting:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The numbers of a version, for comparisons."""
+    """Returns the numbers of a version, for comparisons."""
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
 @functools.cache
 def pythons() -> dict[str, str]:
-    """Interpreters by minor version: from PATH, from pyenv, and this interpreter."""
+    """Returns interpreters by minor version: from PATH, from pyenv, and this interpreter."""
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     found: dict[str, str] = {}
     named = [shutil.which(f"python3.{minor}") for minor in range(6, 20)]
@@ -32,6 +32,6 @@ def pythons() -> dict[str, str]:
             done = subprocess.run([path, "-c", code], capture_output=True, text=True, timeout=60)
         except (OSError, subprocess.TimeoutExpired):
             continue
-        if done.returncode == 0:  # a shim answers only for versions that are switched on
+        if done.returncode == 0:  # a pyenv shim only works for versions that are activated
             found.setdefault(done.stdout.strip(), path)
     return found

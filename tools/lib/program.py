@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of the five programs: `python -m tools.PROGRAM NAME ...` runs one tool."""
+"""Starts the five programs: `python -m tools.PROGRAM NAME ...` runs one tool."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import NoReturn
 
 
 def run(package: str, tools: str) -> NoReturn:
-    """Runs the tool that the first word names, or lists the tools of a program, and exits."""
+    """Runs the tool of the first argument, or lists the tools of a program, and exits."""
     sys.exit(_exit_code(package, tools.split()))
 
 
@@ -29,20 +29,20 @@ def _exit_code(package: str, names: Sequence[str]) -> int:
         return 2
     sys.argv = [f"python -m {package} {words[0]}", *words[1:]]
     module = importlib.import_module(f"{package}.{words[0]}")
-    if hasattr(module, "__path__"):  # by its own name, by which processes find its functions
+    if hasattr(module, "__path__"):  # child processes find functions under this name
         module = importlib.import_module(f"{module.__name__}.__main__")
     return int(module.main() or 0)
 
 
 def described(doc: str | None) -> argparse.ArgumentParser:
-    """A parser whose help is the docstring of a tool, line by line."""
+    """Returns a parser whose help is the docstring of a tool, line by line."""
     return argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
 
 
 def _purpose(package: str, name: str) -> str:
-    """The first line of the docstring of a tool, which is not imported for it."""
+    """Returns the first line of the docstring of a tool, without importing the tool."""
     path = Path(*package.split("."), name)
     file = path / "__main__.py" if path.is_dir() else path.with_suffix(".py")
     text = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forms that an adapter must not write, because old runtimes fail or compute other numbers."""
+"""Finds nodes that an adapter must not write, because old runtimes compute them wrongly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.lib.graphs import graphs_in, nodes_in
 
 SUMMING = {"ReduceSum", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceSumSquare"}
 INTEGERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64)
-# onnxruntime 1.6 to 1.16 merge two Casts, unless the type between is one of these.
+# onnxruntime 1.6 to 1.16 merge two Casts, unless the type in between is one of these.
 NEVER_MERGED = (TensorProto.BOOL, TensorProto.STRING)
 NUMBERS = (
     0, 1, -1, 0.5, 0.1, 1e-8, 100, -100, 255, 256, -129, 2049, 65535, 65536,
@@ -25,7 +25,7 @@ NUMBERS = (
 
 
 def objections(before: ModelProto, after: ModelProto) -> list[str]:
-    """A sentence for each such form in the result of a model."""
+    """Returns a sentence for each forbidden form in the result of a model."""
     written, old = nodes(after), {node.op_type for node in nodes(before)}
     version = next((one.version for one in after.opset_import if not one.domain), 0)
     found = [*bare_loops(written), *negative_axes(version, nodes(before), written)]
@@ -41,7 +41,7 @@ def nodes(model: ModelProto) -> list[NodeProto]:
 
 
 def types(model: ModelProto) -> dict[str, int]:
-    with contextlib.suppress(Exception):  # if inference fails, the declarations must be enough
+    with contextlib.suppress(Exception):  # if inference fails, the declared types must be enough
         model = shape_inference.infer_shapes(model)
     found = {t.name: t.data_type for g in graphs_in(model.graph) for t in g.initializer}
     for graph in graphs_in(model.graph):
@@ -51,14 +51,14 @@ def types(model: ModelProto) -> dict[str, int]:
 
 
 def bare_loops(written: list[NodeProto]) -> Iterator[str]:
-    """Every Loop has a condition."""
+    """Yields every Loop without a condition."""
     for node in written:
         if node.op_type == "Loop" and (len(node.input) < 2 or not node.input[1]):
             yield f"Loop {node.name!r} has no condition"
 
 
 def negative_axes(version: int, old: list[NodeProto], written: list[NodeProto]) -> Iterator[str]:
-    """Below opset 11, an operator counts an axis from the end only if its text says so."""
+    """Yields negative axes below opset 11, unless the operator's documentation allows them."""
     kept = {(node.op_type, *_below_zero(node)) for node in old}
     for node in written if 0 < version < 11 else ():
         names = [] if node.domain else _below_zero(node)
@@ -71,7 +71,7 @@ def negative_axes(version: int, old: list[NodeProto], written: list[NodeProto]) 
 
 
 def _below_zero(node: NodeProto) -> list[str]:
-    """The names of the attributes that hold a negative axis."""
+    """Returns the names of the attributes with a negative axis."""
     named = (one for one in node.attribute if one.name.endswith(("axis", "axes")))
     return [one.name for one in named if min((one.i, *one.ints)) < 0]
 
@@ -79,9 +79,9 @@ def _below_zero(node: NodeProto) -> list[str]:
 def sums(
     version: int, old: set[str], written: list[NodeProto], known: dict[str, int]
 ) -> Iterator[str]:
-    """No reduction adds integers, which runtimes do in another type."""
+    """Yields reductions of integers, which runtimes compute in other types."""
     if version < 6 or any(op.startswith("Reduce") for op in old):
-        return  # no other operator adds integers, or the source model has it
+        return  # no other operator sums integers, or the source model has the reduction
     if "EmbedLayerNormalization" in old:
         return  # it counts the ones of a mask, fewer than 2**53
     if any(op.startswith("Bitwise") for op in old):
@@ -96,12 +96,12 @@ def sums(
 
 
 def merged_casts(before: ModelProto, after: ModelProto, known: dict[str, int]) -> Iterator[str]:
-    """No two Casts change their meaning when a runtime merges them, unless the model has both."""
+    """Yields pairs of Casts whose meaning changes if a runtime merges them."""
     version = next((one.version for one in after.opset_import if not one.domain), 0)
     if (version or 7) < 7:
-        return  # onnxruntime has no kernels for these
+        return  # onnxruntime has no kernels for these opsets
     written = nodes(after)
-    # The results of these operators fit in the middle type: they are whole, or already wrapped.
+    # The results of these operators fit the middle type: they are whole numbers, or wrapped.
     wrapped = {n.output[0] for n in written if n.op_type == "Mod"}
     safe = wrapped | {n.output[0] for n in written if n.op_type in ("Floor", "Ceil", "Round")}
     safe |= {n.output[0] for n in written if n.op_type == "Sub" and n.input[0] in wrapped}
@@ -125,7 +125,7 @@ def changes_meaning(a: int, b: int, c: int) -> bool:
         return False
     source, middle, target = (dtype_of(kind) for kind in (a, b, c))
     if source.kind not in "iub" and middle.kind in "iu" and c != TensorProto.BOOL:
-        return False  # no runtime merges these
+        return False  # no runtime merges Casts of these types
     with np.errstate(all="ignore"):
         probe = np.array([n for n in NUMBERS if fits(n, source)]).astype(source)
         between = probe.astype(middle)

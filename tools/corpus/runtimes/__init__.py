@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs converted models in the runtimes that they were converted for."""
+"""Runs converted models in the runtimes for which they were converted."""

@@ -5,12 +5,12 @@
         [--at tvm==0.27=/tvm/bin/python ...] [--search] [--types FROM=TO ...]
         [--corpus FOLDER] [--only GLOB ...] [--json FILE [--resume]]
 
-FOLDER holds a folder for each model, with model.onnx, inputs.npz and expected.npz. A result is
-right if its error is at most 1e-3 of the largest expected magnitude. A model is not expressible
-if its conversion is refused, or if the release has no kernel for an operator or type of the result.
-With `--types`, element types are changed too, and a model without numbers is right if it loads.
-A runtime that cannot be installed here is passed over with the reason. Who runs it: the author of a
-change to a target or to an adapter that a target chooses; the tests run a sample.
+FOLDER has a folder for each model, with model.onnx, inputs.npz and expected.npz. A result is right
+if its error is at most 1e-3 of the largest expected magnitude. A model is not expressible if its
+conversion is refused, or if the release has no kernel for an operator or type of the result. With
+`--types`, element types are also changed, and a model without expected outputs is right if it
+loads. A runtime that cannot be installed is skipped with the reason. Run this tool after a change
+to a target, or to an adapter that a target uses; the tests run a sample.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from . import runtime_table
 from .install import CACHE, PACKAGES, WEB, Installed, NotHere, install, numbers
 from .runner import Runner
 
-LATER = ("1.10.0", "1.17.3")  # a result that is right there, byte by byte, is not what is wrong
+LATER = ("1.10.0", "1.17.3")  # if a file is right in these releases, the runtime is at fault
 RELEASES = ("0.4.0", "1.2.0", "1.4.0", "1.7.0", "1.10.0", "1.14.1", "1.17.3")
 
 
@@ -81,7 +81,7 @@ def main() -> int:
 
 
 def _chosen(folders: Iterable[Path], only: Collection[str], *, numbers_needed: bool) -> list[Path]:
-    """The folders that hold a model and, if needed, its outputs, if their names match."""
+    """Returns the folders with a model and, if needed, outputs, whose names match."""
     return [
         folder for folder in sorted(folders)
         if (folder / "model.onnx").exists()
@@ -91,7 +91,7 @@ def _chosen(folders: Iterable[Path], only: Collection[str], *, numbers_needed: b
 
 
 def _save(found: runtime_table.Results, path: Path) -> None:
-    """Writes the outcomes so that whoever stops the tool never leaves half a file."""
+    """Writes the outcomes in one step, so that an interrupted tool leaves no partial file."""
     part = path.with_suffix(".part")
     part.write_text(json.dumps(found.models, indent=1, sort_keys=True))
     part.replace(path)
@@ -105,7 +105,7 @@ def _order(asked: str) -> tuple[str, tuple[int, ...]]:
 def measure(
     runtime: Installed, args: argparse.Namespace, folders: Collection[Path]
 ) -> Iterator[tuple[str, runtime_table.Measured]]:
-    """The outcomes of each source model and of its conversion."""
+    """Yields the outcomes of each source model and of its conversion."""
     runner = Runner(runtime)
     with tempfile.TemporaryDirectory(prefix="runtimes-") as scratch:
         tasks = [
@@ -139,7 +139,7 @@ def _judged(
 
 
 def _searched(runner: Runner, folder: Path, result: Path) -> runtime_table.Told:
-    """The outcome of the result that the runtime itself decides."""
+    """Returns the outcome of `opshift convert --runtime` with this runtime."""
     path = result.with_suffix(".searched.onnx")
     source, runtime = str(folder / "model.onnx"), runner.runtime
     words = [source, "-o", str(path), "--for", runtime.target, "--runtime", runtime.program]
@@ -152,7 +152,7 @@ def _searched(runner: Runner, folder: Path, result: Path) -> runtime_table.Told:
 
 
 def _later(runtime: Installed, cache: Path, folder: Path, result: Path) -> dict[str, str]:
-    """The outcome of the result in later releases of onnxruntime, up to the first right one."""
+    """Returns the outcome in later releases of onnxruntime, up to the first right one."""
     told = {"outcome": "not here", "why": "no later release"}
     for release in LATER:
         if runtime.name == "onnxruntime" and numbers(release) <= numbers(runtime.version):
@@ -170,7 +170,7 @@ def _later(runtime: Installed, cache: Path, folder: Path, result: Path) -> dict[
 
 
 def _stamped(original: Path, result: Path) -> Path:
-    """The source nodes with the versions of the result."""
+    """Writes the source nodes with the versions of the result, and returns the path."""
     model, read = onnx.load(original), onnx.load(result, load_external_data=False)
     model.ir_version = read.ir_version
     del model.opset_import[:]
@@ -181,12 +181,12 @@ def _stamped(original: Path, result: Path) -> Path:
 
 
 def _types(args: argparse.Namespace) -> dict[str, str]:
-    """The changes of element types, as conversions take them."""
+    """Returns the changes of element types in the form of the conversion option."""
     return dict(one.split("=") for one in args.types)
 
 
 def convert(task: tuple[str, str, str], types: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Writes the converted model, or says why there is none."""
+    """Writes the converted model; returns its outcome, or the reason if it failed."""
     source, result, target = task
     try:
         told = {"as it came": opshift.accepts(source, target).answer}
@@ -214,18 +214,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runtimes", nargs="*", default=[], metavar="NAME==VERSION",
                         help=f"others: {', '.join([*PACKAGES, WEB])}")  # fmt: skip
     parser.add_argument("--at", nargs="*", default=[], metavar="NAME==VERSION=PYTHON",
-                        help="runtimes of other Pythons, each by its absolute path")  # fmt: skip
+                        help="runtimes of other Pythons, each with its absolute path")  # fmt: skip
     parser.add_argument("--search", action="store_true",
-                        help="judge a result of convert --runtime, too")  # fmt: skip
+                        help="also judge a result of convert --runtime")  # fmt: skip
     parser.add_argument("--types", nargs="*", default=[], metavar="FROM=TO",
-                        help="changes of element types, as convert takes them")  # fmt: skip
+                        help="changes of element types, as for convert")  # fmt: skip
     parser.add_argument("--corpus", type=Path, default=default, required=default is None)
     parser.add_argument("--only", nargs="*", default=[], metavar="GLOB")
-    parser.add_argument("--cache", type=Path, default=CACHE, help="where runtimes are installed")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="the folder for runtimes")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--json", type=Path, help="where all outcomes go; what it has is kept")
+    parser.add_argument("--json", type=Path, help="the file of outcomes; existing ones are kept")
     parser.add_argument("--resume", action="store_true",
-                        help="leave out the models that the file of --json has")  # fmt: skip
+                        help="skip the models in the file of --json")  # fmt: skip
     return parser
 
 

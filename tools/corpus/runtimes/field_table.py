@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures which attributes, inputs, outputs and types of contrib operators onnxruntime knows.
+"""Measures which attributes, inputs, outputs and types of contrib operators onnxruntime supports.
 
     python -m tools.corpus.runtimes.field_table [--ort 0.4.0 1.10.0] [--results FOLDER]
         [--write FILE]
 
-A release refuses a node with too many inputs or outputs, with an attribute that it does not know or
-with element types that it has no kernel for, and says so. The answers of a release are kept in
-FOLDER and used again; the table keeps the entries of a release that is not measured. Who runs it:
-whoever adds a release.
+A release rejects a node with too many inputs or outputs, with an unknown attribute, or with element
+types for which it has no kernel; its message names the cause. The answers of a release are stored
+in FOLDER and reused; the table keeps the entries of releases that are not measured. Run this tool
+after a new release of onnxruntime.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HEAD = """\
 # element types it has no kernel of them on the CPU.
 # opshift/opsets/fields.py says how it is read.
 """
-MANY = 60  # no operator has so many inputs or outputs
+MANY = 60  # more inputs or outputs than any operator has
 SIZE = re.compile(r"has (input|output) size \d+ not in range \[min=(\d+), max=(\d+)\]")
 STRANGE = re.compile(r"Unrecognized attribute: (\w+) for operator")
 INVALID = re.compile(r"Type '\S+' of input parameter \(\w+\) of operator")
@@ -46,9 +46,9 @@ VALUES = {"INT": 1, "INTS": [1], "FLOAT": 1.0, "FLOATS": [1.0], "STRING": "a", "
 
 @dataclass(frozen=True)
 class ContribOperator:
-    """An operator: its required inputs by their types, these types by name, and attributes.
+    """An operator: required inputs by type variable, their types, and its attributes.
 
-    There are no inputs if some of them are not tensors, or if an attribute needs a rare type.
+    `inputs` is empty if some inputs are not tensors, or if an attribute needs a rare type.
     """
 
     inputs: tuple[str, ...]
@@ -70,7 +70,7 @@ def main() -> int:
 
 
 def contrib() -> dict[str, ContribOperator]:
-    """The operators of com.microsoft that the installed onnxruntime has."""
+    """Returns the operators of com.microsoft in the installed onnxruntime."""
     return {schema.name: _operator(schema) for schema in contrib_schemas()}
 
 
@@ -88,7 +88,7 @@ def _operator(schema: Any) -> ContribOperator:
 
 
 def tabulated(known: dict[str, dict[str, Any]], before: fields.FieldTable) -> fields.FieldTable:
-    """The unknown fields of the operators that the releases have."""
+    """Returns the table of fields that releases do not support."""
     releases = tuple(sorted({*known, *before.releases}, key=numbers))
     newest = known[max(known, key=numbers)]
     unknown: dict[fields.Key, dict[str, tuple[int, ...]]] = {}
@@ -113,7 +113,7 @@ def tabulated(known: dict[str, dict[str, Any]], before: fields.FieldTable) -> fi
 
 
 def measure(runtime: Installed, operators: dict[str, ContribOperator]) -> dict[str, Any]:
-    """The answers of a release for each operator: [attributes and numbers, types that it lacks]."""
+    """Returns the answers of a release: for each operator, unknown attributes, counts and types."""
     runner, found = Runner(runtime, 60, CHILD), {}
     try:
         registered = runner.ask({"registered": True})["registered"]
@@ -130,9 +130,9 @@ def measure(runtime: Installed, operators: dict[str, ContribOperator]) -> dict[s
 
 
 def _lacking(runner: Runner, op: str, signature: ContribOperator, unlisted: bool) -> list[str]:
-    """The types without a kernel for any choice of the other types; `*` for all types.
+    """Returns the types that have no kernel for any choice of the other types; `*` for all.
 
-    A release that objects to a node for another reason has no kernel if it lists none.
+    If a release rejects every node for other reasons, it has no kernel if it lists none.
     """
     names = tuple(signature.kinds)
     loads = {
@@ -156,7 +156,7 @@ def _lacking(runner: Runner, op: str, signature: ContribOperator, unlisted: bool
 def _loads(
     runner: Runner, op: str, signature: ContribOperator, chosen: dict[str, str]
 ) -> bool | None:
-    """Whether a node of these types loads at any rank; None if all errors have other causes."""
+    """Returns whether a node of these types loads at any rank; None if other errors prevent it."""
     told, required = set(), {name: signature.values[name] for name in signature.required}
     for rank in (None, 1, 2, 3, 4):
         shape = None if rank is None else [f"d{i}" for i in range(rank)]
@@ -194,7 +194,7 @@ def _known(runner: Runner, op: str, given: dict[str, Any]) -> list[Any] | None:
 
 
 def _model(op: str, inputs: int, outputs: int, attributes: dict[str, Any]) -> str:
-    """A model of one node."""
+    """Returns a model of one node."""
     left, right = (
         [helper.make_tensor_value_info(f"{side}{i}", TensorProto.FLOAT, None) for i in range(count)]
         for side, count in (("x", inputs), ("y", outputs))

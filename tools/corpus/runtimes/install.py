@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs a release of a runtime for a Python on this machine that has a wheel of it."""
+"""Installs a release of a runtime for a Python on this machine that has a wheel for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.lib.interpreters import numbers, pythons
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opshift-runtimes"
 
-# The first and the last release with a wheel for each Python, on Linux x86_64, as pip lists them.
+# For each Python, the first and last onnxruntime with a wheel for Linux x86_64, as pip lists them.
 WHEELS = {
     "3.6": ("0.1.2", "1.3.0"),
     "3.7": ("0.1.2", "1.14.1"),
@@ -28,20 +28,20 @@ WHEELS = {
     "3.12": ("1.17.0", "1.32.0"),
     "3.13": ("1.20.0", "1.32.0"),
 }
-# What the other runtimes are called in the registry of Python packages; pip finds the wheels.
+# The names of other runtimes in the Python package index, where pip finds the wheels.
 PACKAGES = {"openvino": "openvino", "opencv": "opencv-python-headless", "tract": "tract"}
-WEB = "onnxruntime-web"  # npm installs it, and node runs it
+WEB = "onnxruntime-web"  # npm installs this package, and node runs it
 OPENCV_FOR_NUMPY_2 = (4, 10)
 BEFORE_NUMPY_2 = (1, 19)  # older releases are built against numpy 1
 
 
-class NotHere(Exception):  # noqa: N818 - an answer, not an error
-    """A runtime cannot be installed on this machine; the message says why."""
+class NotHere(Exception):  # noqa: N818 - a result, not an error
+    """A runtime cannot be installed on this machine; the message contains the reason."""
 
 
 @dataclass(frozen=True)
 class Installed:
-    """A release, the interpreter that runs it, and the folder that it is imported from."""
+    """A release, the interpreter that runs it, and the folder of its packages."""
 
     version: str
     python: str
@@ -50,32 +50,32 @@ class Installed:
 
     @property
     def target(self) -> str:
-        """The release as `--for` takes it."""
+        """The release in the form of the option `--for`."""
         return f"{self.name}=={self.version}"
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of the child process; node also gets PATH."""
+        """The environment of the child process; for node, it includes PATH."""
         usual = dict(os.environ) if self.name == WEB else child_python.bare_environment()
         return {**usual, "PYTHONPATH": self.site, "PYTHONNOUSERSITE": "1"}
 
     @property
     def program(self) -> str:
-        """The interpreter as `--runtime` takes it."""
+        """The interpreter in the form of the option `--runtime`."""
         wrapper = Path(self.site, "python")
         return str(wrapper) if self.site and wrapper.exists() else self.python
 
 
 def install(version: str, cache: Path = CACHE, name: str = "onnxruntime") -> Installed:
-    """The release in a folder of its own; one that was installed before is used again."""
+    """Installs a release into a folder of its own, or reuses an existing installation."""
     final = cache / f"{name}-{version}"
     note = final / "installed.json"
     if note.exists():
         python = json.loads(note.read_text())["python"]
         if os.path.exists(python):
             return Installed(version, python, str(final), name)
-        shutil.rmtree(final)  # the environment of that Python is gone
-    site = cache / f"{name}-{version}.{os.getpid()}"  # another process may install it, too
+        shutil.rmtree(final)  # the environment of that Python was removed
+    site = cache / f"{name}-{version}.{os.getpid()}"  # another process may install the same release
     if name == WEB:
         wanted, candidates = [[f"{name}@{version}"]], [sys.executable]
     elif name == "onnxruntime":
@@ -97,13 +97,13 @@ def install(version: str, cache: Path = CACHE, name: str = "onnxruntime") -> Ins
     (site / note.name).write_text(json.dumps({"version": version, "python": python}))
     try:
         site.rename(final)
-    except OSError:  # it was quicker
+    except OSError:  # another process was faster
         shutil.rmtree(site, ignore_errors=True)
     return Installed(version, python, str(final), name)
 
 
 def _npm(site: Path, what: str) -> str:
-    """Installs into a folder; returns the message of npm if it cannot."""
+    """Installs a package with npm; returns npm's message if this fails."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         return "node and npm are not on PATH"
@@ -113,7 +113,7 @@ def _npm(site: Path, what: str) -> str:
 
 
 def _pip(python: str, site: Path, wanted: list[list[str]]) -> str:
-    """Installs into a folder; returns the message of pip if it cannot."""
+    """Installs packages with pip; returns pip's message if this fails."""
     command = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     command += ["--only-binary", ":all:", "--target", str(site)]
     return next(filter(None, (_run([*command, *what], site) for what in wanted)), "")
@@ -129,21 +129,21 @@ def _run(command: list[str], site: Path) -> str:
 
 
 def _wrapper(python: str, site: Path, final: Path) -> None:
-    """An interpreter with the release, as `opshift verify --runtime` takes it."""
+    """Writes a script that starts the interpreter with the release, for the option `--runtime`."""
     script = site / "python"
     script.write_text(f'#!/bin/sh\nPYTHONPATH="{final}" exec "{python}" "$@"\n')
     script.chmod(0o755)
 
 
 def _python_for(version: str) -> str:
-    """The newest Python here that has a wheel of a release."""
+    """Returns the newest Python on this machine that has a wheel for a release."""
     newest = max((last for _, last in WHEELS.values()), key=numbers)
     fits = [
         minor for minor, (first, last) in WHEELS.items()
         if numbers(first) <= numbers(version) <= numbers(last)
     ]  # fmt: skip
     if numbers(version) > numbers(newest):
-        fits = list(WHEELS)[-3:]  # newer than this table: pip decides
+        fits = list(WHEELS)[-3:]  # newer than this table, so pip decides
     here = [minor for minor in fits if minor in pythons()]
     if not here:
         raise NotHere(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests whether the runtime of this interpreter has a kernel for the node of a model.
 
-Python 3.6 or later. A line of stdin is JSON with a model in base64. A line with
-`{"registered": true}` asks for the kernels that the runtime lists.
+Needs Python 3.6 or later. Each line of stdin is JSON with a model in base64. The line
+`{"registered": true}` requests the kernels that the runtime lists.
 """
 
 import base64
@@ -14,7 +14,7 @@ LACKS = re.compile(
     r"Could not find an implementation|NOT_IMPLEMENTED|not placed on any Execution Provider"
     r"|OpKernel was null|is not a registered function|Failed to find kernel"
 )
-# Complaints that come before the runtime looks for a kernel.
+# Errors that occur before the runtime looks for a kernel.
 BEFORE = re.compile(r"INVALID_GRAPH|Load model|InferenceError|Type Error|INVALID_PROTOBUF|Resolve")
 
 
@@ -39,7 +39,7 @@ def probed(data):
             return {"kernel": False, "why": why}
         if BEFORE.search(why):
             return {"kernel": None, "why": why}
-        return {"kernel": True, "why": why}  # the kernel itself has complained
+        return {"kernel": True, "why": why}  # the kernel itself raised the error
     return {"kernel": True}
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures for which element types the releases of onnxruntime have no kernel; writes the table.
+"""Measures for which element types the releases of onnxruntime have no kernel; writes a table.
 
     python -m tools.corpus.runtimes.kernel_table [--ort 0.4.0 1.10.0] [--op NAME ...]
         [--results FOLDER] [--write FILE]
 
-A model of one node is loaded for each operator, version and choice of element types. Where a
-release lists its registered kernels (from 1.15 on), each listed kernel has to load as well. The
-answers of a release are kept in FOLDER and used again. The table keeps the entries of releases and
-operators that are not measured. Who runs it: whoever adds a release.
+For each operator, version and choice of element types, a model of one node is loaded. If a release
+lists its registered kernels (from 1.15 on), each listed kernel must load as well. The answers of a
+release are stored in FOLDER and reused. The table keeps the entries of releases and operators that
+are not measured. Run this tool after a new release of onnxruntime.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ HEAD = """\
 # For which element types onnxruntime has no kernel on the CPU.
 # opshift/opsets/kernels.py says how it is read.
 """
-# (domain, operator, its version, its type variables, their element types)
+# (domain, operator, version of the operator, its type variables, their element types)
 Choice: TypeAlias = "tuple[str, str, int, tuple[str, ...], tuple[str, ...]]"
 
 
 def main() -> int:
     options = parser(__doc__ or "", FILE)
-    options.add_argument("--op", nargs="+", default=[], help="measure these operators alone")
+    options.add_argument("--op", nargs="+", default=[], help="measure only these operators")
     args = options.parse_args()
     lacking: dict[str, set[Choice]] = {}
     contrib = [] if args.op else list(dict.fromkeys(one.name for one in contrib_schemas()))
@@ -68,7 +68,7 @@ def main() -> int:
 def stored(
     args: argparse.Namespace, name: str, measure: Callable[[Installed], dict[str, Any]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The answers of each release in files of this name; measures missing ones."""
+    """Yields the answers of each release, from files of this name or measured now."""
     args.results.mkdir(parents=True, exist_ok=True)
     for version in args.ort:
         path = args.results / f"{name.format(version)}.json"
@@ -82,7 +82,7 @@ def stored(
 
 
 def measure(runtime: Installed, contrib: list[str], only: list[str]) -> dict[str, Any]:
-    """The choices without a kernel in a release, and the number of choices with each answer."""
+    """Returns the choices without a kernel in a release, and the number of each answer."""
     runner, counts = Runner(runtime, 60, CHILD), Counter[str]()
     lacks: list[Choice] = []
     row = targets.find(f"onnxruntime=={runtime.version}")
@@ -110,7 +110,7 @@ def measure(runtime: Installed, contrib: list[str], only: list[str]) -> dict[str
 
 
 def answer(runner: Runner, probe: probes.Probe) -> bool | None:
-    """Whether a node loads; None where the runtime objects to each model for another reason."""
+    """Returns whether a node loads; None if every model fails for another reason."""
     for model in probe.models():
         told = runner.ask({"model": model})
         found: bool | None = told.get("kernel")
@@ -128,7 +128,7 @@ def listed(
     schema: defs.OpSchema,
     probe: probes.Probe,
 ) -> bool | None:
-    """Whether a registered kernel takes a choice of types; None where the release lists none."""
+    """Returns whether a registered kernel has these types; None if the release lists none."""
     if registered is None:
         return None
     chosen = dict(zip(probe.variables, probe.types, strict=True))
@@ -150,7 +150,7 @@ def listed(
 def tabulated(
     lacking: dict[str, set[Choice]], before: kernels.KernelTable, only: list[str]
 ) -> kernels.KernelTable:
-    """The gaps of the releases, by operator and version; unmeasured entries stay."""
+    """Returns the missing kernels by operator, version and release; old entries are kept."""
     found = {release: set(choices) for release, choices in lacking.items()}
     for (domain, op), versions in before.lacks.items():
         for since, lack in versions.items():
@@ -171,7 +171,7 @@ def tabulated(
 
 
 def contrib_schemas() -> list[Any]:
-    """The schemas of com.microsoft in the installed onnxruntime, by name."""
+    """Returns the schemas of com.microsoft in the installed onnxruntime, by name."""
     import onnxruntime.capi.onnxruntime_pybind11_state as state
 
     every = sorted(state.get_all_operator_schema(), key=lambda one: str(one.name))
@@ -179,12 +179,12 @@ def contrib_schemas() -> list[Any]:
 
 
 def parser(says: str, file: Path) -> argparse.ArgumentParser:
-    """The options of the tools that write a table of all releases."""
+    """Returns the options of the tools that write a table of all releases."""
     found = described(says)
     found.add_argument("--ort", nargs="+", default=RELEASES, metavar="VERSION")
-    found.add_argument("--cache", type=Path, default=CACHE, help="where runtimes are installed")
-    found.add_argument("--results", type=Path, default=CACHE / "kernels", help="where answers go")
-    found.add_argument("--write", type=Path, nargs="?", const=file, help="where it goes")
+    found.add_argument("--cache", type=Path, default=CACHE, help="the folder for runtimes")
+    found.add_argument("--results", type=Path, default=CACHE / "kernels", help="folder of answers")
+    found.add_argument("--write", type=Path, nargs="?", const=file, help="the file of the table")
     return found
 
 

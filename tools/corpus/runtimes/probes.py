@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of one node, for each version of each operator and each choice of element types.
+"""Generates models of one node, for each operator version and choice of element types.
 
-A runtime that loads such a model has a kernel for the choice.
+If a runtime loads such a model, it has a kernel for these element types.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import onnx
 from onnx import AttributeProto, TensorProto, defs, helper
 from opshift.opsets import kernels
 
-FLOOR = {"": 7}  # runtimes have no kernels below; see the floors of the targets
+FLOOR = {"": 7}  # runtimes have no kernels below this opset
 NUMBERS = {name: getattr(TensorProto, name.upper()) for name in kernels.SHORT}
-# Attributes that choose an element type, by the type variable that they choose.
+# Attributes that choose an element type, with the type variable that they choose.
 CHOOSES = {"to": "T2", "dtype": "T2"}
 
 
 @dataclass(frozen=True)
 class Probe:
-    """One operator at one version with one element type for each of its type variables."""
+    """One operator at one version, with one element type for each of its type variables."""
 
     domain: str
     op: str
@@ -33,14 +33,14 @@ class Probe:
     imported: int
 
     def models(self) -> Iterator[str]:
-        """The node with inputs of unknown rank, then with inputs of each small rank."""
+        """Yields the node with inputs of unknown rank, then with inputs of each small rank."""
         schema = defs.get_schema(self.op, self.since, self.domain)
         for rank in (None, 1, 2, 3, 4, 0):
             yield _model(schema, self, rank)
 
 
 def bare(op: str, domain: str) -> str:
-    """A model of one node without inputs, to test whether a runtime has an operator."""
+    """Returns a model of one node without inputs, to test whether a runtime has an operator."""
     outputs = [onnx.ValueInfoProto(name="y")]
     return packed(helper.make_node(op, [], ["y"], domain=domain), [], outputs)
 
@@ -49,7 +49,7 @@ def packed(
     node: onnx.NodeProto, inputs: Sequence[onnx.ValueInfoProto],
     outputs: Sequence[onnx.ValueInfoProto], version: int = 1,
 ) -> str:  # fmt: skip
-    """A model of one node, at a version of its domain, in the letters of base64."""
+    """Returns a model of one node, at a version of its domain, encoded in base64."""
     graph = helper.make_graph([node], "g", inputs, outputs)
     imports = [helper.make_opsetid("", 8 if node.domain else version)]
     if node.domain:
@@ -59,7 +59,7 @@ def packed(
 
 
 def schemas(domain: str) -> list[defs.OpSchema]:
-    """The versions of operators that a node can have and that need no graph."""
+    """Returns the operator versions from the floor on that have no graph attribute."""
     graph, floor = defs.OpSchema.AttrType.GRAPH, FLOOR.get(domain, 1)
     every = [one for one in defs.get_all_schemas_with_history() if one.domain == domain]
     first: dict[str, int] = {}  # the version of each operator at the floor
@@ -75,7 +75,7 @@ def schemas(domain: str) -> list[defs.OpSchema]:
 
 
 def of(schema: defs.OpSchema) -> list[Probe]:
-    """A probe for each choice of element types; none if an input is not a tensor."""
+    """Returns a probe for each choice of element types; none if an input is not a tensor."""
     variables = [c.type_param_str for c in schema.type_constraints]
     allowed = [elements(c.allowed_type_strs) for c in schema.type_constraints]
     if not all(allowed):
@@ -89,12 +89,12 @@ def of(schema: defs.OpSchema) -> list[Probe]:
 
 
 def choices(allowed: list[list[str]]) -> list[tuple[str, ...]]:
-    """Element types for each of several type variables; of many, those of the most common types."""
+    """Returns choices of element types for type variables, only common types if there are many."""
     return list(itertools.product(*kernels.tried(allowed)))
 
 
 def elements(types: list[str] | set[str]) -> list[str]:
-    """The element types among types, as schemas spell them."""
+    """Returns the element types in types such as `tensor(float)`."""
     return sorted(t[7:-1] for t in types if t.startswith("tensor(") and t[7:-1] in kernels.SHORT)
 
 
@@ -124,7 +124,7 @@ def _model(schema: defs.OpSchema, probe: Probe, rank: int | None) -> str:
 
 
 def _needed(schema: defs.OpSchema, chosen: dict[str, str]) -> int:
-    """The number of inputs that determine all types; an optional input may determine one."""
+    """Returns how many inputs determine all type variables, including optional inputs."""
     needed, read = max(schema.min_input, 1), set[str]()
     for i, formal in enumerate(schema.inputs):
         if i >= needed and formal.type_str in chosen and formal.type_str not in read:

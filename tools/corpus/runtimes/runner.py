@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A child process of another interpreter that runs models; it restarts after a crash."""
+"""Runs models in a child process of another interpreter, and restarts it after a crash."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHILD = Path(__file__).with_name("runtime_child.py")
 
 
 class Runner:
-    """Sends one model after another to a child with an installed runtime."""
+    """Sends one model after another to a child process with an installed runtime."""
 
     def __init__(self, runtime: Installed, seconds: float = 60, child: Path = CHILD) -> None:
         self.runtime, self.seconds, self.child = runtime, seconds, child
@@ -27,7 +27,7 @@ class Runner:
         self._lines: queue.Queue[str | None] = queue.Queue()
 
     def judge(self, model: Path, folder: Path) -> dict[str, str]:
-        """How a model fares: right, wrong, not run, not loaded, crash or timeout."""
+        """Returns the outcome of a model: right, wrong, not run, not loaded, crash or timeout."""
         graph = onnx.load(model, load_external_data=False).graph
         known = {one.name for one in graph.initializer}
         return self.ask({
@@ -38,7 +38,7 @@ class Runner:
         })  # fmt: skip
 
     def ask(self, task: dict[str, Any]) -> dict[str, Any]:
-        """The answer of the child; the outcome crash or timeout if there is none."""
+        """Returns the answer of the child; if it has none, the outcome crash or timeout."""
         process = self._started()
         assert process.stdin is not None
         try:

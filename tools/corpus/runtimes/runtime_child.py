@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs models in the runtime of this interpreter, one for each line of stdin; Python 3.6 or later.
+"""Runs models in the runtime of this interpreter (Python 3.6 or later), one per line of stdin.
 
-The argument is the path of opshift/verify/guest.py, which has the functions that load models.
-A line is JSON with the name of the runtime, the path of a model, the names of its inputs and
-outputs, and the folder of the inputs and expected outputs. The answer is a line of JSON.
+The argument is the path of opshift/verify/guest.py, which has the functions that load models. Each
+line is JSON: the name of the runtime, the path of a model, the names of its inputs and outputs, and
+the folder of inputs and expected outputs. The answer is a line of JSON.
 """
 # ruff: noqa: UP032
 
@@ -14,10 +14,10 @@ import os
 import subprocess
 import sys
 
-RIGHT = 1e-3  # of the largest expected magnitude
+RIGHT = 1e-3  # the allowed error as a share of the largest expected magnitude
 
 
-NODES = []  # the one process that runs onnxruntime-web
+NODES = []  # the single process that runs onnxruntime-web
 
 
 def of_web(task, optimized):
@@ -59,7 +59,7 @@ def ask_node(node, task, feed):
         if line.startswith(b"@@"):
             return json.loads(line[2:].decode())
     NODES.clear()
-    os._exit(node.wait() or 1)  # what ends node is a crash of the runtime
+    os._exit(node.wait() or 1)  # if node ends, the runtime has crashed
 
 
 def from_node(numpy, one):
@@ -70,7 +70,7 @@ def from_node(numpy, one):
 
 
 def loads(path):
-    """The functions that load a model, by the name of the runtime: those of opshift, and ours."""
+    """Returns the functions that load a model in each runtime, from guest.py and this file."""
     spec = importlib.util.spec_from_file_location("guest", path)
     guest = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(guest)
@@ -88,7 +88,7 @@ def fed(numpy, path):
 
 
 def flat(name, value):
-    """Maps and sequences under names of their own, as expected.npz has them."""
+    """Splits maps and sequences into arrays with the names of expected.npz."""
     if value is None:
         return {name + "#none": 1}
     if isinstance(value, dict):
@@ -104,7 +104,7 @@ def flat(name, value):
 
 
 def error(numpy, want, got):
-    """The largest error against the largest expected magnitude; None where they do not compare."""
+    """Returns the largest error relative to the largest expected value; None if not comparable."""
     if want.shape != got.shape:
         return None
     if want.dtype.kind in "US" or got.dtype.kind in "USO":
@@ -119,7 +119,7 @@ def error(numpy, want, got):
 
 
 def judged(task, optimized=True):
-    """The outcome of a model; a wrong one is judged again without the runtime's optimizations."""
+    """Returns the outcome of a model; a wrong result is judged again without optimizations."""
     answer = compared(task, optimized)
     if optimized and answer["outcome"] == "wrong" and task["runtime"] == "onnxruntime":
         answer["unoptimized"] = judged(task, optimized=False)["outcome"]
@@ -147,7 +147,7 @@ def compared(task, optimized):
             for name in expected.files:
                 found = name in got and error(numpy, expected[name], numpy.asarray(got[name]))
                 if found is False or found is None:
-                    return {"outcome": "wrong", "why": name + " is of another kind"}
+                    return {"outcome": "wrong", "why": name + " has another type or shape"}
                 worst = max(worst, found)
     why = "" if worst <= RIGHT else "error {:.2g}".format(worst)
     return {"outcome": "wrong" if why else "right", "why": why}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table: how many models are right before and after, and why the others are not."""
+"""Prints how many models are right before and after a conversion, and why others are not."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Told: TypeAlias = "dict[str, str]"
-# "before" and "after"; "searched" is the result of --runtime, "stamped" the original under numbers
-# that the runtime reads, "later" the result in a later release, and "by" names the build of opshift
+# before, after: the source and the result. searched: the result of --runtime. stamped: the source
+# with the versions of the result. later: the result in a later release. by: the build of opshift.
 Measured: TypeAlias = "dict[str, Told]"
 
-# What a runtime answers where it has no kernel for an operator, or not for its type.
+# Messages of a runtime that has no kernel for an operator or for an element type.
 LACKS = re.compile(
     r"Could not find an implementation|NOT_IMPLEMENTED|No Op registered|not a registered function"
     r"|Failed to find kernel"
 )
-# The checker of a runtime rejects a node that came with the model, not one that it fused itself.
+# The checker of a runtime rejects a node of the model, and not one that the runtime fused.
 FOREIGN = re.compile(
     r"Load model from .* In Node, \(\"[^\"]*\", (\w+), \"com.microsoft\"", re.DOTALL
 )
@@ -36,7 +36,7 @@ class Results:
 
 
 def matrix(found: Results) -> Iterator[str]:
-    """The number of right verdicts: answers next to outcomes in runtimes, and each wrong one."""
+    """Yields a table of predicted answers and real outcomes, and each wrong prediction."""
     counts, wrong = Counter[tuple[str, bool]](), list[str]()
     for asked, models in found.models.items():
         for name, measured in sorted(models.items()):
@@ -60,7 +60,7 @@ def matrix(found: Results) -> Iterator[str]:
 
 
 def lacks(told: Told) -> str:
-    """The operator or type that the runtime lacks, if that is why a model does not run there."""
+    """Returns the operator or type that the runtime lacks, if this is why a model does not run."""
     if told["outcome"] == "refused":
         return f"{told['op']}: {told['kind']}"
     if told["outcome"] == "not loaded" and (foreign := FOREIGN.search(told["why"])):
@@ -76,24 +76,24 @@ def lacks(told: Told) -> str:
 
 
 def worse(measured: Measured) -> bool:
-    """Whether the result is wrong or ends the process where the original did neither."""
+    """Returns whether the result is wrong or crashes, although the original does not."""
     return measured["after"]["outcome"] in BAD and measured["before"]["outcome"] not in BAD
 
 
 def fault(name: str, version: str, found: Results) -> str:
-    """Why the runtime, not the conversion, is at fault for wrong numbers; "" if unknown."""
+    """Explains why the runtime, not the conversion, causes wrong results; "" if unknown."""
     measured = found.models[version][name]
     stamped, after = measured.get("stamped", {}), measured["after"]
     if stamped.get("outcome") in BAD:
         shown = _shown(stamped)
-        return f"the original, under numbers that the release reads, has the same fault ({shown})"
+        return f"the original nodes with the versions of the result have the same fault ({shown})"
     if (later := measured.get("later", {})).get("outcome") == "right":
         return f"the same file is right in onnxruntime {later['release']}"
     if after.get("unoptimized") == "right":
-        return "it is right without the optimizations of the release"
+        return "the result is right without the optimizations of the release"
     for other, alike in sorted(found.models[version].items()):
         if _network(other) == _network(name) and alike["before"]["outcome"] in BAD:
-            return f"so is the export of this network in {other}: {alike['before']['why']}"
+            return f"the same network in {other} has the same fault: {alike['before']['why']}"
     for release, models in found.models.items():
         for which in ("before", "stamped"):
             one = models.get(name, {}).get(which, {})
@@ -111,7 +111,7 @@ def _shown(told: Told) -> str:
 
 
 def row(version: str, found: Results) -> str:
-    """The line of a runtime."""
+    """Returns the row of a runtime."""
     models = found.models[version]
     before = sum(m["before"]["outcome"] == "right" for m in models.values())
     after = Counter(m["after"]["outcome"] for m in models.values())
@@ -133,14 +133,14 @@ HEADER = (
 
 
 def builds(measured: Iterable[Measured]) -> str:
-    """The builds that converted some models; the build of most models is first."""
+    """Returns the builds that converted the models; the most frequent build is first."""
     counts = Counter(one.get("by", {}).get("build", "not recorded") for one in measured)
     (most, _), *others = counts.most_common() or [("-", 0)]
     return ", ".join([most, *(f"{name} ({count})" for name, count in others)])
 
 
 def searched(found: Results) -> Iterator[str]:
-    """For each runtime, the models that are right with `--runtime`, and those that it lost."""
+    """Yields, for each runtime, the models that are right with `--runtime`, and those lost."""
     for version, models in found.models.items():
         of = {name: one for name, one in models.items() if "searched" in one}
         right = {name for name, one in of.items() if one["searched"]["outcome"] == "right"}
@@ -160,7 +160,7 @@ def table(found: Results) -> str:
 
 
 def failures(found: Results) -> Iterator[str]:
-    """For each runtime, the models that are not right after their conversion, by the reason."""
+    """Yields, for each runtime, the models that are not right after conversion, by reason."""
     for version, models in found.models.items():
         grouped: dict[str, list[str]] = defaultdict(list)
         for name, measured in sorted(models.items()):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the schemas of the contrib operators that the adapters read, from onnxruntime.
+"""Writes the schemas of the contrib operators that adapters read, from onnxruntime.
 
     python -m tools.corpus.runtimes.vendor_database [OPERATOR ...]
 
-`vendor_changelog.bin` has the form that `opshift ops build` writes. An operator gets an entry if it
-has one, if an adapter replaces it, or if it is named here. The entry of an operator that this
-onnxruntime does not have stays as it is. The ranks stand in `vendor_ranks.toml`. Who runs
-it: whoever adds a release.
+`vendor_changelog.bin` has the format of `opshift ops build`. An operator gets an entry if it
+already has one, if an adapter replaces it, or if it is an argument. If this onnxruntime lacks an
+operator, its entry is kept. The ranks are in `vendor_ranks.toml`. Run this tool after a new release
+of onnxruntime.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def replaced() -> frozenset[str]:
-    """The operators of these domains that an adapter writes in ai.onnx."""
+    """Returns the operators of these domains that an adapter replaces by ai.onnx."""
     return frozenset(
         op for (domain, op, *boundary), _ in registry.default()
         if domain in DOMAINS and tuple(boundary) == LEAVE
@@ -55,7 +55,7 @@ def replaced() -> frozenset[str]:
 
 
 def entries_of(found: OpsetChangelog) -> dict[str, dict[str, Any]]:
-    """The entries of a database by domain and operator; each domain has one version."""
+    """Returns the entries of a database by domain and operator; each domain has one version."""
     return {
         domain.name: {one.op_type: one for one in domain.versions[0].changes}
         for domain in found.domains
@@ -63,7 +63,7 @@ def entries_of(found: OpsetChangelog) -> dict[str, dict[str, Any]]:
 
 
 def built(chosen: frozenset[str]) -> OpsetChangelog:
-    """The database of the installed onnxruntime, built from documents."""
+    """Builds the database of the installed onnxruntime, by way of operator-set documents."""
     documents = []
     for domain in DOMAINS:
         operators = tuple(
@@ -80,7 +80,7 @@ def built(chosen: frozenset[str]) -> OpsetChangelog:
 
 
 def merged(old: OpsetChangelog, new: OpsetChangelog) -> OpsetChangelog:
-    """The new entries, and the old ones of operators that the new database lacks."""
+    """Merges two databases; the new entries win."""
     before, result = entries_of(old), OpsetChangelog()
     for domain in new.domains:
         entries = {**before.get(domain.name, {}), **entries_of(new)[domain.name]}
@@ -92,14 +92,14 @@ def merged(old: OpsetChangelog, new: OpsetChangelog) -> OpsetChangelog:
 
 
 def stated(domain: str) -> Iterator[Schema]:
-    """The schemas of a domain in the installed onnxruntime."""
+    """Yields the schemas of a domain in the installed onnxruntime."""
     for one in sorted(state.get_all_operator_schema(), key=lambda one: str(one.name)):
         if one.domain == domain:
             yield schema_of(one)
 
 
 def schema_of(one: Any) -> Schema:
-    """A schema in the form of opshift."""
+    """Converts a schema of onnxruntime to a schema of opshift."""
     types = {each.type_param_str: each.allowed_type_strs for each in one.type_constraints}
     inputs, outputs = (
         tuple(_param(each, types) for each in params) for params in (one.inputs, one.outputs)
