@@ -86,7 +86,9 @@ def test_two_files_of_other_types_and_sizes_need_no_option(tmp_path, change, kee
         assert found.equal, str(found)
         if not keep:
             assert len(numbers(found.notes)) == 3
-            assert f"callers see other types: 'x' is {start} in A and {to} in B" in str(found)
+            assert f"inputs and outputs differ in type: 'x' is {start} in A and {to} in B" in str(
+                found
+            )
         size = (2, 5, 7)[number]
         assert f"={size}" in str(found) or number
         other.graph.node[1].CopyFrom(onnx.helper.make_node("Neg", ["x"], ["w"]))

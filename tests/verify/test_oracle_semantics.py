@@ -488,5 +488,5 @@ ROUND = {
 def test_a_tree_that_never_ends_is_not_walked_for_ever(op: str) -> None:
     text = f"(float[1,1] x) => (float[1,1] y) {{ y = ai.onnx.ml.{op}<{ROUND[op]}>(x) }}"
     parsed = model(text, 21, ml=5 if op == "TreeEnsemble" else 3)
-    with pytest.raises(OracleError, match="circle"):
+    with pytest.raises(OracleError, match="cycle"):
         evaluate(parsed, make_inputs(parsed))

@@ -99,7 +99,7 @@ def test_one_operator_in_other_words_is_enough(run):
     done = run(text, 13, {"Selu": "refuses"}, "--for", "onnxruntime==1.15")
     assert done.exit_code == cli.DONE, done.output
     assert "Softsign" in operators(run.out)
-    assert "  tried opset 13 with Selu in other words: runs" in done.stdout
+    assert "  tried opset 13 with Selu decomposed: runs" in done.stdout
 
 
 def test_the_cheaper_of_two_results_is_tried_first(run):
@@ -172,14 +172,14 @@ def test_nothing_is_written_without_the_action(run, option, tmp_path):
 
 def test_another_release_than_the_named_one_is_noted(run):
     done = run(MEAN_13, 13, {}, "--for", "onnxruntime==1.10")
-    told = "has onnxruntime==1.15.1, and the versions are for onnxruntime==1.10"
+    told = "has onnxruntime==1.15.1, but the conversion is for onnxruntime==1.10"
     assert told in done.stdout
 
 
 def test_minimal_and_a_runtime_exclude_each_other(run):
     done = run(MEAN, 18, {}, "--minimal")
     assert done.exit_code == cli.BAD_INPUT
-    assert "--minimal asks for the lowest versions" in done.stderr
+    assert "--minimal takes the lowest versions" in done.stderr
 
 
 def test_a_model_that_cannot_be_compared_is_not_written(run):

@@ -30,7 +30,7 @@ def test_both_are_compared_and_the_report_names_the_interpreter(tmp_path):
     words = ["verify", f"{tmp_path}/a.onnx", f"{tmp_path}/a.onnx", "--runtime", sys.executable]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0
-    assert f" of {sys.executable} (asked for)" in done.stdout
+    assert f" of {sys.executable} (chosen by the caller)" in done.stdout
 
 
 @pytest.mark.parametrize(

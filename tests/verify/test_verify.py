@@ -76,7 +76,7 @@ def test_without_onnxruntime_the_answer_says_how_to_get_it(monkeypatch, tmp_path
     onnx.save(foreign, tmp_path / "m.onnx")
     found = verify(tmp_path / "m.onnx", tmp_path / "m.onnx")
     assert not found.equal
-    assert found.notes == (f"A gives no answer for generated inputs; {extra.MISSING}",)
+    assert found.notes == (f"A has no result for generated inputs; {extra.MISSING}",)
     assert verify(model(SOFTMAX), model(SOFTMAX)).sides[0].engine == "opshift"
 
 
@@ -159,7 +159,7 @@ def test_inputs_from_files(tmp_path):
     for inputs in ({"x": x}, tmp_path / "x.npz", tmp_path / "data", folder):
         found = verify(one, one, inputs, engine="opshift")
         assert found.equal
-    with pytest.raises(InvalidModel, match="holds no input_0"):
+    with pytest.raises(InvalidModel, match="contains no input_0"):
         verify(one, one, tmp_path, engine="opshift")
 
 
@@ -167,9 +167,9 @@ def test_inputs_from_files(tmp_path):
     ("given", "told"),
     [
         ({}, "no value is given for 'x'"),
-        ({"x": np.zeros((1, 3, 4))}, "'x' is float64, and the model takes float$"),
-        ({"x": np.array(["a"])}, "'x' is object, and the model takes float$"),
-        ({"x": np.zeros((1, 3, 4), "V2")}, "'x' is void16, and the model takes float$"),
+        ({"x": np.zeros((1, 3, 4))}, "the input 'x' is float64, but the model takes float$"),
+        ({"x": np.array(["a"])}, "the input 'x' is object, but the model takes float$"),
+        ({"x": np.zeros((1, 3, 4), "V2")}, "the input 'x' is void16, but the model takes float$"),
         ({"x": np.zeros((1, 3, 4), np.float32), "z": np.zeros(1)}, "the model has no input 'z'"),
     ],
 )
@@ -205,7 +205,7 @@ def test_the_command(tmp_path):
     (tmp_path / "empty").mkdir()
     for words, sentence in (
         ([a, str(tmp_path / "no.onnx")], "No such file"),
-        ([a, b, "--inputs", str(tmp_path / "empty")], "holds no input_0.pb"),
+        ([a, b, "--inputs", str(tmp_path / "empty")], "contains no input_0.pb"),
         ([a, b, "--inputs", a], "is not an .npz"),
         ([a, b, "--engine", "tensorrt"], "is not one of"),
     ):
@@ -262,7 +262,7 @@ def test_the_coarsest_type_on_the_way_is_known(text, coarse):
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
-        ({"engine": "tvm"}, "the engine is auto, onnxruntime or opshift, not 'tvm'"),
+        ({"engine": "tvm"}, "the engine must be auto, onnxruntime or opshift, not 'tvm'"),
         ({"rtol": -1.0}, "rtol is -1.0; give 0 or a larger number"),
         ({"ulp": -1}, "ulp is -1; give 0 or a larger number"),
         ({"runtime": "/nowhere/python"}, "there is no program '/nowhere/python'"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests whether two models compute equal results. The package can be called: `verify(a, b)`."""
+"""Compares the results of two models. The package can be called as a function: `verify(a, b)`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares models whose element types differ, also with the first model computed in double."""
+"""Compares models of different element types, with the first model computed in double as well."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from opshift.verify.verification import DIFFERENT, EQUAL, Row
 if TYPE_CHECKING:
     from opshift.verify.engine_runs import Results
 
-# The floating types that a model in double no longer has: first to float, then to double.
+# Changes of types that turn all floating types into double: small types to float, then float.
 TO_DOUBLE = ({"bfloat16": "float", "float16": "float", "float8*": "float"}, {"float": "double"})
 
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """A sentence for each output, and for the outputs that only rounding makes different."""
+    """How far outputs are from double, and the outputs whose difference is only rounding."""
 
     notes: tuple[str, ...]
     rounded: Mapping[str, str] = field(default_factory=dict)
 
     def judged(self, row: Row) -> Row:
-        """A comparison; an output is right if only the rounding of one model makes it different."""
+        """Returns the row; an output counts as equal if only rounding makes it different."""
         if row.outcome != DIFFERENT or row.output not in self.rounded:
             return row
         return replace(row, outcome=EQUAL, detail=f"{self.rounded[row.output]}: {row.detail}")
@@ -51,7 +51,7 @@ def distances(
     names: Sequence[tuple[str, str]],
     folder: Path,
 ) -> Distances:
-    """How far the outputs of both models are from double, and from each other."""
+    """Measures how far the outputs of both models are from double, and from each other."""
     try:
         exact = _in_double(pair, folder)
     except OpshiftError as error:
@@ -73,7 +73,7 @@ def distances(
                 found[mine] = [max(each) for each in zip(known, three, strict=True)]
     if not found:
         return Distances(
-            ("the model gave no answer in double, so the distance from it is not known",)
+            ("the model has no result in double, so the distance from double is not known",)
         )
     notes = (
         f"{name!r} computed in double by {side.engine}: the distance of A is {source:.2g}, that"
@@ -87,7 +87,7 @@ def distances(
 
 
 def _rounded(pair: Pair, name: str, three: Sequence[float]) -> str:
-    """Why an output differs by rounding only: the model in the finer type is nearer to double."""
+    """Returns "A is nearer to double" (or B) if only rounding explains a difference; else ""."""
     source, result, apart = three
     before, after = (BY_TYPE.get(one, EXACT).rtol for one in pair.computed_in(name))
     nearer, far = ("A", result >= source) if before < after else ("B", result <= source)
@@ -95,7 +95,7 @@ def _rounded(pair: Pair, name: str, three: Sequence[float]) -> str:
 
 
 def _in_double(pair: Pair, folder: Path) -> Subject:
-    """The first model with all floats as double."""
+    """Returns the first model with all floating-point types changed to double."""
     source = os.fspath(pair.a.path)
     for number, types in enumerate(TO_DOUBLE):
         path = os.path.join(folder, f"double{number}.onnx")
@@ -105,7 +105,7 @@ def _in_double(pair: Pair, folder: Path) -> Subject:
 
 
 def _distance(one: Any, other: Any, exact: Any) -> float:
-    """The largest difference, as a part of the largest number."""
+    """Returns the largest difference of two arrays, relative to the largest exact number."""
     if one.shape != other.shape or one.shape != exact.shape or not one.size:
         return 0.0
     largest = float(np.max(np.abs(exact), initial=0, where=np.isfinite(exact))) or 1.0

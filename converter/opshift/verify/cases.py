@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs for both models: given as values, as an .npz file, or as test-data folders."""
+"""Reads the inputs for both models: values by name, an .npz file, or folders of test data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Inputs: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"
 
 @dataclass(frozen=True, slots=True)
 class InputSet:
-    """One set of inputs and its label."""
+    """One set of inputs by name, with its label for the report."""
 
     label: str
     values: Mapping[str, Any]
@@ -36,14 +36,14 @@ class InputSet:
 
 
 def as_array(value: Any) -> Any:
-    """A number of numpy as an array, because engines take arrays; also in lists."""
+    """Turns numpy scalars into arrays, also inside lists, because engines accept only arrays."""
     if isinstance(value, list):
         return [as_array(one) for one in value]
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
 def given(model: ModelProto, inputs: Inputs) -> list[InputSet]:
-    """The sets of inputs of the caller, with the inputs of the model only."""
+    """Returns the sets of inputs of the caller; raises if a set does not fit the model."""
     types = {info.name: info.type for info in model.graph.input}
     cases = [
         InputSet(case.label, {name: _typed(v, types.get(name)) for name, v in case.values.items()})
@@ -69,7 +69,7 @@ def _read(model: ModelProto, inputs: Inputs) -> Iterable[InputSet]:
 
 
 def _typed(value: Any, declared: TypeProto | None) -> Any:
-    """The array in the type of the input, for strings and floats that its source cannot store."""
+    """Returns a value in the element type of the input, for types that npz files cannot store."""
     if isinstance(value, (bool, int, float)) and declared is not None:
         elem_type = declared.tensor_type.elem_type
         return np.asarray(value, dtype_of(elem_type) if elem_type else None)
@@ -84,7 +84,7 @@ def _typed(value: Any, declared: TypeProto | None) -> Any:
 
 
 def _misfit(model: ModelProto, types: Mapping[str, TypeProto], values: Mapping[str, Any]) -> str:
-    """A sentence about missing, unknown or mistyped inputs; empty if all fit."""
+    """Describes a missing, unknown or mistyped input; empty if all inputs fit the model."""
     fed = {tensor.name for tensor in model.graph.initializer}
     fed |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     asked = {name for name, one in types.items() if not one.HasField("optional_type")} - fed
@@ -96,12 +96,12 @@ def _misfit(model: ModelProto, types: Mapping[str, TypeProto], values: Mapping[s
         elem_type = types[name].tensor_type.elem_type
         if elem_type and isinstance(value, np.ndarray) and value.dtype != dtype_of(elem_type):
             kind = TensorProto.DataType.Name(elem_type).lower()
-            return f"{name!r} is {value.dtype.name}, and the model takes {kind}"
+            return f"the input {name!r} is {value.dtype.name}, but the model takes {kind}"
     return ""
 
 
 def _folders(model: ModelProto, path: Path) -> Iterator[InputSet]:
-    """The folder, or those within it that hold `input_0.pb` and so on."""
+    """Yields the inputs in a folder, or in its subfolders that contain `input_0.pb` and so on."""
     folders = [path] if any(path.glob("input_*.pb")) else sorted(path.iterdir())
     found = False
     for folder in folders:
@@ -110,7 +110,7 @@ def _folders(model: ModelProto, path: Path) -> Iterator[InputSet]:
             found = True
             yield InputSet(folder.name, _values(model, files))
     if not found:
-        raise _unfit(f"{os.fspath(path)!r} holds no input_0.pb, nor does a folder in it")
+        raise _unfit(f"{os.fspath(path)!r} contains no input_0.pb, and neither do its subfolders")
 
 
 def _number(path: Path) -> int:
@@ -124,7 +124,7 @@ def _values(model: ModelProto, files: list[Path]) -> dict[str, Any]:
     for file in files:
         number = _number(file)
         if number >= len(infos):
-            raise _unfit(f"{file.name} is one input more than the model has")
+            raise _unfit(f"{file.name}: the model has fewer inputs")
         info = infos[number]
         try:
             values[info.name] = _parsed(file.read_bytes(), info.type)
@@ -147,9 +147,10 @@ def _parsed(raw: bytes, declared: TypeProto) -> Any:
 
 
 def written(folder: Path, model: ModelProto, values: Mapping[str, Any]) -> Path:
-    """The values in a form that `given` reads: an .npz, or a folder if a value is not an array."""
+    """Writes values as an .npz file, or as a folder of .pb files if a value is not an array."""
     if all(hasattr(value, "dtype") for value in values.values()):
-        with zipfile.ZipFile(folder / "inputs.npz", "w") as archive:  # savez takes not every name
+        # numpy's savez does not accept every input name
+        with zipfile.ZipFile(folder / "inputs.npz", "w") as archive:
             for name, value in values.items():
                 array = value.astype(str) if value.dtype.kind == "O" else value
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
@@ -178,5 +179,5 @@ def _proto(value: Any, declared: TypeProto) -> Message:
 
 
 def _unfit(message: str) -> InvalidModel:
-    """The error for inputs that do not fit a model."""
+    """Returns the error for inputs that do not fit a model."""
     return InvalidModel(message, "BAD_INPUTS")

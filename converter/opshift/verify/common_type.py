@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of models whose element types differ, in a type that both have."""
+"""Converts values of models with different element types to a common type."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from opshift.verify.tolerance import BY_TYPE, EXACT
 
 
 def retyped_ends(a: ModelProto, b: ModelProto) -> str:
-    """A sentence about inputs and outputs of other element types; empty if there are none."""
+    """Describes inputs and outputs whose element types differ; empty if all are equal."""
     first, second = _element_types(a), _element_types(b)
     found = [
         f"{name!r} is {_text(kind)} in A and {_text(second[name])} in B"
         for name, kind in first.items()
         if second.get(name, kind) != kind
     ]
-    return f"callers see other types: {', '.join(found)}" if found else ""
+    return f"inputs and outputs differ in type: {', '.join(found)}" if found else ""
 
 
 def _element_types(model: ModelProto) -> dict[str, int]:
@@ -36,7 +36,7 @@ def _text(kind: int) -> str:
 
 
 def fitted(values: Mapping[str, Any], model: ModelProto) -> dict[str, Any]:
-    """Inputs in the element types that a model declares."""
+    """Converts inputs to the element types that a model declares."""
     kinds = {info.name: info.type.tensor_type.elem_type for info in model.graph.input}
     return {
         name: value.astype(dtype_of(kind))
@@ -49,7 +49,7 @@ def fitted(values: Mapping[str, Any], model: ModelProto) -> dict[str, Any]:
 
 
 def coarser(expected: Any, actual: Any) -> tuple[Any, Any, str]:
-    """Two values in one wide type, and the name of the coarser type of both."""
+    """Returns two values in a type that holds both, and the name of the coarser of their types."""
     if not (isinstance(expected, np.ndarray) and isinstance(actual, np.ndarray)):
         return expected, actual, ""
     if expected.dtype == actual.dtype:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cuts the part of a model that computes one value from others into a model of its own."""
+"""Extracts the nodes that compute one value from given values, as a model of their own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Values = Mapping[str, Any]
 def piece(
     model: ModelProto, nodes: list[NodeProto], inputs: Values, name: str, value: Any
 ) -> ModelProto:
-    """A model of only these nodes, with the named value as its output."""
+    """Returns a model of only these nodes, whose output is the value `name`."""
     small = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
     small.functions.extend(cone.called(model, nodes))
     small.graph.name = "reduced"
@@ -45,7 +45,7 @@ def piece(
 
 
 def _type(value: Any) -> TypeProto | None:
-    """The type of a tensor or a sequence; None if a value does not determine it."""
+    """Returns the type of a tensor or a sequence; None for an empty list or another value."""
     if isinstance(value, np.ndarray):
         return helper.make_tensor_type_proto(elem_type_of(value.dtype), value.shape)
     if isinstance(value, list) and value and (inner := _type(value[0])):
@@ -55,7 +55,7 @@ def _type(value: Any) -> TypeProto | None:
 
 
 def saved(folder: Path, small: tuple[ModelProto, ModelProto], inputs: Values) -> str:
-    """Writes both pieces and their inputs; returns the arguments of `opshift verify`."""
+    """Writes both extracted models and their inputs; returns arguments for `opshift verify`."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / "a.onnx", folder / "b.onnx"]
     for model, path in zip(small, paths, strict=True):

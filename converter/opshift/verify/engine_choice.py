@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses the engine for a model: onnxruntime or our own evaluator, with the reason."""
+"""Chooses the engine that runs a model: onnxruntime or our own evaluator, with the reason."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ CARRIED = frozenset(
 
 @functools.cache
 def highest_of_runtime() -> int:
-    """The newest opset of which the installed onnxruntime has kernels."""
+    """Returns the newest opset that the installed onnxruntime can run."""
     import onnxruntime
 
     return targets.find(f"{RUNTIME}=={onnxruntime.__version__}").imports[""]
 
 
 def choose(models: tuple[ModelProto, ModelProto], engine: str) -> tuple[tuple[str, str], ...]:
-    """The engine and the reason for each model; one engine for both if possible."""
+    """Returns the engine and the reason for each model; the same engine for both if possible."""
     if engine != "auto":
-        return ((engine, "asked for"),) * 2
+        return ((engine, "chosen by the caller"),) * 2
     for name in ENGINES:
         if not any(objection(model, name) for model in models):
             other = objection(models[0], RUNTIME) or objection(models[1], RUNTIME)
@@ -55,7 +55,7 @@ def _first(model: ModelProto) -> tuple[str, str]:
 
 
 def objection(model: ModelProto, engine: str) -> str:
-    """Why an engine is not trusted with a model; empty if it is trusted."""
+    """Returns the reason why an engine is not used for a model; empty if it can be used."""
     return _against_runtime(model) if engine == RUNTIME else _against_ours(model)
 
 
@@ -64,10 +64,10 @@ def _against_runtime(model: ModelProto) -> str:
         return extra.MISSING
     version = imports.versions(model).get("", LOWEST_OF_RUNTIME)
     if version < LOWEST_OF_RUNTIME:
-        return f"onnxruntime does not promise to run opset {version}"
+        return f"onnxruntime does not support opset {version} officially"
     for info in (*model.graph.input, *model.graph.output):
         for name in sorted(element_types(info.type) - CARRIED):
-            return f"onnxruntime has no way to pass {name} in Python"
+            return f"onnxruntime cannot pass values of type {name} in Python"
     return ""
 
 
@@ -77,7 +77,7 @@ def _against_ours(model: ModelProto) -> str:
         try:
             since = schema_of(node.op_type, versions.get(domain, 0), domain).since_version
         except (OracleError, defs.SchemaError):
-            return f"opshift does not know what {domain or 'ai.onnx'} {node.op_type} computes"
+            return f"opshift has no description of {domain or 'ai.onnx'} {node.op_type}"
         if trust.judged(domain, node.op_type, since) is None:
             return f"opshift cannot compute {node.op_type}"
     return ""

@@ -7,17 +7,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-CHILD = "opshift.verify.isolated_task"  # the module that runs an engine in a child
+CHILD = "opshift.verify.isolated_task"  # the module that runs an engine in a child process
 LACKS = "is not registered in this onnxruntime"
 Seen = Callable[[str, Any], None]
 Results = list[tuple[dict[str, Any], str]]
-"""The outputs by name, or a sentence, for every set of inputs."""
+"""For each set of inputs: the outputs by name, and an error message that is empty on success."""
 
 
 def opshift(
     path: str, cases: Sequence[Mapping[str, Any]], seed: int, seen: Seen | None = None
 ) -> Results:
-    """The model's outputs by our own evaluator, which reads one weight after another.
+    """Runs a model in our own evaluator, which loads one weight at a time.
 
     `seen` is called with the name and the value of each output of a node.
     """
@@ -36,7 +36,7 @@ def opshift(
 
 
 def onnxruntime(path: str, cases: Sequence[Mapping[str, Any]], seed: int) -> Results:
-    """The model's outputs by onnxruntime, unoptimised and with one thread."""
+    """Runs a model in onnxruntime without optimizations and with one thread."""
     from opshift.verify import extra
 
     ort = extra.onnxruntime()
@@ -62,7 +62,7 @@ def _each(evaluate: Any, names: Sequence[str], cases: Sequence[Mapping[str, Any]
 
 
 def _plain(value: Any) -> Any:
-    """A value in the form of all engines: strings as objects, contents of maps as Python's own."""
+    """Converts a value to a form that all engines share: strings become object arrays."""
     import numpy as np
 
     if isinstance(value, dict):
@@ -87,7 +87,7 @@ _UNREGISTERED = (
 
 
 def sentence(error: BaseException) -> str:
-    """The first line of an error; an operator that onnxruntime lacks is named."""
+    """Returns the first line of an error, or the name of an operator that onnxruntime lacks."""
     text = next(iter(str(error).strip().splitlines()), "no message")
     for pattern, what in _UNREGISTERED:
         if found := re.search(pattern, text):
@@ -97,7 +97,7 @@ def sentence(error: BaseException) -> str:
 
 
 def here(engine: str, path: str, cases: Sequence[Mapping[str, Any]], seed: int) -> Results:
-    """Runs a task in this process, for a caller with limits of its own."""
+    """Runs a model in this process, for a caller that limits its own memory and time."""
     try:
         found: Results = ENGINES[engine](path, cases, seed)
         return found

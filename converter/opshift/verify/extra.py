@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runtime that comes with the extra `opshift[verify]`, imported when it is needed."""
+"""Imports onnxruntime, which comes with `opshift[verify]`, when it is needed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ MISSING = "onnxruntime is missing; run `pip install 'opshift[verify]'`"
 
 
 def is_missing() -> bool:
-    """Whether onnxruntime is not installed, which is seen without importing it."""
+    """Returns whether onnxruntime is not installed, without importing it."""
     return importlib.util.find_spec("onnxruntime") is None
 
 
 def onnxruntime() -> Any:
-    """The module onnxruntime, or a MissingExtra that says how to get it."""
+    """Returns the module onnxruntime; raises MissingExtra with the command that installs it."""
     try:
         return importlib.import_module("onnxruntime")
     except ImportError as error:

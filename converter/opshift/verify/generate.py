@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates inputs from a model's signature and from the operators that read them."""
+"""Generates inputs from the signature of a model and from the operators that read the inputs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Sizes = dict[str, int]
 Array = np.ndarray[Any, np.dtype[Any]]
 
 FIRST: tuple[tuple[int, ...], ...] = ((2, 3, 4), (3, 4, 5))
-"""Two sizes for every dynamic axis, different ones for different axes."""
+"""The first and the second set of sizes for dynamic axes; axes get different sizes."""
 SECOND: tuple[tuple[int, ...], ...] = ((2,), (3,), (1,))
-"""For models whose dynamic axes must agree, though they are named differently."""
+"""Sizes for models whose dynamic axes must be equal, although their names differ."""
 LARGE: tuple[tuple[int, ...], ...] = ((2, 64, 96), (1, 224, 224))
-"""For models that look at pictures."""
+"""Sizes for models of images."""
 
 ATTEMPTS = ((FIRST, False), (SECOND, False), (LARGE, False), (FIRST + SECOND, True))
-"""What is tried, until there are two sets which the model has an answer for."""
+"""The attempts, in order, until the model has results for two sets of inputs."""
 
 VALUES: Mapping[str, Callable[[Array], Any]] = {
     "positive": lambda x: np.abs(x) + 0.25,
@@ -64,7 +64,7 @@ def cases(
     *,
     calm: bool = False,
 ) -> Iterator[InputSet]:
-    """One set of inputs for each choice of sizes; `calm` numbers are small and positive."""
+    """Yields a set of inputs for each choice of sizes; `calm` numbers are small and positive."""
     fed = {tensor.name for tensor in model.graph.initializer}
     fed |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     free = [info for info in model.graph.input if info.name not in fed]
@@ -91,9 +91,9 @@ def cases(
 
 
 def with_sizes_of(model: ModelProto, other: ModelProto) -> ModelProto:
-    """A model whose unknown input sizes are replaced by the sizes of another model.
+    """Returns a model whose unknown input sizes are replaced by the sizes of another model.
 
-    Inputs must fit both models, of which one may be the other at fixed sizes.
+    The inputs must fit both models; the other may be a conversion of this model to fixed sizes.
     """
     narrower = {
         info.name: info.type
@@ -117,7 +117,7 @@ def with_sizes_of(model: ModelProto, other: ModelProto) -> ModelProto:
 
 
 def _is_wider(info: ValueInfoProto, narrower: Mapping[str, TypeProto]) -> bool:
-    """Whether another model has sizes that an input has not."""
+    """Returns whether another model fixes a size of this input that is dynamic here."""
     if info.name not in narrower:
         return False
     own, sizes = info.type.tensor_type.shape, narrower[info.name].tensor_type.shape
@@ -148,12 +148,12 @@ def _value(
         return plain.make_elements(elem_type, count, rng).reshape(shape)
     numbers = rng.normal(0, 2, shape)
     found = np.asarray(VALUES[kind](numbers))
-    # numpy makes a scalar of what it rounds in an array without dimensions.
+    # numpy's rint turns an array without dimensions into a scalar.
     return np.asarray(found if is_float(dtype) else np.rint(found)).astype(dtype)
 
 
 def _flag(value: Array, seed: int, place: int, number: int) -> Array:
-    """A single boolean is on in one set and off in the next: both branches of an If are run."""
+    """Sets a single boolean alternately, so that both branches of an If are run."""
     if value.size != 1:
         return value
     first = np.random.default_rng([seed, place]).integers(2)
@@ -172,7 +172,7 @@ def _shape(kind: TypeProto, sizes: Sizes, choice: Sequence[int]) -> tuple[int, .
 
 
 def _bound(shapes: Mapping[str, Dims], hint: Hint, sizes: Sizes) -> int:
-    """The bound of an index, or the number of keys; 1 if it is unknown."""
+    """Returns the bound of an index, or the number of keys; 1 if it is unknown."""
     shape = _sized(shapes.get(hint.data, ()), sizes)
     if hint.kind in (hints.KEYS, hints.LAST_KEY):
         past = _sized(shapes.get(hint.past, ()), sizes)
@@ -187,11 +187,11 @@ def _sized(dims: Dims, sizes: Sizes) -> list[int]:
 
 
 def _shapes(model: ModelProto, adapters: Registry) -> dict[str, Dims]:
-    """The shapes of a graph's values, as far as they are declared or inferred without weights."""
+    """Returns the shapes of the values of a graph that are declared or inferred without weights."""
     view = weights.checkable(weights.carve_model(model)[0])
     try:
         graph = safe_inference.infer(view, adapters).graph
-    except safe_inference.COMPLAINTS:  # the engine reports what is wrong
+    except safe_inference.COMPLAINTS:  # a conversion reports the errors of inference
         graph = model.graph
     found = {
         info.name: dims_of(info.type)
@@ -202,6 +202,6 @@ def _shapes(model: ModelProto, adapters: Registry) -> dict[str, Dims]:
 
 
 def is_dynamic(model: ModelProto) -> bool:
-    """Whether an input has a dimension without a fixed length."""
+    """Returns whether an input has a dimension without a fixed size."""
     dims = (size for info in model.graph.input for size in dims_of(info.type))
     return not all(isinstance(size, int) for size in dims)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs models in a runtime of the interpreter that reads this file, Python 3.6 or later.
+"""Runs models in a runtime of the Python (3.6 or later) that executes this file.
 
-It does not import opshift. Its folder holds job.json and the inputs of case N of model M as
-in<M>_<N>.npz. It writes the arrays to out<M>_<N>.npz, and a line of JSON for each model to
-answers<FIRST>.jsonl, so that the last line names the model that ended this process. FIRST is the
-number of models that it skips.
+This file imports nothing of opshift. Its folder contains job.json and the inputs of case N of model
+M as in<M>_<N>.npz. The program writes arrays to out<M>_<N>.npz, and a line of JSON for each model
+to answers<FIRST>.jsonl, so that the models without a line show where a process crashed. FIRST is
+the number of models to skip.
 
-To add a runtime, add a function and an entry of RUNTIMES. The function takes a model (the keys
-are path, inputs and outputs) and returns a function from inputs to outputs, both by name.
+To add a runtime, add a function and an entry in RUNTIMES. The function takes a model (with the keys
+path, inputs and outputs) and returns a function from inputs to outputs, both by name.
 """
 # ruff: noqa: UP032
 
@@ -15,7 +15,7 @@ import os
 import sys
 
 if os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):
-    del sys.path[0]  # its modules would shadow those of the runtime
+    del sys.path[0]  # modules of this folder would hide modules that the runtime imports
 
 import contextlib
 import importlib
@@ -49,19 +49,23 @@ def openvino(model: Any, optimized: bool = True) -> Any:
         from openvino.runtime import Core
 
     core = Core()
-    known = core.get_property("CPU", "SUPPORTED_PROPERTIES")  # half precision is faster, not right
+    # float32, because half precision is faster but inexact
+    known = core.get_property("CPU", "SUPPORTED_PROPERTIES")
     exact = {"INFERENCE_PRECISION_HINT": "f32"} if "INFERENCE_PRECISION_HINT" in known else {}
     core.read_model(model["path"])
 
     def run(feed: Any) -> Any:
         network = core.read_model(model["path"])
-        at = {name: i for i, name in enumerate(model["inputs"])}  # a Dropout renames its input
+        # positions, because OpenVINO renames the input of a Dropout
+        at = {name: i for i, name in enumerate(model["inputs"])}
         at.update((name, i) for i, port in enumerate(network.inputs) for name in port.get_names())
         placed = {at[name]: value for name, value in feed.items()}
-        network.reshape({i: list(value.shape) for i, value in placed.items()})  # for 2022.1
+        # OpenVINO 2022.1 needs fixed sizes
+        network.reshape({i: list(value.shape) for i, value in placed.items()})
         compiled = core.compile_model(network, "CPU", exact)
         request = compiled.create_infer_request()
-        request.infer(placed)  # the results of 2023.0 have the first number of float16 everywhere
+        # in 2023.0, the dictionary of results repeats the first number of each float16 output
+        request.infer(placed)
         found = {}  # type: Any
         for i, output in enumerate(compiled.outputs):
             value = request.get_output_tensor(i).data.copy()
@@ -75,7 +79,8 @@ def opencv(model: Any, optimized: bool = True) -> Any:
     import cv2
 
     net = cv2.dnn.readNetFromONNX(model["path"])
-    tensor = getattr(cv2, "Mat", lambda value: value)  # else three axes are those of an image
+    # without Mat, OpenCV takes an array with three axes for an image
+    tensor = getattr(cv2, "Mat", lambda value: value)
 
     def run(feed: Any) -> Any:
         for name, value in feed.items():
@@ -103,7 +108,8 @@ def tract(model: Any, optimized: bool = True) -> Any:
 
     def run(feed: Any) -> Any:
         network = package.onnx().load(model["path"])
-        for i, name in enumerate(model["inputs"]):  # it needs the sizes before it is built
+        # tract needs the sizes before it builds the network
+        for i, name in enumerate(model["inputs"]):
             sizes = [str(size) for size in feed[name].shape]
             network.set_input_fact(i, ",".join([*sizes, TRACT_TYPES[feed[name].dtype.name]]))
         results = network.into_model().into_runnable().run([feed[n] for n in model["inputs"]])
@@ -229,26 +235,26 @@ def rknn(model: Any, optimized: bool = True) -> Any:
     network.config(target_platform="rk3588")
     done(network.load_onnx(model["path"], inputs=list(model["inputs"]), input_size_list=sizes))
     done(network.build(do_quantization=False))
-    done(network.init_runtime())  # the simulator
+    done(network.init_runtime())  # without a device, RKNN runs its simulator
 
     def run(feed: Any) -> Any:
         values = [feed[name] for name in model["inputs"]]
         forms = ["nchw" if one.ndim == 4 else "undefined" for one in values]
         found = network.inference(inputs=values, data_format=forms)
         if found is None:
-            raise ValueError("the simulator gives no outputs")
+            raise ValueError("the simulator returned no outputs")
         return named(model["outputs"], found)
 
     return run
 
 
 def done(code: int) -> None:
-    """Raises if a call of RKNN failed, which has written its message to the log."""
+    """Raises an error if a call of RKNN failed; RKNN has written its message to the log."""
     if code:
         raise ValueError("RKNN returned {}".format(code))
 
 
-# The name of a runtime as `--for` takes it: the package that is imported, and the function.
+# For each runtime name of `--for`: the package that is imported, and the function that runs it.
 RUNTIMES = {
     "onnxruntime": ("onnxruntime", onnxruntime),
     "openvino": ("openvino", openvino),
@@ -268,7 +274,7 @@ def named(names: Any, values: Any) -> Any:
 
 
 def chosen(wanted: str) -> Any:
-    """The name and the release of the wanted runtime, or of the first that can be imported."""
+    """Returns the name and release of the wanted runtime, or of the first that can be imported."""
     errors = []
     for name in [wanted] if wanted in RUNTIMES else RUNTIMES:
         try:
@@ -283,7 +289,7 @@ def chosen(wanted: str) -> Any:
 
 
 def release(package: Any) -> str:
-    """The release of a package: its leading numbers, as in 2024.6.0 of 2024.6.0-17404-abc."""
+    """Returns the release of a package without suffixes: 2024.6.0 for 2024.6.0-17404-abc."""
     found = getattr(package, "__version__", "")
     if not found:
         try:
@@ -292,14 +298,14 @@ def release(package: Any) -> str:
             top = package.__name__.split(".")[0]
             listed = getattr(metadata, "packages_distributions", dict)()  # type: Any
             found = metadata.version(listed.get(top, [top])[0])
-        except ImportError:  # Python 3.7 and below, or a package that was copied here
+        except ImportError:  # Python 3.7 and below, or a package without metadata
             found = ""
     numbers = re.match(r"\d+(\.\d+)*", str(found))
     return numbers.group() if numbers else str(found)
 
 
 def told(value: Any, arrays: Any) -> Any:
-    """A value in JSON form, with its arrays stored separately."""
+    """Returns a value in JSON form; its arrays are added to `arrays`."""
     import numpy
 
     if value is None:
@@ -336,7 +342,7 @@ def answered(run: Any, folder: str, name: str) -> Any:
 
 
 def judged(load: Any, model: Any, folder: str) -> Any:
-    """The outputs of a model for each case, or why there are none."""
+    """Returns the outputs of a model for each case, or an error message."""
     number = model["number"]
     try:
         run = load(model)
@@ -358,12 +364,12 @@ def limit_memory(megabytes: int) -> None:
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    with contextlib.suppress(ValueError, OSError):  # the limit of this process is lower already
+    with contextlib.suppress(ValueError, OSError):  # this process has a lower limit already
         resource.setrlimit(resource.RLIMIT_DATA, (megabytes << 20, hard))
 
 
 def limit_time(seconds: float) -> None:
-    """The kernel ends this process after this number of seconds, also in native code."""
+    """Makes the kernel end this process after `seconds`, even in native code."""
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -385,7 +391,7 @@ def main(folder: str, first: int) -> None:
         for model in job["models"][first:] if "runtime" in here else []:
             limit_time(job["seconds"])
             write(judged(RUNTIMES[here["runtime"]][1], model, folder))
-    os._exit(0)  # some runtimes end with a crash when they are unloaded
+    os._exit(0)  # some runtimes crash while they are unloaded
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds which kinds of values a graph expects at its inputs, so that inputs can be generated."""
+"""Finds the kinds of values that operators expect at the inputs of a graph, to generate inputs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A kind of values that `generate.py` can make.
+    """A kind of values that `generate.py` can generate for an input.
 
-    An index says whose shape bounds it: `data`, along `axis`; along every axis if that is None. The
-    keys of an attention are those of `data`, after those of `past`.
+    An index is below the size of `data` along `axis`, or along every axis if `axis` is None. The
+    keys of an attention are the elements of `past`, followed by those of `data`.
     """
 
     kind: str
@@ -27,7 +27,7 @@ class Hint:
     past: str = ""
 
 
-# Operators, and by input position the kind of values they want.
+# Operators, with the kind of values that each input position expects.
 WANTED: tuple[tuple[str, dict[int, str]], ...] = (
     ("Log Sqrt Pow", {0: "positive"}),
     ("Acos Asin Atanh", {0: "unit"}),
@@ -62,7 +62,8 @@ WANTED: tuple[tuple[str, dict[int, str]], ...] = (
     ("ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceSumSquare", {1: "places"}),
 )
 USES = {("", op): wanted for ops, wanted in WANTED for op in ops.split()}
-KEYS, LAST_KEY = "keys", "last key"  # how many keys an attention has, and the position of the last
+# the number of keys of an attention, and the index of the last key
+KEYS, LAST_KEY = "keys", "last key"
 MICROSOFT = "com.microsoft"
 USES |= {
     (MICROSOFT, "Attention"): {3: "mask", 6: "zero"},
@@ -71,7 +72,7 @@ USES |= {
     (MICROSOFT, "GroupQueryAttention"): {5: LAST_KEY, 6: KEYS, 9: "zero"},
     (MICROSOFT, "RotaryEmbedding"): {1: "zero"},
 }
-# Where several kinds are wanted of one input, the first of these wins.
+# If an input needs several kinds of values, the first kind in this order is chosen.
 ORDER = (
     *("true", "false", "shape", "places", LAST_KEY, KEYS, "index"),
     *("zero", "one", "two", "three", "far"),
@@ -80,13 +81,13 @@ ORDER = (
 AXIS = {"Gather": 0, "GatherElements": 0, "Scatter": 0, "ScatterElements": 0}
 CLASSES = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})
 
-# Elements come out as they went in, from the first input alone or from all of them.
+# Operators whose outputs contain elements of the first input, or of all inputs, unchanged.
 _CARRYING = (
     "Identity Cast Reshape Flatten Squeeze Unsqueeze Transpose Slice Split Expand Tile Gather"
     " Concat Dropout OptionalGetElement Optional"
 )
 CARRYING = frozenset(_CARRYING.split())
-# What is positive stays so.
+# Operators with positive outputs if all inputs are positive.
 _POSITIVE = (
     "Add Mul Div Sum Mean Max Min MatMul Pow Sqrt ReduceSum ReduceMean ReduceMax ReduceMin"
     " ReduceProd AveragePool GlobalAveragePool MaxPool GlobalMaxPool Exp"
@@ -108,7 +109,7 @@ class Tracer:
         self.nodes(model.graph.node, dict(start), dict(start))
 
     def nodes(self, nodes: Iterable[NodeProto], exact: Origins, positive: Origins) -> None:
-        """Notes the kinds of values that these nodes need, with inputs that flow into a value."""
+        """Records the kinds of values that these nodes expect from graph inputs."""
         for node in nodes:
             function = self.functions.get(call_id(node))
             if function is not None:
@@ -124,7 +125,7 @@ class Tracer:
     def call(
         self, node: NodeProto, function: FunctionProto, exact: Origins, positive: Origins
     ) -> None:
-        """A function's body sees the inputs under its own names."""
+        """Follows values into the body of a function, where the inputs have other names."""
         inner: list[Origins] = []
         for origins in (exact, positive):
             given = zip(function.input, node.input, strict=False)
@@ -165,10 +166,10 @@ def _hint(node: NodeProto, kind: str) -> Hint:
 
 
 def hints(model: ModelProto) -> Mapping[str, tuple[Hint, ...]]:
-    """The kinds of values that each graph input must hold, the strictest first."""
+    """Returns the kinds of values that each graph input must have, the strictest first."""
     found = Tracer(model).found
     for info in model.graph.input:
-        if "mask" in info.name.lower():  # which operators do not show: numbers that mean yes and no
+        if "mask" in info.name.lower():  # operators do not show it: a mask has ones and zeros
             found.setdefault(info.name, set()).add(Hint("mask"))
     return {
         name: tuple(sorted(one, key=lambda hint: (ORDER.index(hint.kind), hint.data, str(hint))))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares values inside of subgraphs and functions, by models of the nodes that compute them.
+"""Compares values inside subgraphs and functions by extracting the nodes that compute them.
 
-No output can show such a value: a branch may not run, and a Loop computes the value many times. So
-the nodes between the value and the values of both models become a small model on each side.
+Outputs cannot show such a value: a branch may not run, and a Loop computes the value many times.
+Therefore the nodes that compute the value in both models become two small models with equal inputs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from opshift.verify.verification import UNKNOWN, Row, Verification
 def with_values(
     found: Verification, pair: Pair, names: Sequence[str], folder: Path
 ) -> Verification:
-    """A verification with one more comparison for each of these values in each inner graph."""
+    """Adds a comparison for each of these values in each subgraph and function that computes it."""
     models = tuple(onnx.load(one.path) for one in (pair.a, pair.b))
     inner = [name for name in names if _is_inside(models[1], name)]
     if not inner:
@@ -42,7 +42,7 @@ def with_values(
 
 
 def _is_inside(model: ModelProto, name: str) -> bool:
-    """Whether a node of a subgraph or of a function computes a value of that name."""
+    """Returns whether a node of a subgraph or of a function computes a value of this name."""
     inner = (one for top in walk.tops(model) for one in walk.containers_in(top))
     return any(_computes(one, name) for one in inner if one is not model.graph)
 
@@ -52,7 +52,7 @@ def _computes(container: Container, name: str) -> bool:
 
 
 def _rows(pair: Pair, sides: tuple[_Opened, _Opened], name: str, folder: Path) -> Iterator[Row]:
-    """How a value compares in each inner graph that computes it in both models."""
+    """Compares a value in each subgraph or function that computes it in both models."""
     for scopes in zip(*(side.places(name) for side in sides), strict=False):
         label = f"nodes of {name!r}"
         models = _pieces(sides, scopes, name)
@@ -72,7 +72,7 @@ def _rows(pair: Pair, sides: tuple[_Opened, _Opened], name: str, folder: Path) -
 def _pieces(
     sides: tuple[_Opened, _Opened], scopes: tuple[Scope, ...], name: str
 ) -> tuple[ModelProto, ModelProto] | str:
-    """The nodes of both models as models with equal inputs; a sentence if a type is unknown."""
+    """Returns models of the nodes with equal inputs, or a sentence if a type is unknown."""
     (a, b), (mine, other) = sides, scopes
     behind = b.cut(other, name, lambda read: a.varies(mine, read))
     before = a.cut(
@@ -91,7 +91,7 @@ def _pieces(
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """The nodes that compute a value in order, the constants that they read, and their inputs."""
+    """The nodes that compute a value, the constants that they read, and their inputs."""
 
     nodes: list[NodeProto]
     constants: list[TensorProto]
@@ -107,13 +107,13 @@ class _Opened:
         self.facts = Facts(self.document, Weights(), adapters, lambda: view)
 
     def places(self, name: str) -> Iterator[Scope]:
-        """The inner graphs and functions of which a node computes a value of that name."""
+        """Yields the subgraphs and functions in which a node computes a value of this name."""
         for scope in self.document.scopes():
             if scope is not self.document.main and name in scope.producers:
                 yield scope
 
     def varies(self, scope: Scope, name: str) -> bool:
-        """Whether a graph sees a value of that name, which depends on an input."""
+        """Returns whether a value that the graph can read depends on an input."""
         waiting, seen = [name], set[str]()
         while waiting:
             read = waiting.pop()
@@ -127,7 +127,7 @@ class _Opened:
         return False
 
     def cut(self, scope: Scope, name: str, is_given: Callable[[str], bool]) -> _Cut:
-        """The nodes that compute a value from constants and from given values."""
+        """Collects the nodes that compute a value from constants and from given values."""
         nodes = dict[tuple[int, int], NodeProto]()
         constants, inputs, waiting, seen = [], [], [name], set[str]()
         while waiting:
@@ -156,7 +156,7 @@ class _Opened:
     def model_of(
         self, scope: Scope, found: _Cut, inputs: Sequence[ValueInfoProto], name: str
     ) -> ModelProto:
-        """A model of the nodes in `found`, with the value `name` as its only output."""
+        """Returns a model of the extracted nodes, whose only output is the value `name`."""
         top = scope.root.top.proto
         home = top if isinstance(top, FunctionProto) else self.model
         small = ModelProto(

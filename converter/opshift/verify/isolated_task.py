@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The child's side: limits, one task, the answer. Started by `opshift.child_task`."""
+"""Runs one task in a child process that `opshift.child_task` has started, with its limits."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from opshift.verify.engine_runs import ENGINES, sentence
 def magnitudes(
     path: str, folder: str, names: Sequence[str], inside: bool, large: bool, inputs: str
 ) -> Any:
-    """How large the values of a model become."""
+    """Returns the largest magnitudes of the values of a model."""
     from opshift.verify.magnitudes import magnitudes
 
     return magnitudes(path, folder, names, inside, large, inputs)
 
 
 def main() -> None:
-    """Runs the job in the folder that the command names, and writes the answer there."""
+    """Runs the job in the folder of the first argument, and writes the answer to the folder."""
     folder = sys.argv[1]
     task, args, megabytes = pickle.loads(Path(folder, "job").read_bytes())
     _limit(megabytes)
@@ -39,7 +39,7 @@ def main() -> None:
 def _limit(megabytes: int) -> None:
     try:
         import resource
-    except ImportError:  # where there are no such limits
+    except ImportError:  # this system has no resource limits
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))

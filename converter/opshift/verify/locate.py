@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the first value that differs between two models, its nodes, and their adapters.
 
-A difference can vanish later (after a Relu, for example) and another can begin, so a binary search
-may miss the first difference. Therefore every common value is compared, in order: many values in
-one run, and in halves if one run cannot hold them.
+A difference can vanish later (for example after a Relu) and another difference can begin, so a
+binary search may miss the first one. Therefore all common values are compared in order: many values
+in one run, and half of the values if a run does not have enough memory.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from opshift.verify.pair import Pair
 
 Values = Mapping[str, Any]
-TOGETHER = 256  # values in one run, all of which are in memory
-SHOWN = 12  # operators that are named one by one
+TOGETHER = 256  # the number of values in one run, which must all fit in memory
+SHOWN = 12  # the number of operators that are listed one by one
 
 
 def first(
     pair: Pair, engines: tuple[str, str], case: InputSet, reduce: str | os.PathLike[str] | None,
     folder: Path,
 ) -> Cause | None:  # fmt: skip
-    """The first common value that differs; None if the models share too few values."""
+    """Returns the first common value that differs; None if all common values are equal."""
     models = (onnx.load(pair.a.path), onnx.load(pair.b.path))
     search = ValueSearch(pair, models, engines, case, folder)
     random = randomness.drawn(models[0])
@@ -60,7 +60,7 @@ def inside(
     names: Sequence[str],
     folder: Path,
 ) -> Iterator[Row]:
-    """Compares some values inside of both models: one row for each value and case."""
+    """Compares values that nodes of both models compute: one row for each value and case."""
     models = (onnx.load(pair.a.path), onnx.load(pair.b.path))
     random = randomness.drawn(models[0])
     common = {*_common(models[0].graph, models[1].graph)} - random
@@ -72,14 +72,14 @@ def inside(
 
 
 def _common(a: GraphProto, b: GraphProto) -> list[str]:
-    """The values that nodes of both graphs compute, in the order of the second."""
+    """Returns the values that nodes of both graphs compute, in the order of graph `b`."""
     mine = {name for node in a.node for name in node.output if name}
     return [name for node in b.node for name in node.output if name in mine]
 
 
 @dataclass(slots=True)
 class ValueSearch:
-    """Two models with different results, and the values that are known to be equal so far."""
+    """A search in two models with different results, with the values that are known to be equal."""
 
     pair: Pair
     models: tuple[ModelProto, ModelProto]
@@ -92,7 +92,7 @@ class ValueSearch:
         self.same = dict(self.case.values)
 
     def among(self, names: list[str]) -> tuple[str, tuple[Any, Any]] | None:
-        """The first of these values that differs, with both results; skips missing results."""
+        """Returns the first value that differs, with both results; skips missing results."""
         wider = tuple(exposing(model, names) for model in self.models)
         found = self._run(wider, self.case)
         if found is None and len(names) > 1:
@@ -107,7 +107,7 @@ class ValueSearch:
         return None
 
     def rows(self, names: list[str]) -> Iterator[Row]:
-        """How each of these values compares."""
+        """Yields a comparison for each of these values."""
         wider = tuple(exposing(model, names) for model in self.models)
         found = self._run(wider, self.case)
         for name in names:
@@ -119,7 +119,7 @@ class ValueSearch:
             yield Row(self.case.label, name, DIFFERENT if told else EQUAL, told)
 
     def _run(self, models: tuple[ModelProto, ...], case: InputSet) -> list[dict[str, Any]] | None:
-        """The results of both models, or None if one of them has no result."""
+        """Returns the results of both models, or None if a model fails."""
         results = []
         for model, engine, letter in zip(models, self.engines, "ab", strict=True):
             path = self.folder / f"part-{letter}.onnx"
@@ -133,10 +133,11 @@ class ValueSearch:
     def cause(
         self, name: str, values: tuple[Any, Any], reduce: str | os.PathLike[str] | None
     ) -> Cause:
-        """The description of the first value that differs.
+        """Describes the first value that differs.
 
-        If the nodes between equal values and this value do not repeat the difference, it grew
-        within the tolerance before. Then all nodes from the inputs on are shown.
+        The nodes between equal values and this value may not repeat the difference, if it grew over
+        several nodes within the tolerance. Then all nodes between the inputs and the value are
+        shown.
         """
         detail = self.pair.difference(values[0], values[1], name)
         nodes, small, inputs = self._cut(name, values, self.same)
@@ -151,7 +152,7 @@ class ValueSearch:
     def _cut(
         self, name: str, values: tuple[Any, Any], known: Values
     ) -> tuple[list[list[NodeProto]], tuple[ModelProto, ModelProto], Values]:
-        """The nodes of each model between known values and this one, and both as models."""
+        """Extracts the nodes of each model between known values and this value, also as models."""
         nodes = [cone.needed(model.graph, [name], known) for model in self.models]
         reads = {name for part in nodes for node in part for name in walk.reads(node)}
         inputs = {given: array for given, array in known.items() if given in reads}
@@ -170,7 +171,7 @@ class ValueSearch:
 
 
 def exposing(model: ModelProto, names: Sequence[str]) -> ModelProto:
-    """The model with these of its values as outputs."""
+    """Returns a copy of the model whose outputs are the values of these names."""
     wider = ModelProto()
     wider.CopyFrom(model)
     declared = {info.name: info for info in (*model.graph.output, *model.graph.value_info)}
@@ -180,7 +181,7 @@ def exposing(model: ModelProto, names: Sequence[str]) -> ModelProto:
 
 
 def _called(nodes: list[NodeProto]) -> str:
-    """The operators, and the name of the node if there is only one."""
+    """Lists the operators of nodes; if there is only one node, also its name."""
     if len(nodes) > SHOWN:
         return f"{len(nodes)} nodes up to {_called(nodes[-1:])}"
     shown = " ".join(node.op_type for node in nodes) or "nothing"
@@ -188,7 +189,7 @@ def _called(nodes: list[NodeProto]) -> str:
 
 
 def _writers(small: ModelProto, target: Mapping[str, int], known: Registry) -> Iterator[str]:
-    """The adapters that rewrite these nodes on the way to the other versions, or keep them."""
+    """Yields the adapters that rewrite these nodes in a conversion, or claims that keep them."""
     own = imports.versions(small)
     wanted = {
         domain: target[domain] for domain in own if target.get(domain, 0) not in (0, own[domain])
@@ -207,7 +208,7 @@ def _writers(small: ModelProto, target: Mapping[str, int], known: Registry) -> I
 
 
 def _claims(small: ModelProto, step: StepReport, known: Registry) -> Iterator[str]:
-    """The claims that the operators of these nodes are unchanged at a boundary."""
+    """Yields the claims that the operators of these nodes are unchanged in a step."""
     for op in sorted({node.op_type for node, _ in imports.operators(small)}):
         claim = known.get(step.domain, op, step.start, step.to)
         if claim is not None:

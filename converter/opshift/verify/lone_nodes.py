@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the operators of a model that a runtime does not run as single nodes."""
+"""Finds the operators of a model that fail in a runtime as models of a single node."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from opshift.records import dataclass
 from opshift.verify import oracle
 from opshift.verify.other_runtime import RAN, OtherRuntime
 
-MOST = 200  # models of one node
-LARGEST = 16 << 20  # bytes of one of them
+MOST = 200  # the largest number of such models
+LARGEST = 16 << 20  # the largest size of such a model, in bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class LoneNode:
 def failing(
     model: ModelProto, runtime: OtherRuntime, limits: Limits, adapters: Registry
 ) -> frozenset[str]:
-    """The operators of ai.onnx with a node that fails or is wrong in a model of its own."""
+    """Returns the operators of ai.onnx with a node that fails or is wrong on its own."""
     nodes = list(_lone(model, adapters))
     answers = runtime.run_models([(one.model, one.inputs) for one in nodes], limits)
     return frozenset(
@@ -53,7 +53,7 @@ def _differs(one: LoneNode, outputs: Mapping[str, Any]) -> bool:
 
 
 def _lone(model: ModelProto, adapters: Registry) -> Iterator[LoneNode]:
-    """A model for each different node of the main graph that has known types."""
+    """Yields a model for each different node of the main graph whose types are known."""
     try:
         typed = safe_inference.infer(model, adapters, data_prop=True)
     except safe_inference.COMPLAINTS:
@@ -75,12 +75,12 @@ def _lone(model: ModelProto, adapters: Registry) -> Iterator[LoneNode]:
             with np.errstate(all="ignore"):
                 inputs = oracle.make_inputs(small)
                 yield LoneNode(node.op_type, small, inputs, oracle.evaluate(small, inputs))
-        except oracle.OracleError:  # the made inputs may have no meaning for the operator
+        except oracle.OracleError:  # generated inputs may be invalid for the operator
             continue
 
 
 def _constant_nodes(nodes: Any) -> dict[str, TensorProto]:
-    """The tensors of Constants, by the names of their outputs."""
+    """Returns the tensors of Constant nodes, by the names of their outputs."""
     found = {}
     for node in nodes:
         if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
@@ -94,7 +94,7 @@ def _constant_nodes(nodes: Any) -> dict[str, TensorProto]:
 def _kind(
     node: NodeProto, types: Mapping[str, TypeProto], constants: Mapping[str, TensorProto]
 ) -> Hashable:
-    """The operator, its attributes, and the type of each input or the size of a constant."""
+    """Returns a key of equal nodes: operator, attributes, and type or constant size of inputs."""
     attributes = sorted(one.SerializeToString(deterministic=True) for one in node.attribute)
     inputs = [
         (constants[name].data_type, *constants[name].dims)
@@ -111,7 +111,7 @@ def _alone(
     model: ModelProto, node: NodeProto, types: Mapping[str, TypeProto],
     constants: Mapping[str, TensorProto],
 ) -> ModelProto | None:  # fmt: skip
-    """A model of a node; None if a type is not known or a constant is large."""
+    """Returns a model of one node; None if a type is unknown or a constant is large."""
     small = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
     small.graph.name = "lone"
     small.graph.node.append(node)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds how large the values of a model become, also the values of graphs inside of nodes."""
+"""Finds the largest magnitudes of the values of a model, also inside subgraphs."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from opshift.verify.subject import Subject, opened, save
 from opshift.verify.tolerance import StatedTolerance
 
 Largest = dict[str, float]
-"""The largest finite magnitude by name. Values of one name in several graphs count as one."""
+"""The largest finite magnitude by name. Values of one name in several graphs count as one value."""
 
 
 def magnitudes(
     path: str, folder: str, names: Sequence[str], inside: bool, large: bool, inputs: str
 ) -> tuple[Largest, str]:
-    """The largest magnitudes of values of the main graph, and of all others if they are wanted.
+    """Returns the largest magnitudes of values of the main graph; with `inside`, of all graphs.
 
-    The text is the reason if there are none. The folder for files; a model that is not large is
-    stored there with its data. A large model runs node by node, and so does a model whose inner
-    values are wanted.
+    The returned text is the reason if there are no magnitudes. Files are written to `folder`, also
+    the model with its data unless it is `large`. A large model runs node by node in our own
+    evaluator, and so does a model with `inside`.
     """
     model, adapters = Path(path), registry.default()
     subject = opened(model, Path(folder), "a", adapters)
@@ -64,19 +64,19 @@ def _error(results: Results) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Walk(Pair):
-    """Runs a model node by node, so that the interpreter shows each value."""
+    """Runs a model node by node, so that the evaluator reports each value."""
 
     found: Largest = field(default_factory=dict)
 
     def run(self, subject: Subject, engine: str, cases: Sequence[InputSet]) -> Results:
-        """The results of a model for each case; the values on the way are counted."""
+        """Returns the results of a model for each case; magnitudes of all values are recorded."""
         values = [dict(case.values) for case in cases]
         seen = partial(_count, self.found)
         return engine_runs.opshift(os.fspath(subject.path), values, self.seed, seen)
 
 
 def _exposed(pair: Pair, names: Sequence[str], cases: Sequence[InputSet]) -> Largest:
-    """Runs a model with the values as outputs."""
+    """Records the magnitudes of the inputs and of the values `names`."""
     found: Largest = {}
     for case in cases:
         for name, value in case.values.items():
@@ -88,7 +88,7 @@ def _exposed(pair: Pair, names: Sequence[str], cases: Sequence[InputSet]) -> Lar
 
 
 def _expose(pair: Pair, engine: str, case: InputSet, names: Sequence[str], found: Largest) -> None:
-    """Runs a model with some values as outputs, in halves if one run cannot hold them."""
+    """Runs a model with these values as outputs, or with half of them if a run fails."""
     wider = locate.exposing(pair.a.model, names)
     path = pair.a.path.with_name("exposed.onnx")
     save(wider, path)
@@ -102,7 +102,7 @@ def _expose(pair: Pair, engine: str, case: InputSet, names: Sequence[str], found
 
 
 def _count(found: Largest, name: str, value: Any) -> None:
-    """Counts the finite numbers of a value, which may be a sequence."""
+    """Records the largest finite number of a value, which may be a sequence."""
     if isinstance(value, list):
         for one in value:
             _count(found, name, one)

@@ -54,8 +54,8 @@ def verify(
         The inputs by name: arrays, an .npz file, or a folder of test data. Without them, inputs
         are generated from the signature.
     engine : {"auto", "onnxruntime", "opshift"}
-        What runs the models. "auto" prefers onnxruntime; "opshift" is the interpreter of this
-        package.
+        The engine that runs the models. "auto" prefers onnxruntime; "opshift" is the interpreter of
+        this package.
     seed : int, default 0
         The seed of generated inputs.
     rtol, atol : float, optional
@@ -65,16 +65,16 @@ def verify(
     limits : Limits, optional
         The seconds and megabytes that each run may take.
     reduce : path, optional
-        A folder for the smallest part of the models that differs.
+        A folder to which the smallest pair of submodels with different results is written.
     isolated : bool, default True
         Run the models in child processes. Without children there are no limits, and a model that
         crashes its runtime ends the program.
     runtime : str, optional
-        A Python interpreter; `b` runs in the runtime that it imports: onnxruntime, or another one
-        that opshift can call.
+        A Python interpreter; `b` runs in the runtime that this Python imports, such as onnxruntime,
+        if opshift has a driver for the runtime.
     values : list of str, optional
-        Values inside of both models that are compared besides the outputs. Those of subgraphs
-        and functions are compared by models of the nodes that compute them.
+        Values inside both models that are compared in addition to the outputs. A value of a
+        subgraph or function is compared by models of the nodes that compute it.
     in_double : bool, optional
         Compare in the tolerance of the coarser element type, and state the distance of both models
         from `a` computed in double. By default this is done if an input or output has different
@@ -88,11 +88,11 @@ def verify(
     Raises
     ------
     BadTarget
-        An option has no such value, or there is no such Python interpreter.
+        An option has an invalid value, or the Python interpreter does not exist.
     InvalidModel
         A file is not an ONNX model, or the inputs do not fit the models.
     MissingExtra
-        A package that is asked for is not installed.
+        A package that an option needs is not installed.
     TypeError
         A model is neither a ModelProto nor a path.
     OSError
@@ -124,9 +124,9 @@ def verify(
 
 
 def _check_options(engine: str, rtol: float | None, atol: float | None, ulp: int | None) -> None:
-    """Refuses values that cannot be run or compared."""
+    """Raises BadTarget for an option with an invalid value."""
     if engine not in ("auto", *engine_choice.ENGINES):
-        raise BadTarget(f"the engine is auto, onnxruntime or opshift, not {engine!r}")
+        raise BadTarget(f"the engine must be auto, onnxruntime or opshift, not {engine!r}")
     for name, value in (("rtol", rtol), ("atol", atol), ("ulp", ulp)):
         if value is not None and value < 0:
             raise BadTarget(f"{name} is {value}; give 0 or a larger number")

@@ -20,10 +20,10 @@ from opshift.verify.verification import DIFFERENT, Row, Verification
 
 
 class OneStep:
-    """Adds the comparison of initialization, of one training step, and of the trained models.
+    """Compares the initialization, one training step, and the trained models of a pair.
 
-    Each side continues with the values of its own graphs. Random values are those of the first
-    side on both sides.
+    Each model continues with the values that its own training graphs have computed. Random values
+    are copied from the first model to the second model.
     """
 
     def __init__(self, pair: Pair, folder: Path, found: Verification) -> None:
@@ -33,7 +33,7 @@ class OneStep:
         self.complete, self.set = True, False
 
     def run(self) -> Verification:
-        """Initialization and algorithm of each training info, then the trained model."""
+        """Compares initialization and algorithm of each training info, then the trained models."""
         for number in range(len(self.models[0].training_info)):
             for name in training.BINDINGS:
                 self._part(number, name)
@@ -43,7 +43,7 @@ class OneStep:
         return replace(self.found, rows=tuple(self.rows), notes=tuple(self.notes), cause=self.cause)
 
     def _part(self, number: int, name: str) -> None:
-        """Compares one graph for training, and sets its bound values."""
+        """Compares one training graph of both models, and sets the initializers that it binds."""
         label = training.label(number, name)
         first, second = (training.part(model, number, name) for model in self.models)
         bound, other = (training.bindings(model, number, name) for model in self.models)
@@ -78,7 +78,7 @@ class OneStep:
         return replace(self.pair, a=subjects[0], b=subjects[1])
 
     def _set(self, subjects: Sequence[Subject], bound: tuple[dict[str, str], ...]) -> None:
-        """Sets the initializers of both sides to the results of their graphs for equal inputs."""
+        """Sets the initializers of both models to the results of their graphs for equal inputs."""
         pair = self._pair(subjects)
         engines_of = engine_choice.choose((subjects[0].model, subjects[1].model), pair.engine)
         _, cases, expected = first_answers(pair, *engines_of[0], None)
@@ -100,17 +100,17 @@ class OneStep:
 
 
 def _not_compared(models: tuple[ModelProto | None, ...]) -> str:
-    """Why no engine can run a training graph; empty if one can."""
+    """Returns the reason why no engine can run a training graph; empty if one engine can."""
     for model, letter in zip(models, "AB", strict=True):
         if model is None:
             return f"{letter} has no such graph"
         asked = [engine_choice.OURS] if _trains(model) else list(engine_choice.ENGINES)
         against = [engine_choice.objection(model, name) for name in asked]
         if all(against):
-            return f"no engine runs it in {letter}: {'; '.join(against)}"
+            return f"no engine can run this graph of {letter}: {'; '.join(against)}"
     return ""
 
 
 def _trains(model: ModelProto) -> bool:
-    """Whether there are operators of training, which onnxruntime does not have."""
+    """Returns whether a graph has training operators, which onnxruntime does not implement."""
     return versions.TRAINING in {schemas.normal(node.domain) for node in walk.nodes(model)}

@@ -32,7 +32,7 @@ _LOG_TAIL = 4096
 
 @dataclass(frozen=True, slots=True)
 class RuntimeJob:
-    """A model in a file, its signature, and the inputs of each case."""
+    """A model file, its signature, and the inputs of each case."""
 
     path: str
     inputs: tuple[str, ...]
@@ -43,7 +43,7 @@ class RuntimeJob:
     def of(
         model: ModelProto, path: os.PathLike[str], cases: Sequence[Mapping[str, Any]]
     ) -> RuntimeJob:
-        """The job of a model, whose inputs are those without an initializer."""
+        """Creates the job of a model; inputs with an initializer are left out."""
         graph = model.graph
         known = {one.name for one in graph.initializer}
         inputs = tuple(one.name for one in graph.input if one.name not in known)
@@ -53,14 +53,14 @@ class RuntimeJob:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The outcome of a model in a runtime, and the outputs or a sentence for each case."""
+    """The outcome of a model in a runtime, and outputs or an error message for each case."""
 
     outcome: str
     results: Results
 
     @property
     def error(self) -> str:
-        """The first sentence about missing outputs; empty if there are all outputs."""
+        """The first error message of a case; empty if every case has outputs."""
         return next((error for _, error in self.results if error), "")
 
 
@@ -74,7 +74,7 @@ class OtherRuntime:
 
     @property
     def target(self) -> str:
-        """The runtime as `--for` takes it."""
+        """The runtime in the form of the option `--for`."""
         return f"{self.name}=={self.version}" if self.version else self.name
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class OtherRuntime:
     def run_models(
         self, models: Sequence[tuple[ModelProto, Mapping[str, Any]]], limits: Limits
     ) -> list[Answer]:
-        """Runs models in memory, each with one set of inputs."""
+        """Runs models that are in memory, each with one set of inputs."""
         with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as folder:
             jobs = []
             for number, (model, inputs) in enumerate(models):
@@ -93,7 +93,7 @@ class OtherRuntime:
             return self.run(jobs, limits)
 
     def run(self, jobs: Sequence[RuntimeJob], limits: Limits) -> list[Answer]:
-        """Runs models one by one. A model that ends its process has no effect on others."""
+        """Runs models one by one. If a model ends the process, the others run in a new process."""
         with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
             failed = {
@@ -114,11 +114,10 @@ class OtherRuntime:
 
 
 def find(python: str, wanted: str = "", limits: Limits | None = None) -> OtherRuntime:
-    """The wanted runtime of an interpreter, or the first known one that it can import."""
+    """Returns the wanted runtime of an interpreter, or the first runtime that it can import."""
     if shutil.which(python) is None:
         raise BadTarget(
-            f"there is no program {python!r}; give the path of a Python interpreter that has a"
-            " runtime"
+            f"there is no program {python!r}; give the path of a Python interpreter with a runtime"
         )
     with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -147,10 +146,10 @@ def _write_job(folder: Path, runtime: str, jobs: Mapping[int, RuntimeJob], limit
 
 
 def _write_inputs(folder: Path, number: int, job: RuntimeJob) -> str:
-    """Writes the inputs; returns the reason if that is impossible, or an empty text."""
+    """Writes the inputs; returns the reason if this is impossible, or an empty text."""
     for at, case in enumerate(job.cases):
         for name, value in case.items():
-            # A type of an extension (2), such as float8, may be unknown in the other Python.
+            # The other Python may lack an extension type (isbuiltin is 2), such as float8.
             if not isinstance(value, np.ndarray) or value.dtype.isbuiltin == 2:
                 return f"the input {name!r} has a type that cannot be sent to another Python"
         arrays = {k: v.astype(str) if v.dtype.kind == "O" else v for k, v in case.items()}
@@ -161,9 +160,9 @@ def _write_inputs(folder: Path, number: int, job: RuntimeJob) -> str:
 def _run_all(
     python: str, folder: Path, sent: Sequence[int], limits: Limits
 ) -> dict[int, tuple[str, str]]:
-    """Runs all models; returns the outcome and the reason for models that ended their process.
+    """Runs all models; returns outcome and reason for each model that ended its process.
 
-    A model counts as the cause only if it is the first model of a process.
+    A model counts as the cause only if it was the first model of its process.
     """
     failed: dict[int, tuple[str, str]] = {}
     done = 0
@@ -180,7 +179,7 @@ def _run_all(
 
 
 def _call(python: str, folder: Path, first: int, seconds: float) -> tuple[str, str]:
-    """Runs the guest from one model on; returns the reason if it ended before the last model."""
+    """Runs guest.py from model `first` on; returns the reason if it ended before the last model."""
     program = os.path.abspath(shutil.which(python) or python)
     with (folder / "log").open("wb") as log:
         try:
@@ -215,7 +214,7 @@ def _limit(folder: Path) -> float:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process and the processes that it has started."""
+    """Kills a process and the processes that it has started."""
     if os.name == "posix":
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -225,7 +224,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _lines(folder: Path) -> list[dict[str, Any]]:
-    """The answers of all processes, without incomplete last lines."""
+    """Returns the answers of all processes, without incomplete last lines."""
     written = (path.read_text().splitlines(keepends=True) for path in folder.glob("answers*.jsonl"))
     return [json.loads(line) for lines in written for line in lines if line.endswith("\n")]
 

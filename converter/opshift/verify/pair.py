@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two models, and how to run each."""
+"""Holds two models, and runs each of them in its engine."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ from opshift.verify.verification import Side
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two models, and how to run and compare them."""
+    """Two models, and the settings with which they run and are compared."""
 
     a: Subject
     b: Subject
     engine: str
     seed: int
     wanted: StatedTolerance
-    limits: Limits | None  # of the child processes; without any, the models run here
+    limits: Limits | None  # the limits of child processes; None runs the models in this process
     adapters: Registry
-    runtime: OtherRuntime | None = None  # it runs the second model
-    in_double: bool | None = None  # whether element types may differ; None looks whether they do
+    runtime: OtherRuntime | None = None  # runs the second model
+    # whether element types may differ; None finds out from the models
+    in_double: bool | None = None
     precision: Precision = field(init=False)
     precision_of_b: Precision = field(init=False)
 
@@ -49,14 +50,14 @@ class Pair:
             object.__setattr__(self, "in_double", self._types_differ())
 
     def _types_differ(self) -> bool:
-        """Whether the interface or the computation of an output has other element types."""
+        """Returns whether element types differ at the interface or in a computation."""
         outputs = [one.name for one in self.a.model.graph.output]
         computed_in = filter(all, map(self.computed_in, outputs))
         ends = retyped_ends(self.a.model, self.b.model)
         return bool(ends) or any(one != other for one, other in computed_in)
 
     def run(self, subject: Subject, engine: str, cases: Sequence[InputSet]) -> Results:
-        """The results of a model for each case."""
+        """Returns the results of a model for each case."""
         values = [dict(case.values) for case in cases]
         if self.in_double:
             values = [fitted(one, subject.model) for one in values]
@@ -75,7 +76,7 @@ class Pair:
         return done.value if not done.error else [({}, done.error)] * len(cases)
 
     def difference(self, expected: Any, actual: Any, name: str) -> str:
-        """A sentence about the difference of two values; empty if they are equal."""
+        """Describes the difference of two values; empty if they are equal within the tolerance."""
         computed_in = ""
         if self.in_double:
             expected, actual, computed_in = coarser(expected, actual)
@@ -92,14 +93,14 @@ class Pair:
         return ""
 
     def computed_in(self, name: str) -> tuple[str, str]:
-        """The types in which both models compute a value."""
+        """Returns the coarsest element types in the computation of a value, for both models."""
         return self.precision.of(name), self.precision_of_b.of(name)
 
 
 def answers(
     pair: Pair, subject: Subject, engine: str, why: str, cases: Sequence[InputSet]
 ) -> tuple[Side, Results]:
-    """The results of a model; with engine auto, those of the other engine if the first has none."""
+    """Returns the results of a model; if the automatic engine fails, the other engine is tried."""
     results = pair.run(subject, engine, cases)
     failed = next((error for _, error in results if error), "")
     chosen = pair.engine == "auto" and engine in engine_choice.ENGINES

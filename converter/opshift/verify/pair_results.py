@@ -42,12 +42,12 @@ from opshift.verify.verification import (
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The results of the first model, with which others are compared."""
+    """The results of the first model, with which other results are compared."""
 
     side: Side
     cases: Sequence[InputSet]
     results: Results
-    note: str  # why there are none
+    note: str  # the reason if there are no results
 
     @property
     def answered(self) -> bool:
@@ -63,9 +63,9 @@ def reference_of(pair: Pair, inputs: Inputs | None) -> Reference:
     note = ""
     if inputs is None and all(error for _, error in results):
         lacks = any(LACKS in error for _, error in results)
-        helps = "convert it for the runtime" if lacks else "give your own, or raise the limits"
+        helps = "convert it for the runtime" if lacks else "give your own inputs, or more time"
         helps = extra.MISSING if extra.is_missing() else helps
-        note = f"A gives no answer for generated inputs; {helps}"
+        note = f"A has no result for generated inputs; {helps}"
     return Reference(side, cases, results, note)
 
 
@@ -73,7 +73,7 @@ def compared(
     pair: Pair, reference: Reference, reduce: str | os.PathLike[str] | None, folder: Path,
     values: Sequence[str] = (), *, locates: bool = True,
 ) -> Verification:  # fmt: skip
-    """Runs the second model; returns the comparison and, with `locates`, the first difference."""
+    """Runs the second model and compares; `locates` also finds the first value that differs."""
     first, cases, expected = reference.side, reference.cases, reference.results
     second, actual = Side(pair.b.name, *_second_engine(pair)), expected
     if reference.answered:
@@ -109,16 +109,16 @@ def compared(
 
 
 def _second_engine(pair: Pair) -> tuple[str, str]:
-    """The engine of the second model, and the reason for it."""
+    """Returns the engine of the second model, and the reason for this engine."""
     if pair.runtime:
-        return str(pair.runtime), "asked for"
+        return str(pair.runtime), "chosen by the caller"
     return engine_choice.choose((pair.a.model, pair.b.model), pair.engine)[1]
 
 
 def first_answers(
     pair: Pair, engine: str, why: str, inputs: Inputs | None
 ) -> tuple[Side, list[InputSet], Results]:
-    """The cases with an answer of the first model, and these answers."""
+    """Returns cases for which the first model has results, with these results."""
     if inputs is not None:
         cases = given(pair.a.model, inputs)
         side, results = answers(pair, pair.a, engine, why, cases)
@@ -142,13 +142,13 @@ def first_answers(
 
 
 def _says(result: tuple[dict[str, Any], str]) -> bool:
-    """Whether a model gave a result that is not empty."""
+    """Returns whether a model has a result with at least one element."""
     values, error = result
     return not error and any(not isinstance(v, np.ndarray) or v.size for v in values.values())
 
 
 def _outputs(a: ModelProto, b: ModelProto) -> list[tuple[str, str]]:
-    """The pairs of outputs: by name, or by position if the names differ."""
+    """Pairs the outputs of two models: by name, or by position if the names differ."""
     mine, other = ([info.name for info in model.graph.output] for model in (a, b))
     if set(mine) == set(other):
         return [(name, name) for name in mine]
@@ -156,7 +156,7 @@ def _outputs(a: ModelProto, b: ModelProto) -> list[tuple[str, str]]:
 
 
 def _interface(a: ModelProto, b: ModelProto) -> str:
-    """A sentence about the difference of inputs and outputs; empty if there is none."""
+    """Describes a different number of outputs; empty if the numbers are equal."""
     if len(a.graph.output) != len(b.graph.output):
         return f"A has {counted(len(a.graph.output), 'output')}, B has {len(b.graph.output)}"
     return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the type in which values are computed: a float computed from float16 has its rounding."""
+"""Finds the coarsest type in the computation of each value, which determines its rounding."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ NAMES = {T.FLOAT: "float32", T.DOUBLE: "float64"} | {
 
 
 class Precision:
-    """The coarsest floating type on the way to each value of a model, computed on demand.
+    """Computes, on demand, the coarsest floating-point type before each value of a model.
 
-    Two conversions of one formula round differently in that type. The type of the output does not
-    show this: many exports compute in float16 and end with a Cast to float.
+    Two conversions of one formula round differently in that type. The type of an output does not
+    show it: many exported models compute in float16 and end with a Cast to float.
     """
 
     def __init__(self, model: ModelProto, adapters: Registry) -> None:
         self._model, self._adapters = model, adapters
         self._found: dict[str, str] | None = None
-        self.used: dict[str, str] = {}  # the values that were compared in a coarser type
+        # values that were compared with the tolerance of a coarser type
+        self.used: dict[str, str] = {}
 
     def of(self, name: str) -> str:
-        """The numpy name of the type; empty if the type is unknown."""
+        """Returns numpy's name of the type; empty if the type is unknown."""
         if self._found is None:
             self._found = self._looked_up()
         return self._found.get(name, "")
@@ -38,7 +39,7 @@ class Precision:
         view = weights.checkable(weights.carve_model(self._model)[0])
         try:
             typed = safe_inference.infer(view, self._adapters)
-        except safe_inference.COMPLAINTS:  # only the declared types are used
+        except safe_inference.COMPLAINTS:  # only declared types are used if inference fails
             typed = self._model
         types = {
             name: NAMES.get(T(kind.tensor_type.elem_type), "exact")
@@ -51,7 +52,7 @@ class Precision:
 
 
 def _follow(graph: GraphProto, types: dict[str, str], found: dict[str, str]) -> None:
-    """Adds the values of a graph; a number that is read from a file has no rounding of its own."""
+    """Adds the values of a graph; a Constant adds no rounding to the values computed from it."""
     for node in graph.node:
         for _, inner in walk.graphs_of(node):
             _follow(inner, types, found)
@@ -63,7 +64,7 @@ def _follow(graph: GraphProto, types: dict[str, str], found: dict[str, str]) -> 
 
 
 def _read(node: NodeProto) -> set[str]:
-    """The inputs of a node and the outputs of its graphs."""
+    """Returns the inputs of a node and the outputs of its subgraphs."""
     inner = (output.name for _, graph in walk.graphs_of(node) for output in graph.output)
     return {*walk.reads(node), *inner}
 

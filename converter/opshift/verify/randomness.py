@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the values that depend on random numbers, of which only type and shape are compared."""
+"""Finds values that depend on random numbers, for which only type and shape are compared."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DRAWING = frozenset(
 
 
 def drawn(model: ModelProto) -> set[str]:
-    """The names of the top-level values that depend on random numbers."""
+    """Returns the values of the main graph that depend on random numbers."""
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     fed = {info.name for info in model.graph.input}
     constants = {name: tensor for name, tensor in constants.items() if name not in fed}
@@ -69,7 +69,7 @@ def _draws(node: NodeProto, known: Versions, constants: dict[str, TensorProto]) 
 
 
 def _trains(node: NodeProto, version: int, constants: dict[str, TensorProto]) -> bool:
-    """Whether a Dropout may drop anything."""
+    """Returns whether a Dropout runs in training mode, in which it may drop elements."""
     if version < 7:
         given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         return not given.get("is_test", 0)
@@ -80,7 +80,7 @@ def _trains(node: NodeProto, version: int, constants: dict[str, TensorProto]) ->
 
 
 def unlike(expected: Any, actual: Any) -> str:
-    """A sentence about different types or shapes of two values; empty if they are equal."""
+    """Describes a difference between two types or shapes; empty if they are equal."""
     types = [type_of(value) for value in (expected, actual)]
     if types[0] != types[1]:
         return f"{types[0]} expected, {types[1]} given"

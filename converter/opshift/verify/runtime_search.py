@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts a model so that a given runtime runs the result and computes the same.
 
-The conversion for the runtime's row is tried first. If the runtime fails or computes other
-numbers, the conversions to other opsets, with other forms of operators, with operators written in
-others, and without functions are tried, those of the lowest cost first.
+First, the model is converted according to the known limits of the runtime. If the runtime fails or
+computes other numbers, further conversions are tried: to other opsets, with other forms of
+operators, with operators decomposed into others, and without functions. The cheapest is tried
+first.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ LIMITS = Limits()
 class Candidate:
     """A conversion whose result the runtime may run."""
 
-    opset: int = 0  # 0: by the row
+    opset: int = 0  # 0: the opset that the table gives for the runtime
     other_forms: tuple[str, ...] = ()
     functions: bool = True
-    without: tuple[str, ...] = ()  # operators that are written in others
+    without: tuple[str, ...] = ()  # operators that are decomposed into others
 
     def request(self, request: Request, target: Wanted, row: RuntimeRelease) -> Request:
-        """The request for this conversion."""
+        """Returns the conversion request for this candidate."""
         forms, functions = (*row.other_forms, *self.other_forms), row.functions and self.functions
         without = (*row.without, *map(Lacking.parse, self.without))
         row = replace(row, other_forms=forms, functions=functions, without=without)
@@ -62,13 +63,13 @@ class Candidate:
         return replace(request, target=wanted, keep_unrunnable=True)
 
     def trial(self, opset: int, outcome: str, detail: str = "") -> Trial:
-        """The outcome of this conversion."""
+        """Returns the record of this conversion with its outcome."""
         return Trial(opset, self.other_forms, self.functions, outcome, detail, self.without)
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertedCandidate:
-    """A candidate and its result."""
+    """A candidate and the result of its conversion."""
 
     candidate: Candidate
     skeleton: ModelProto
@@ -77,11 +78,11 @@ class ConvertedCandidate:
 
     @property
     def opset(self) -> int:
-        """The version of ai.onnx; 0 if it is not imported."""
+        """The version of ai.onnx in the result; 0 if the result does not import ai.onnx."""
         return self.report.result.get("", 0)
 
     def cost(self, nearest: int) -> tuple[int, ...]:
-        """The known objections, approximations, lost functions, nodes, and distance in opsets."""
+        """Returns a sort key: objections, approximations, inlined functions, nodes, distance."""
         report = self.report
         reasons = len(report.runtime.reasons) if report.runtime else 0
         lost, nodes = len(report.inlined), report.nodes_after or 0
@@ -91,7 +92,7 @@ class ConvertedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The result that runs, with its comparison; otherwise the first result."""
+    """The first result that runs, with its comparison; if none runs, the first result."""
 
     converted: ConvertedCandidate
     trials: Trials
@@ -103,7 +104,7 @@ def convert_and_run(
 ) -> SearchResult:
     """Converts a file so that a runtime runs the result, if possible.
 
-    Raises Refused if no conversion has a result.
+    Raises Refused if every conversion is refused.
     """
     with tempfile.TemporaryDirectory(prefix="opshift-") as folder:
         adapters, bounds = registry.default(), limits or LIMITS
@@ -111,7 +112,7 @@ def convert_and_run(
 
 
 def _row(runtime: OtherRuntime) -> RuntimeRelease:
-    """The row of a runtime; one without limits if the table has none."""
+    """Returns the table entry of a runtime, or an entry without limits for an unknown runtime."""
     try:
         return targets.find(runtime.target)
     except BadTarget:
@@ -140,7 +141,7 @@ class _Search:
         self.refused: Refused | None = None
 
     def run(self) -> SearchResult:
-        """Tries the first conversion, then the others by their cost."""
+        """Tries the default conversion first, then the other candidates in order of their cost."""
         first = self._converted(Candidate())
         reference = reference_of(self.pair, self.request.inputs)
         if first is not None and reference.answered and (found := self._run(first, reference)):
@@ -159,7 +160,7 @@ class _Search:
         others.sort(key=lambda one: one.cost(nearest))
         for one in others if reference.answered else ():
             if self._too_slow:
-                break  # the others would take as long
+                break  # the other results would take as long
             if found := self._run(one, reference):
                 return self._result(one, found)
         if first is None and not others:
@@ -173,13 +174,13 @@ class _Search:
         row, runtime = self.row, self.runtime
         other = row.name == runtime.name and bool(row.versions and runtime.version)
         if other and target_names.fits(row.versions, runtime.version) is None:
-            note = f"{runtime.python} has {runtime.target}, and the versions are for {row.shown}"
+            note = f"{runtime.python} has {runtime.target}, but the conversion is for {row.shown}"
             notes = (*notes, note)
         trials = Trials(runtime.target, runtime.python, bool(found), tuple(self.trials), notes)
         return SearchResult(one, trials, found)
 
     def _converted(self, candidate: Candidate) -> ConvertedCandidate | None:
-        """A conversion; None if it has no result, or the result of an earlier one."""
+        """Converts the model; returns None for a refusal or for a result that was tried before."""
         request = candidate.request(self.request, self.target, self.row)
         try:
             skeleton, large_tensors, report = convert(
@@ -200,14 +201,14 @@ class _Search:
         return bool(self.trials) and self.trials[-1].detail.startswith(TOO_SLOW)
 
     def _failing(self, one: ConvertedCandidate) -> frozenset[str]:
-        """The operators of a result that the runtime does not run as single nodes."""
+        """Returns the operators of a result that fail in the runtime as single nodes."""
         model = self._written(one).model
         return lone_nodes.failing(model, self.runtime, self.limits, self.adapters)
 
     def _others(
         self, model: ModelProto, nearest: int, failing: Collection[str]
     ) -> Iterator[Candidate]:
-        """The other candidates for a model with the operators of the first result."""
+        """Yields the other candidates; `model` is the first result, whose operators are varied."""
         operators = {
             node.op_type for node, _ in imports.operators(model) if not normal(node.domain)
         }
@@ -225,7 +226,7 @@ class _Search:
             yield from (Candidate(opset, without=several) for opset in (nearest, *opsets))
 
     def _opsets(self, operators: Collection[str], nearest: int) -> list[int]:
-        """The allowed opsets; of those with equal versions of all operators only the nearest."""
+        """Returns the allowed opsets; of opsets with equal operator versions only the nearest."""
         if not nearest or "" in self.target.exact:
             return []
         low = max(self.row.floors.get("", 1), self.target.at_least.get("", 1))
@@ -257,7 +258,7 @@ class _Search:
 
 
 def _versions(operators: Collection[str], opset: int) -> tuple[int, ...]:
-    """The version of each operator at an opset; 0 if it does not exist there."""
+    """Returns the version of each operator at an opset; 0 if the opset lacks the operator."""
     found = (schemas.schema("", op, opset) for op in sorted(operators))
     return tuple(schema.since if schema else 0 for schema in found)
 
@@ -268,14 +269,14 @@ def _reason(refused: Refused) -> str:
 
 
 def _difference(found: Verification) -> str:
-    """The first reason why two models are not shown to be equal."""
+    """Returns the first reason why two models could not be shown to be equal."""
     row = next(row for row in found.rows if row.detail)
     reason = row.detail.removeprefix("B gave no answer: ")
     return f"{row.output!r}: {reason}" if row.output else reason
 
 
 def _unanswered(reference: Reference) -> Iterator[str]:
-    """The note that nothing can be compared, if the source model does not run here."""
+    """Yields a note if the source model does not run here, so that no comparison is possible."""
     if not reference.answered:
         reason = next((error for _, error in reference.results if error), reference.note)
         yield f"the source model does not run here, so results cannot be compared: {reason}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model under test, as a file that a child process can open."""
+"""Stores a model under test as a file that a child process can open."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Subject:
 
 
 def opened(model: Model, folder: Path, name: str, adapters: Registry) -> Subject:
-    """The subject of a model or path that onnx's inference survives."""
+    """Opens a model or path for a comparison; raises if onnx's inference would crash on it."""
     subject = _opened(model, folder, name)
     if not subject.model.opset_import or implied_import.lacking(subject.model):
         subject = _with_imports(subject, folder, name, adapters)
@@ -40,7 +40,7 @@ def opened(model: Model, folder: Path, name: str, adapters: Registry) -> Subject
 
 
 def _with_imports(subject: Subject, folder: Path, name: str, adapters: Registry) -> Subject:
-    """The subject with its missing imports, if their versions are clear."""
+    """Adds missing imports to a model, if their versions are unambiguous."""
     skeleton, large_tensors = weights.carve_file(source.opened(subject.path))
     model_opening.mend_imports(skeleton, adapters)
     path = folder / f"{name}-with-import.onnx"
@@ -49,13 +49,13 @@ def _with_imports(subject: Subject, folder: Path, name: str, adapters: Registry)
 
 
 def _opened(model: Model, folder: Path, name: str) -> Subject:
-    """The subject of a model or path; a model in memory is written to `folder`."""
+    """Opens a model or a path; a model in memory is first written to `folder`."""
     if isinstance(model, ModelProto):
         path = folder / f"{name}.onnx"
         save(model, path)
         return Subject(name, path, model)
     file = source.opened(model)
-    weights.carve_file(file)  # raises if the file is at fault
+    weights.carve_file(file)  # raises if the file is invalid
     given = Path(file.at_path(str(folder), f"{name}.onnx"))
     try:
         return Subject(file.path, given, onnx.load(given, load_external_data=False))
@@ -64,7 +64,7 @@ def _opened(model: Model, folder: Path, name: str) -> Subject:
 
 
 def save(model: ModelProto, path: Path) -> None:
-    """Writes a model; weights that do not fit into one file are written beside it."""
+    """Writes a model; if it exceeds the limit of a protobuf, its weights go to a second file."""
     if model.ByteSize() < onnx.checker.MAXIMUM_PROTOBUF:
         onnx.save(model, path)
     else:

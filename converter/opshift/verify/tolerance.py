@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The allowed difference of two values of one element type."""
+"""Defines the allowed difference of two values of one element type."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """An element passes that is within `ulp` steps, or within atol + rtol * |expected|."""
+    """An element passes if it is within `ulp` steps, or within atol + rtol * |expected|."""
 
     rtol: float = 0.0
     atol: float = 0.0
     ulp: int = 0
 
     def difference(self, expected: Any, actual: Any) -> str:
-        """A sentence about a difference above the tolerance; empty if there is none."""
+        """Describes a difference that exceeds the tolerance; empty if there is none."""
         from opshift.verify.oracle import compare
 
         told = compare([expected], [actual], rtol=self.rtol, atol=self.atol, ulp=self.ulp)
@@ -34,7 +34,7 @@ BY_TYPE = {
     "complex64": Tolerance(1e-4, 1e-5, 16),
     "float16": Tolerance(5e-3, 1e-3, 4),
     "bfloat16": Tolerance(3e-2, 1e-2, 4),
-    # One step of the narrowest types, also between their smallest numbers.
+    # One step between neighbouring numbers of the 8-bit types, also between the smallest numbers.
     "float8_e4m3fn": Tolerance(0.125, 2**-9),
     "float8_e4m3fnuz": Tolerance(0.125, 2**-10),
     "float8_e5m2": Tolerance(0.25, 2**-16),
@@ -44,16 +44,16 @@ BY_TYPE = {
 
 @dataclass(frozen=True, slots=True)
 class StatedTolerance:
-    """The tolerances of the caller; None stands for a default."""
+    """The tolerances that the caller has given; None stands for the default of the type."""
 
     rtol: float | None = None
     atol: float | None = None
     ulp: int | None = None
 
     def at(self, value: Any, computed_in: str = "") -> Tolerance:
-        """The tolerance for a value; it is zero for types other than floats.
+        """Returns the tolerance for a value, which is zero for types other than floats.
 
-        A value that is computed in a coarser type has the tolerance of that type.
+        A value that is computed in a coarser type gets the tolerance of that type.
         """
         usual = BY_TYPE.get(element_type(value), EXACT)
         if usual == EXACT:
@@ -69,9 +69,9 @@ class StatedTolerance:
 
 
 def distance(expected: Any, actual: Any) -> float | None:
-    """The largest difference of two numbers at one place; None if there are no such numbers.
+    """Returns the largest difference of two numbers at equal positions; None without numbers.
 
-    Infinite numbers and NaN do not count; the outcome says whether they are equal.
+    Infinities and NaN are left out, because the outcome states whether they are equal.
     """
     if isinstance(expected, list):
         pairs = zip(expected, actual, strict=False)
@@ -94,11 +94,11 @@ def _array_distance(expected: Any, actual: Any) -> float | None:
 
 
 def element_type(value: Any) -> str:
-    """The numpy name of the element type of a tensor, sequence or map."""
+    """Returns numpy's name of the element type of a tensor, sequence or map."""
     while isinstance(value, (list, dict)):
         if not value:
             return ""
         value = value[0] if isinstance(value, list) else next(iter(value.values()))
     if isinstance(value, float):
-        return "float32"  # the floats of a map are of this type
+        return "float32"  # a map of ONNX holds its floats as float32
     return str(value.dtype.name) if isinstance(value, np.ndarray | np.generic) else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes each training graph of a model a model that an engine can run."""
+"""Turns each training graph of a model into a model that an engine can run."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ BINDINGS = {"initialization": "initialization_binding", "algorithm": "update_bin
 
 
 def label(number: int, name: str) -> str:
-    """The label of a training graph in a verification."""
+    """Returns the label of a training graph in the report of a verification."""
     return f"training_info[{number}].{name}"
 
 
 def part(model: ModelProto, number: int, name: str) -> ModelProto | None:
-    """The initialization or the algorithm as a model; None if there is nothing to run."""
+    """Returns the initialization or algorithm as a model; None if it is empty."""
     if number >= len(model.training_info):
         return None
     graph: GraphProto = getattr(model.training_info[number], name)
     if not graph.output or not graph.node:
         return None
-    # An algorithm is run together with the graph of the model, which it continues.
+    # An algorithm continues the graph of the model, so both run together.
     main = model.graph if name == "algorithm" else GraphProto()
     return _alone(model, main, graph)
 
@@ -43,7 +43,7 @@ def _alone(model: ModelProto, main: GraphProto, graph: GraphProto) -> ModelProto
 
 
 def bindings(model: ModelProto, number: int, name: str) -> dict[str, str]:
-    """Which initializers a graph for training sets, and to which of its outputs."""
+    """Returns the initializers that a training graph sets, each with the output that it takes."""
     if number >= len(model.training_info):
         return {}
     entries = getattr(model.training_info[number], BINDINGS[name])
@@ -51,7 +51,7 @@ def bindings(model: ModelProto, number: int, name: str) -> dict[str, str]:
 
 
 def with_values(model: ModelProto, values: Mapping[str, Any]) -> ModelProto:
-    """A copy of a model whose initializers have the values that training has set."""
+    """Returns a copy of a model whose initializers have the values that training has set."""
     copy = ModelProto()
     copy.CopyFrom(model)
     graphs = [copy.graph, *(one.algorithm for one in copy.training_info)]
@@ -63,7 +63,7 @@ def with_values(model: ModelProto, values: Mapping[str, Any]) -> ModelProto:
 
 
 def without(model: ModelProto) -> ModelProto:
-    """A copy of a model without its training information."""
+    """Returns a copy of a model without its training information."""
     copy = ModelProto()
     copy.CopyFrom(model)
     copy.ClearField("training_info")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of running conversions in a given runtime."""
+"""Records conversions that were run in a given runtime, and their outcomes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_CONVERTED = "not converted"
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One conversion that was tried: how it differs from the first one, and the outcome."""
+    """One tried conversion: its differences from the first one, and its outcome."""
 
     opset: int
     other_forms: tuple[str, ...]
@@ -30,7 +30,7 @@ class Trial:
 
     def __str__(self) -> str:
         forms = f" with other forms of {', '.join(self.other_forms)}" if self.other_forms else ""
-        words = f" with {', '.join(self.without)} in other words" if self.without else ""
+        words = f" with {', '.join(self.without)} decomposed" if self.without else ""
         functions = "" if self.functions else " without functions"
         detail = f": {self.detail}" if self.detail else ""
         return f"opset {self.opset}{forms}{words}{functions}: {self.outcome}{detail}"
@@ -38,18 +38,18 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Trials(Shown):
-    """The conversions that were run in a runtime, the last of which may be the result.
+    """The conversions that were run in a runtime; if one succeeded, it is the last.
 
     Attributes
     ----------
     target, python : str
-        The runtime, and the Python interpreter that it belongs to.
+        The runtime, and the Python interpreter that imports it.
     runs : bool
-        Whether the last one runs there and computes the same as the source model.
+        Whether the last conversion runs there and computes the same as the source model.
     trials : tuple of Trial
-        Each conversion in the order in which it was tried.
+        The conversions, in the order in which they were tried.
     notes : tuple of str
-        What else is worth knowing.
+        Further remarks about the search.
     """
 
     target: str
@@ -59,11 +59,11 @@ class Trials(Shown):
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form, a part of a report."""
+        """Returns the JSON form, which is part of a report."""
         return dataclasses.asdict(self)
 
     def lines(self) -> Iterator[Line]:
-        """Whether a result runs, and each conversion that was tried."""
+        """Yields whether a result runs, and each conversion that was tried."""
         where = f"{self.target.replace('==', ' ')} of {self.python}"
         if self.runs:
             yield Line(f"Runs in {where} with equal results.", Role.GOOD)
@@ -76,7 +76,7 @@ class Trials(Shown):
             yield Line(f"  note: {note}")
 
     def section(self) -> Section:
-        """The trials as a section of a page."""
+        """Returns the trials as a section of an HTML page."""
         from opshift.page.page_parts import Notes
         from opshift.page.sheet import Section
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of a verification, as a table and as JSON."""
+"""Defines the result of a verification, which is shown as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One output for one set of inputs; `detail` says how it differs.
+    """The comparison of one output for one set of inputs; `detail` describes a difference.
 
-    `distance` is the largest difference of two numbers at one place; None without numbers.
+    `distance` is the largest difference of two numbers at equal positions; None without numbers.
     """
 
     inputs: str
@@ -46,7 +46,7 @@ class Row:
 
     @property
     def difference(self) -> str:
-        """How the output differs; of an equal one, the largest difference of two numbers."""
+        """The difference of the output; if it is equal, the largest difference of two numbers."""
         return self.detail or ("" if self.distance is None else f"{self.distance:.2g}")
 
 
@@ -63,7 +63,7 @@ class Cause(Shown):
     saved: str = ""
 
     def lines(self) -> Iterator[Line]:
-        """The value, the nodes that compute it, and how to see it again."""
+        """Yields the value, the nodes that compute it, and a command that reproduces this."""
         who = ", ".join(self.adapters) or "no adapter: the conversion did not change the node"
         yield Line(f"first difference: {self.value!r}: {self.detail}", Role.BAD)
         yield Line(f"  computed by {self.before}, now {self.after}")
@@ -74,7 +74,7 @@ class Cause(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verification(Paged):
-    """Whether two models gave equal results for equal inputs."""
+    """Whether two models have equal results for equal inputs."""
 
     sides: tuple[Side, Side]
     seed: int
@@ -89,12 +89,12 @@ class Verification(Paged):
 
     @property
     def different(self) -> bool:
-        """Whether an output was compared and differs. It is False if there is not an answer."""
+        """Whether an output was compared and differs; False if a result is missing."""
         return any(row.outcome == DIFFERENT for row in self.rows)
 
     @property
     def proof(self) -> Line:
-        """Whether the models are equal, and the largest difference of two numbers."""
+        """The verdict as a line: whether the models are equal, and the largest difference."""
         if self.different:
             return Line("Different: the models do not compute the same results.", Role.BAD)
         if not self.equal:
@@ -131,7 +131,7 @@ class Verification(Paged):
         return Verification((first, second), raw["seed"], rows, tuple(raw["notes"]), cause)
 
     def page(self) -> Page:
-        """The verdict and the engines, then every comparison."""
+        """Returns a page with the verdict, the engines, and every comparison."""
         from opshift.page.sheet import Page
 
         counts = Counter(row.outcome for row in self.rows)
@@ -141,7 +141,7 @@ class Verification(Paged):
         return Page("verification", next(self.lines()), "", tuple(facts), (self.section(),))
 
     def section(self) -> Section:
-        """The comparison of the numbers as a section of a page."""
+        """Returns the comparison of the outputs as a section of an HTML page."""
         from opshift.page.page_parts import Notes, Table
         from opshift.page.sheet import Section
 
@@ -159,14 +159,14 @@ class Verification(Paged):
         return Section("Comparison of the numbers", (Notes(told), Table(header, rows)))
 
     def lines(self) -> Iterator[Line]:
-        """Whether the models are equal, the first difference, then every comparison."""
+        """Yields the verdict, the first difference, and every comparison."""
         yield self.proof
         if self.cause is not None:
             yield from self.cause.lines()
         yield from self.compared()
 
     def compared(self, *, brief: bool = False) -> Iterator[Line]:
-        """The two models and the notes, and each comparison, which a brief form shows with -v."""
+        """Yields the two models, each comparison (in brief form only with -v), and the notes."""
         for letter, side in zip("AB", self.sides, strict=True):
             yield Line(f"  {letter}: {side.model} on {side.engine} ({side.why})")
         yield Line(f"  seed of the inputs: {self.seed}", Role.FAINT, more=True)

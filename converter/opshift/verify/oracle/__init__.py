@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge: evaluates any ONNX model of opset 1..28 node by node, by engines that earned trust."""
+"""The oracle: evaluates an ONNX model of opset 1 to 28 node by node, each in a trusted engine."""
 
 from opshift.verify.oracle.equality import compare
 from opshift.verify.oracle.inputs import make_inputs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""If, Loop, Scan and SequenceMap: nested graphs are walked by the interpreter itself."""
+"""Evaluates Constant and Identity, and operators with subgraphs: If, Loop, Scan, SequenceMap."""
 
 from typing import Any
 
@@ -13,10 +13,10 @@ from opshift.verify.oracle.values import OracleError, Value, dtype_of, tensor
 
 @kernel("Constant")
 def constant(call: Call) -> Value:
-    """Every form is decoded here, so that only the attribute determines the type."""
+    """This kernel decodes each form of Constant, because its attribute determines the type."""
     forms = [name for name in call.attributes if name.startswith(("value", "sparse_value"))]
     if len(forms) != 1:
-        raise OracleError(f"Constant needs one value, {len(forms)} given")
+        raise OracleError(f"Constant needs one value attribute, {len(forms)} given")
     value = call[forms[0]]
     match forms[0]:
         case "value_float" | "value_floats":
@@ -30,13 +30,13 @@ def constant(call: Call) -> Value:
 
 @kernel("Identity")
 def identity(call: Call, value: Value) -> Value:
-    """Sequences and empty optionals are allowed; the reference rejects None."""
+    """Identity accepts sequences and empty optionals, but onnx's reference rejects None."""
     return value
 
 
 @kernel("If", scoped=True)
 def if_(frame: Any, call: Call, condition: np.ndarray) -> tuple[Value, ...]:
-    """The branches may contain operators of any engine."""
+    """The branches of an If may contain operators of any engine, so the interpreter runs them."""
     if condition.size != 1:
         raise OracleError("If: the condition is not a single value")
     if call.since < 11:
@@ -51,7 +51,7 @@ def if_(frame: Any, call: Call, condition: np.ndarray) -> tuple[Value, ...]:
 
 
 def _dims(info: ValueInfoProto) -> tuple[int, ...] | None:
-    """The declared shape if it is static."""
+    """Returns the declared shape of a value if all sizes are fixed, else None."""
     if not info.type.tensor_type.HasField("shape"):
         return None
     dims = info.type.tensor_type.shape.dim
@@ -66,9 +66,9 @@ def loop(
     condition: np.ndarray | None = None,
     *carried: Value,
 ) -> tuple[Value, ...]:
-    """The reference adds an axis to scan outputs of scalars.
+    """onnx's reference adds an axis to scan outputs that are scalars in each iteration of a Loop.
 
-    A body may declare its trip number and condition as vectors of one element.
+    The body may declare the iteration number and the condition as vectors of one element.
     """
     body: GraphProto = call["body"]
     number, keep = ((1,) * len(one.type.tensor_type.shape.dim) for one in body.input[:2])
@@ -113,7 +113,7 @@ def _stack(items: list[np.ndarray], info: ValueInfoProto, axis: int = 0) -> np.n
 def scan_batched(
     frame: Any, call: Call, lengths: np.ndarray | None, *values: np.ndarray
 ) -> tuple[Value, ...]:
-    """Version 8 has a batch axis 0, scans axis 1 and has sequence lengths."""
+    """In Scan-8, axis 0 is the batch and axis 1 is scanned, up to the given sequence lengths."""
     scanned = call["num_scan_inputs"]
     directions = call["directions"] or [0] * scanned
     batch = values[0].shape[0]
@@ -121,7 +121,7 @@ def scan_batched(
         raise OracleError("Scan-8: batch sizes differ")
     longest = values[-1].shape[1]
     if lengths is not None and any(directions):
-        raise OracleError("Scan-8: sequence_lens with a reverse direction is not defined")
+        raise OracleError("Scan-8: sequence_lens with a reverse direction is undefined")
     per_item = []
     for item in range(batch):
         length = longest if lengths is None else int(lengths[item])
@@ -141,7 +141,7 @@ def scan_batched(
 
 @kernel("Scan", since=9, scoped=True)
 def scan(frame: Any, call: Call, *values: np.ndarray) -> tuple[Value, ...]:
-    """The reference supports only axis 0 and direction 0."""
+    """onnx's reference supports only axis 0 and direction 0 of a Scan."""
     scanned = call["num_scan_inputs"]
     states, scans = list(values[: len(values) - scanned]), values[len(values) - scanned :]
     outputs = len(call["body"].output) - len(states)
@@ -169,7 +169,7 @@ def _scan(
     scans: list[np.ndarray],
     directions: list[int],
 ) -> list[np.ndarray]:
-    """Final states and stacked outputs of a scan over axis 0."""
+    """Returns the final states and the stacked outputs of a scan over axis 0."""
     count = len(states)
     collected: list[list[np.ndarray]] = [[] for _ in body.output[count:]]
     for step in range(scans[0].shape[0]):
@@ -190,7 +190,7 @@ def _scan(
 def sequence_map(
     frame: Any, call: Call, first: list[Value], *others: Value
 ) -> tuple[list[Value], ...]:
-    """The body may contain operators of any engine."""
+    """The body of a SequenceMap may contain operators of any engine, so the interpreter runs it."""
     outputs: list[list[Value]] = [[] for _ in call.node.output]
     for index, item in enumerate(first):
         rest = [other[index] if isinstance(other, list) else other for other in others]

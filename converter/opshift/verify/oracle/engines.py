@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engines we did not write: onnx's reference implementation and onnxruntime."""
+"""Runs single nodes in external engines: onnx's reference implementation and onnxruntime."""
 
 from functools import cache, lru_cache
 from importlib import import_module
@@ -13,14 +13,14 @@ from opshift.verify.extra import onnxruntime
 from opshift.verify.oracle.strict_schema import Call, completed
 from opshift.verify.oracle.values import OracleError, Value, tensor, type_of, wide
 
-_PACKAGES = {  # onnx 1.17 has no aionnx_preview, so each is imported when it is used
+_PACKAGES = {  # onnx 1.17 has no aionnx_preview, so each package is imported when it is used
     "": "onnx.reference.ops",
     "ai.onnx.ml": "onnx.reference.ops.aionnxml",
     "ai.onnx.preview": "onnx.reference.ops.aionnx_preview",
     "ai.onnx.preview.training": "onnx.reference.ops.aionnx_preview_training",
 }
 RUNTIME_OPSETS = {"": 26, "ai.onnx.ml": 5}
-# Later versions that differ in element types alone, and that onnxruntime has no kernel for.
+# The newest opset of operators whose later versions only add element types, and have no kernel.
 RUNTIME_STOPS = {"MaxRoiPool": 21}
 RUNTIME_IR = 13
 
@@ -35,7 +35,7 @@ def _implementation(domain: str, op: str, since: int) -> Any:
 
 
 def has_reference(domain: str, op: str, since: int) -> bool:
-    """Whether the reference has an implementation of its own for a version of an operator."""
+    """Returns whether onnx's reference implements this version of an operator."""
     try:
         return isinstance(_implementation(domain, op, since), type)
     except (OracleError, NotImplementedError, RuntimeError, TypeError, AssertionError):
@@ -44,7 +44,7 @@ def has_reference(domain: str, op: str, since: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def _instance(call: Call) -> Any:
-    """The reference's object for a node whose defaults are those of its own version."""
+    """Returns the reference's object for a node, with the defaults of the node's own version."""
     parameters = {
         "log": lambda *_: None,
         "opsets": {call.node.domain: call.opset},
@@ -55,7 +55,7 @@ def _instance(call: Call) -> Any:
 
 
 def reference(call: Call, *inputs: Value) -> tuple[Value, ...]:
-    """The node by onnx's reference implementation of its operator, which may write into inputs."""
+    """Computes a node with onnx's reference implementation, which may overwrite its inputs."""
     inputs = tuple(map(_writable, inputs))
     with np.errstate(all="ignore"):
         results: tuple[Value, ...] = _instance(call).run(*inputs)
@@ -63,13 +63,13 @@ def reference(call: Call, *inputs: Value) -> tuple[Value, ...]:
 
 
 def _writable(value: Value) -> Value:
-    """LogSoftmax of no elements writes into its input, which may be an initializer."""
+    """Copies a read-only array, because LogSoftmax of an empty array writes to its input."""
     fixed = isinstance(value, np.ndarray) and not value.flags.writeable
     return value.copy() if fixed else value
 
 
 def runtime(call: Call, *inputs: Value) -> tuple[Value, ...]:
-    """The node alone in a model, by onnxruntime; narrow floats in float32, rounded once."""
+    """Computes one node in onnxruntime; 8- and 16-bit floats are computed in float32."""
     narrow = next((x.dtype for x in inputs if isinstance(x, np.ndarray) and x is not wide(x)), None)
     feeds = {
         f"i{index}": wide(value) if isinstance(value, np.ndarray) else value
@@ -103,7 +103,7 @@ def _session(call: Call, types: tuple[tuple[str, str], ...]) -> Any:
     graph.output.extend(helper.make_empty_tensor_value_info(name) for name in node.output if name)
     ceiling = RUNTIME_OPSETS[node.domain]
     if call.since > ceiling:
-        raise OracleError(f"onnxruntime does not know {call.op}-{call.since}")
+        raise OracleError(f"onnxruntime has no {call.op}-{call.since}")
     version = min(call.opset, RUNTIME_STOPS.get(call.op, ceiling))
     imports = [OperatorSetIdProto(domain=node.domain, version=version)]
     if node.domain:
@@ -112,7 +112,7 @@ def _session(call: Call, types: tuple[tuple[str, str], ...]) -> Any:
 
 
 def as_written(model: ModelProto) -> Any:
-    """A session of onnxruntime that runs the nodes of a model as they are written."""
+    """Returns a session of onnxruntime that runs a model without optimizations."""
     ort = onnxruntime()
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether two lists of values are equal, and if not, one sentence saying how."""
+"""Compares two lists of values, and describes the first difference in one sentence."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def compare(
     ulp: int = 0,
     signed_zero: bool = False,
 ) -> str | None:
-    """None if all are equal; else the first different output, with its place and difference."""
+    """Returns None if all values are equal; otherwise describes the first output that differs."""
     if len(expected) != len(actual):
         return f"{len(expected)} outputs expected, {len(actual)} given"
     for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
@@ -103,7 +103,7 @@ def _tensor(
 
 
 def _steps(one: np.ndarray, other: np.ndarray) -> np.ndarray | None:
-    """The number of representable numbers between two arrays; None for the smallest types."""
+    """Counts the representable numbers between two arrays; returns None for 8-bit floats."""
     bits = _BITS.get(one.dtype)
     if bits is None:
         return None

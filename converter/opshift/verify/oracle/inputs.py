@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deterministic inputs for a model, made from the declarations of its graph."""
+"""Generates deterministic inputs for a model from the declarations of its graph."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _WORDS = ("", "a", "b", "Ab", "z y")
 def make_inputs(
     model: ModelProto, seed: int = 0, overrides: dict[str, Any] | None = None
 ) -> dict[str, Value]:
-    """A value for every graph input that no initializer feeds, and for every override."""
+    """Returns a value for every graph input without an initializer, and for every override."""
     rng = np.random.default_rng(seed)
     overrides = overrides or {}
     named = {tensor.name for tensor in model.graph.initializer}
@@ -32,7 +32,7 @@ def make_inputs(
 
 
 def _given(proto: TypeProto, value: Any) -> Value:
-    """An override, with the element type the graph declares."""
+    """Converts an override to the element type that the graph declares."""
     if proto.WhichOneof("value") == "tensor_type" and proto.tensor_type.elem_type:
         return tensor(value, dtype_of(proto.tensor_type.elem_type))
     if proto.WhichOneof("value") == "sequence_type":
@@ -63,7 +63,7 @@ def make_value(proto: TypeProto, rng: np.random.Generator, sizes: dict[str, int]
 
 
 def make_elements(elem_type: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Floats of both signs with exact halves among them, small integers, bools, words."""
+    """Returns floats of both signs with some exact halves, small integers, booleans, or words."""
     dtype = dtype_of(elem_type)
     if dtype.kind == "O":
         return np.array([_WORDS[i] for i in rng.integers(0, len(_WORDS), count)], dtype=object)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks a graph one node at a time and lets the trusted engine compute each."""
+"""Evaluates a graph one node at a time, each in the engine that is trusted with it."""
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
@@ -47,10 +47,10 @@ def evaluate(
     model: ModelProto, inputs: Mapping[str, Value], *,
     seed: int = 0, seen: Seen | None = None, load: Load = to_array,
 ) -> list[Value]:  # fmt: skip
-    """The values of the model's outputs, in order; OracleError if a version forbids a node.
+    """Returns the outputs of a model, in order; raises OracleError if a version forbids a node.
 
-    `seen` is called with the name and the value of each output of a node, also inside of nodes.
-    `load` reads an initializer before its first reader; no value outlives its last reader.
+    `seen` is called with the name and value of each output of each node, also in subgraphs. `load`
+    reads an initializer before its first use. A value is freed after the last node that reads it.
     """
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     opsets = _imports(model.opset_import)
@@ -65,7 +65,7 @@ def evaluate(
 
 
 def _last_reads(graph: GraphProto) -> dict[int, list[str]]:
-    """The values that no node reads after this one, by the position of the node."""
+    """Returns, for each node position, the values that no later node reads."""
     last: dict[str, int] = {}
     for at, node in enumerate(graph.node):
         last |= dict.fromkeys((*reads(node), *node.output), at)
@@ -77,14 +77,14 @@ def _last_reads(graph: GraphProto) -> dict[int, list[str]]:
 
 
 class Draws:
-    """Random numbers that depend on seed, distribution, shape and occurrence alone."""
+    """Generates random numbers that depend only on seed, distribution, shape and occurrence."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._drawn: dict[tuple[Any, ...], int] = {}
 
     def stream(self, kind: str, shape: Sequence[int], seed: float | None) -> np.random.Generator:
-        """A generator for the next draw of this kind and shape."""
+        """Returns a generator for the next draw of this distribution and shape."""
         seed = None if seed is None else float(seed)
         key = (kind, tuple(shape), seed)
         occurrence = self._drawn[key] = self._drawn.get(key, 0) + 1
@@ -93,7 +93,7 @@ class Draws:
 
 
 class Frame:
-    """One scope: the values in sight, the imports and attribute references that hold in it."""
+    """One scope: the visible values, the imports, and the attributes that nodes reference."""
 
     __slots__ = ("_functions", "_load", "_opsets", "_references", "_seen", "draws", "values")
 
@@ -116,13 +116,13 @@ class Frame:
         self._load = load
 
     def opset(self, domain: str) -> int:
-        """The version this scope imports of a domain."""
+        """Returns the version of a domain that this scope imports."""
         if domain not in self._opsets:
             raise OracleError(f"domain {domain!r} is not imported")
         return self._opsets[domain]
 
     def subgraph(self, graph: GraphProto, inputs: Sequence[Value]) -> list[Value]:
-        """The outputs of a nested graph, which sees everything this scope sees."""
+        """Returns the outputs of a subgraph, which can read every value of this scope."""
         if len(inputs) != len(graph.input):
             raise OracleError(f"body {graph.name!r} takes {len(graph.input)} inputs")
         values = self.values.new_child()
@@ -137,7 +137,7 @@ class Frame:
         self, graph: GraphProto, inputs: Mapping[str, Value],
         last_reads: Mapping[int, Sequence[str]] = MappingProxyType({}),
     ) -> list[Value]:  # fmt: skip
-        """The outputs of `graph`, evaluated in this scope."""
+        """Returns the outputs of `graph`, evaluated in this scope."""
         for initializer in graph.initializer:
             self.values[initializer.name] = initializer
         for sparse in graph.sparse_initializer:
@@ -147,7 +147,7 @@ class Frame:
             if info.name not in self.values.maps[0]:
                 raise OracleError(f"input {info.name!r} is missing")
             given = self.values[info.name]
-            stands_for = isinstance(given, TensorProto)  # an initializer, which is not read yet
+            stands_for = isinstance(given, TensorProto)  # an initializer that no node has read yet
             _check_declared(info, np.empty(0, dtype_of(given.data_type)) if stands_for else given)
         self._walk(graph.node, last_reads)
         for info in graph.output:
@@ -155,7 +155,7 @@ class Frame:
         return [self._value(info.name) for info in graph.output]
 
     def expand(self, function: FunctionProto, node: NodeProto, inputs: list[Value]) -> list[Value]:
-        """The outputs of a function's body, which sees its own inputs only."""
+        """Returns the outputs of a function's body, which can read only its own inputs."""
         given = {attribute.name: attribute for attribute in node.attribute}
         defaults = {attribute.name: attribute for attribute in function.attribute_proto}
         if unknown := sorted(given.keys() - set(function.attribute) - defaults.keys()):
@@ -226,7 +226,7 @@ class Frame:
         return found
 
     def _resolved(self, node: NodeProto) -> NodeProto:
-        """The node with every attribute reference replaced by the attribute."""
+        """Returns a node whose references to attributes are replaced by the attributes."""
         if not any(attribute.ref_attr_name for attribute in node.attribute):
             return node
         resolved = NodeProto()

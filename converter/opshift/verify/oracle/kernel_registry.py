@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry of kernels: one function for some versions of an operator."""
+"""Registers kernels: each is a function for some versions of an operator."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,17 +11,17 @@ NEWEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Our own implementation of an operator for the versions since..until."""
+    """Our own implementation of an operator for the versions from `since` to `until`."""
 
     since: int
     until: int
     run: Callable[..., Any]
     scoped: bool
-    """Whether `run` is also given the frame it is called in (for subgraphs and random draws)."""
+    """Whether `run` also takes the frame of the call, for subgraphs and random numbers."""
 
     @property
     def why(self) -> str:
-        """The reason to have it: the first line of its docstring."""
+        """The reason for the kernel, which is the first line of its docstring."""
         return (self.run.__doc__ or "").partition("\n")[0]
 
 
@@ -45,7 +45,7 @@ def kernel(
 
 
 def find(domain: str, op: str, since: int) -> Kernel | None:
-    """The kernel for an operator's version, if there is one."""
+    """Returns the kernel for a version of an operator, or None."""
     for row in KERNELS.get((domain, op), ()):
         if row.since <= since <= row.until:
             return row

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention, because the reference differs from the specification."""
+"""Implements Attention, because onnx's reference differs from the specification."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from opshift.verify.oracle.values import Value, dtype_of
 def attention(
     call: Call, q: np.ndarray, k: np.ndarray, v: np.ndarray, *more: Value
 ) -> tuple[Value, ...]:
-    """Masks broadcast, and mode 0 gives scores without the cap; the reference differs in both."""
+    """onnx.reference broadcasts some masks of Attention wrongly, and caps scores of mode 0."""
     mask, past, *rest = (*more, None, None)[: max(len(more), 2)]
     if call.since < 24 and mask is not None and mask.shape[-1] == 1:
         keys = k.shape[-2] + (0 if past is None else past.shape[2])
@@ -35,11 +35,12 @@ def attention(
 def flex_attention(
     frame: Any, call: Call, q: np.ndarray, k: np.ndarray, v: np.ndarray
 ) -> tuple[Value, ...]:
-    """The function body that onnx makes of a graph keeps names of its inputs in graphs inside."""
+    """onnx's function body of FlexAttention uses wrong input names inside its subgraphs."""
     group = q.shape[1] // k.shape[1]
     k, v = (np.repeat(part, group, axis=1) for part in (k, v))
     scale = call["scale"] or 1 / np.sqrt(q.shape[-1])
-    root = np.sqrt(np.float32(scale)).astype(q.dtype)  # each factor is scaled, as in the body
+    # as in the function body, both factors are scaled
+    root = np.sqrt(np.float32(scale)).astype(q.dtype)
     scores = np.matmul(q * root, np.swapaxes(k, -1, -2) * root)
     precision = call["softmax_precision"]
     if precision is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeformConv: a convolution whose taps are moved, each read between four neighbours."""
+"""Implements DeformConv: a convolution that reads its input at shifted, fractional positions."""
 
 from itertools import product
 
@@ -14,9 +14,9 @@ from opshift.verify.oracle.values import OracleError, Value, wide
 def deform_conv(
     call: Call, x: np.ndarray, w: np.ndarray, offset: np.ndarray, *more: Value
 ) -> np.ndarray:
-    """The reference divides by a size less one, and computes positions of doubles in float32."""
+    """onnx.reference for DeformConv divides by size - 1, and uses float32 positions."""
     if x.ndim != 4:
-        raise OracleError("DeformConv: other than two spatial axes")
+        raise OracleError("DeformConv: only two spatial axes are supported")
     bias, mask = (*more, None, None)[:2]
     kernel_shape, (n, channels), outputs = w.shape[2:], x.shape[:2], w.shape[0]
     strides, dilations = call["strides"] or [1, 1], call["dilations"] or [1, 1]
@@ -44,7 +44,7 @@ def deform_conv(
 
 
 def _between(plane: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """A plane read at fractional positions; values outside are zero."""
+    """Reads a plane at fractional positions by linear interpolation; values outside are zero."""
     total = np.zeros(np.broadcast_shapes(y.shape, z.shape), plane.dtype)
     low = np.floor(y), np.floor(z)
     for down, right in product((0, 1), (0, 1)):

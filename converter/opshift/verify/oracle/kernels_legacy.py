@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementwise operators under the rules of the first operator sets."""
+"""Implements elementwise operators by the rules of opsets 1 to 6."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from opshift.verify.oracle.values import OracleError, is_float
 
 
 def divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Division of integers truncates toward zero."""
+    """Divides; the quotient of integers is truncated toward zero."""
     if np.issubdtype(a.dtype, np.integer):
         quotient = a // b
         return (quotient + ((a - quotient * b != 0) & ((a < 0) != (b < 0)))).astype(a.dtype)
@@ -35,7 +35,7 @@ BINARY: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 def stretched(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """`b` shaped to meet `a` by the limited broadcasting of opset 1..6, or an error."""
+    """Shapes `b` for broadcasting to `a` by the rules of opset 1 to 6, or raises an error."""
     if not call["broadcast"]:
         if call["axis"] is not None:
             raise OracleError(f"{call.op}-{call.since}: axis without broadcast")
@@ -54,14 +54,14 @@ def stretched(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @kernel("Add Sub Mul Div Pow And Or Xor Equal Greater Less", until=6)
 def limited_binary(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Only the second operand is broadcast, and only along a contiguous block of axes."""
+    """Opsets 1 to 6 broadcast only the second input, along a contiguous block of axes."""
     with np.errstate(all="ignore"):
         return np.asarray(BINARY[call.op](a, stretched(call, a, b)))
 
 
 @kernel("Max Min Sum Mean", until=7)
 def equal_shapes(call: Call, *values: np.ndarray) -> np.ndarray:
-    """Versions before 8 have no broadcasting."""
+    """Max, Min, Sum and Mean do not broadcast before version 8."""
     if len({value.shape for value in values}) != 1:
         raise OracleError(f"{call.op}-{call.since}: shapes differ")
     fold = {"Max": np.maximum, "Min": np.minimum}.get(call.op, np.add)
@@ -75,7 +75,7 @@ def equal_shapes(call: Call, *values: np.ndarray) -> np.ndarray:
 
 @kernel("PRelu", until=6)
 def prelu_channel(call: Call, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """A slope of length C belongs to axis 1; a slope of one element applies to all."""
+    """Below PRelu-7, a slope of length C belongs to axis 1; one element applies to all."""
     if slope.size == 1:
         slope = slope.reshape(())
     elif slope.ndim == 1 and x.ndim >= 2 and slope.shape[0] == x.shape[1]:
@@ -87,7 +87,7 @@ def prelu_channel(call: Call, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 @kernel("Gemm", until=6)
 def gemm_limited(call: Call, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """C has the limited broadcasting of opset 1..6."""
+    """Gemm broadcasts C by the limited rules of opset 1 to 6."""
     product = (a.T if call["transA"] else a) @ (b.T if call["transB"] else b)
     if not call["broadcast"] and c.shape != product.shape:
         raise OracleError(f"Gemm-{call.since}: C is {c.shape}, the product {product.shape}")
@@ -101,7 +101,7 @@ def gemm_limited(call: Call, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.
 
 @kernel("Clip", until=10)
 def clip_attributes(call: Call, x: np.ndarray) -> np.ndarray:
-    """Absent bounds are none in version 1 and +-FLT_MAX in 6, which overflow float16."""
+    """A Clip without bounds is unbounded in version 1; version 6 uses +-FLT_MAX, above float16."""
     low, high = call["min"], call["max"]
     with np.errstate(over="ignore"):
         if low is not None:
@@ -115,7 +115,7 @@ def clip_attributes(call: Call, x: np.ndarray) -> np.ndarray:
 def clip(
     call: Call, x: np.ndarray, low: np.ndarray | None = None, high: np.ndarray | None = None
 ) -> np.ndarray:
-    """An absent bound is the largest finite number of the type; the reference keeps infinity."""
+    """A bound that Clip lacks is the largest finite number; onnx's reference lets infinity pass."""
     limits = ml_dtypes.finfo(x.dtype) if is_float(x.dtype) else np.iinfo(x.dtype)
     low = np.array(limits.min, dtype=x.dtype) if low is None else low
     high = np.array(limits.max, dtype=x.dtype) if high is None else high
@@ -124,7 +124,7 @@ def clip(
 
 @kernel("Gather", until=10)
 def gather_non_negative(call: Call, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Negative indices are legal only from version 11 on."""
+    """Gather accepts negative indices only from version 11 on."""
     if indices.size and (indices.min() < 0 or indices.max() >= data.shape[call["axis"]]):
         raise OracleError(f"Gather-{call.since}: an index is out of range")
     return np.take(data, indices, axis=call["axis"])
@@ -134,7 +134,7 @@ def gather_non_negative(call: Call, data: np.ndarray, indices: np.ndarray) -> np
 def one_hot_off(
     call: Call, indices: np.ndarray, depth: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
-    """An index outside [0, depth) gives an all-off row."""
+    """In OneHot-9, an index outside [0, depth) selects no element."""
     if call["axis"] < -1:
         raise OracleError("OneHot-9: only -1 among the negative axes is legal before 11")
     axis = call["axis"] if call["axis"] >= 0 else indices.ndim
@@ -147,7 +147,7 @@ def one_hot_off(
 
 @kernel("Scatter", until=10)
 def scatter(call: Call, data: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
-    """The first name of ScatterElements, which the reference does not implement."""
+    """onnx's reference does not implement Scatter, the earlier name of ScatterElements."""
     result = data.copy()
     axis = call["axis"] % data.ndim
     place = list(np.indices(indices.shape))
@@ -158,7 +158,7 @@ def scatter(call: Call, data: np.ndarray, indices: np.ndarray, updates: np.ndarr
 
 @kernel("Mean", since=8)
 def mean(call: Call, *values: np.ndarray) -> np.ndarray:
-    """The reference adds into the first input and therefore cannot broadcast it."""
+    """onnx.reference for Mean adds into the first input, so it cannot broadcast that input."""
     total = values[0]
     for value in values[1:]:
         total = np.add(total, value)
@@ -167,7 +167,7 @@ def mean(call: Call, *values: np.ndarray) -> np.ndarray:
 
 @kernel("PRelu", since=7)
 def prelu(call: Call, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """The slope broadcasts only to x; the reference guesses an axis."""
+    """The slope of PRelu broadcasts only to x, but onnx's reference guesses an axis."""
     if np.broadcast_shapes(x.shape, slope.shape) != x.shape:
         raise OracleError(f"PRelu-{call.since}: slope {slope.shape} for {x.shape}")
     with np.errstate(all="ignore"):
@@ -176,7 +176,7 @@ def prelu(call: Call, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 @kernel("Mod")
 def mod(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Before version 28, floats need fmod=1."""
+    """Before version 28, Mod of floats needs fmod=1."""
     exact = a.dtype.kind in "iu"
     if not call["fmod"] and not exact and call.since < 28:
         raise OracleError(f"Mod-{call.since}: floats need fmod=1")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators the reference almost judges: one wrapper or a short definition each."""
+"""Wraps or reimplements operators for which onnx's reference is almost right."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from opshift.verify.oracle.values import OracleError, Value, dtype_of, wide
 
 
 def as_version(call: Call, opset: int, **changes: object) -> Call:
-    """The same node at another opset, with attributes changed or, if None, dropped."""
+    """Returns the node at another opset, with changed attributes; None removes an attribute."""
     node = NodeProto()
     node.CopyFrom(call.node)
     kept = [attribute for attribute in node.attribute if attribute.name not in changes]
@@ -26,7 +26,7 @@ def as_version(call: Call, opset: int, **changes: object) -> Call:
 
 @kernel("Softsign")
 def softsign(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference fails on a scalar."""
+    """onnx.reference for Softsign fails on a scalar."""
     return np.asarray(x / (np.abs(x) + np.ones((), x.dtype)))
 
 
@@ -34,7 +34,7 @@ def softsign(call: Call, x: np.ndarray) -> np.ndarray:
 def roi_align_first(
     call: Call, x: np.ndarray, rois: np.ndarray, batch: np.ndarray
 ) -> tuple[Value, ...]:
-    """Version 10 has no half-pixel shift; the reference applies it at every version."""
+    """RoiAlign-10 has no half-pixel shift, but onnx.reference always applies the shift."""
     plain = as_version(call, 16, coordinate_transformation_mode="output_half_pixel")
     return engines.reference(plain, x, rois, batch)
 
@@ -47,9 +47,10 @@ def resize(
     scales: np.ndarray | None = None,
     sizes: np.ndarray | None = None,
 ) -> tuple[Value, ...]:
-    """Ties of mode nearest follow onnxruntime's float32; the reference rejects negative axes.
+    """Resize rounds positions as onnxruntime's float32; onnx's reference rejects negative axes.
 
-    For aligned corners the text measures the resized tensor, the reference its unrounded length.
+    With align_corners, the specification uses the size of the result, but onnx's reference uses the
+    unrounded size.
     """
     mode = call["coordinate_transformation_mode"]
     born = {"tf_half_pixel_for_nn": (11, 12), "half_pixel_symmetric": (19, 99)}
@@ -58,7 +59,7 @@ def resize(
         raise OracleError(f"Resize-{call.since}: mode {mode!r}")
     given = [None if value is None or value.size == 0 else value for value in (roi, scales, sizes)]
     if (given[1] is None) == (given[2] is None):
-        raise OracleError(f"Resize-{call.since}: either scales or sizes")
+        raise OracleError(f"Resize-{call.since}: it needs exactly one of scales and sizes")
     changes: dict[str, object] = {}
     if call["axes"] is not None:
         changes["axes"] = [axis % x.ndim for axis in call["axes"]]
@@ -72,7 +73,7 @@ def resize(
     if call.since < 13 and (infinite or picks):
         empty = np.zeros(0, dtype=np.float32)
         given[:2] = [empty if value is None else value for value in given[:2]]
-    if infinite:  # the reference multiplies a neighbouring element by weight 0
+    if infinite:  # onnx's reference multiplies an infinite neighbour by weight 0, which gives NaN
         return engines.runtime(same, x, *given)
     if picks:
         places = np.arange(x.size, dtype=np.int32).reshape(x.shape)
@@ -83,7 +84,7 @@ def resize(
 
 @kernel("TfIdfVectorizer")
 def tf_idf_vectorizer(call: Call, x: np.ndarray) -> tuple[Value, ...]:
-    """A weight belongs to an n-gram; the reference reads one for each place, and none if absent."""
+    """onnx.reference reads weights of TfIdfVectorizer by position, not by n-gram."""
     return engines.runtime(call, x)
 
 
@@ -91,12 +92,13 @@ def tf_idf_vectorizer(call: Call, x: np.ndarray) -> tuple[Value, ...]:
 def non_max_suppression(
     call: Call, boxes: np.ndarray, scores: np.ndarray, *limits: np.ndarray | None
 ) -> tuple[Value, ...]:
-    """Limits may be scalars or absent; the reference indexes them."""
+    """NonMaxSuppression accepts absent or scalar limits, but onnx's reference indexes them."""
     most, overlap, least = (*limits, None, None, None)[:3]
     if most is None:
         return (np.zeros((0, 3), dtype=np.int64),)
     overlap = np.zeros(1, dtype=np.float32) if overlap is None else overlap
-    if least is None and not np.isneginf(scores).any():  # an early reference wants all three
+    # early releases of onnx's reference require all three limits
+    if least is None and not np.isneginf(scores).any():
         least = np.full(1, -np.inf, dtype=np.float32)
     given = [most, overlap] if least is None else [most, overlap, least]
     return engines.reference(call, boxes, scores, *(limit.reshape(-1) for limit in given))
@@ -106,7 +108,7 @@ def non_max_suppression(
 def layer_normalization(
     call: Call, x: np.ndarray, scale: np.ndarray, bias: np.ndarray | None = None
 ) -> tuple[np.ndarray, ...]:
-    """Two passes in stash_type; the reference returns the statistics in T."""
+    """LayerNormalization returns statistics in stash_type, but onnx.reference in type T."""
     axis = call["axis"] % x.ndim
     work = x.astype(dtype_of(call["stash_type"]))
     axes = tuple(range(axis, x.ndim))
@@ -120,7 +122,7 @@ def layer_normalization(
 
 @kernel("RMSNormalization")
 def rms_normalization(call: Call, x: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """The result has the type of the scale; the reference knows one stash_type and the data's."""
+    """RMSNormalization returns the type of scale, but onnx.reference the type of x."""
     axes = tuple(range(call["axis"] % x.ndim, x.ndim))
     work = x.astype(dtype_of(call["stash_type"]))
     square = (work * work).mean(axis=axes, keepdims=True)
@@ -130,7 +132,7 @@ def rms_normalization(call: Call, x: np.ndarray, scale: np.ndarray) -> np.ndarra
 
 @kernel("MeanVarianceNormalization")
 def mean_variance_normalization(call: Call, x: np.ndarray) -> np.ndarray:
-    """Two passes as in onnxruntime; the function body computes only in float and loses digits."""
+    """MeanVarianceNormalization needs two passes; onnx's function body loses digits in float."""
     work, axes = wide(x), tuple(call["axes"])
     gap = work - work.mean(axis=axes, keepdims=True)
     deviation = np.sqrt((gap * gap).mean(axis=axes, keepdims=True))
@@ -139,7 +141,7 @@ def mean_variance_normalization(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("Optional")
 def optional(call: Call, value: Value = None) -> Value:
-    """An optional is its element, or None; the reference wraps it in a list."""
+    """The value of an Optional is its element or None, but onnx's reference wraps it in a list."""
     if value is None and call["type"] is None:
         raise OracleError("Optional: neither an input nor a type")
     return value
@@ -147,7 +149,7 @@ def optional(call: Call, value: Value = None) -> Value:
 
 @kernel("OptionalGetElement")
 def optional_get_element(call: Call, value: Value) -> Value:
-    """An optional is its element; the reference unwraps a list."""
+    """The value of an optional is its element, but onnx's reference unwraps a list."""
     if value is None:
         raise OracleError("OptionalGetElement: the optional is empty")
     return value
@@ -155,7 +157,7 @@ def optional_get_element(call: Call, value: Value) -> Value:
 
 @kernel("OptionalHasElement")
 def optional_has_element(call: Call, value: Value = None) -> np.ndarray:
-    """An absent input is an empty optional."""
+    """For OptionalHasElement, an absent input is an empty optional."""
     return np.array(value is not None)
 
 
@@ -163,7 +165,7 @@ def optional_has_element(call: Call, value: Value = None) -> np.ndarray:
 def instance_normalization_first(
     call: Call, x: np.ndarray, scale: np.ndarray, bias: np.ndarray
 ) -> tuple[Value, ...]:
-    """Version 1 allows only four axes."""
+    """InstanceNormalization-1 accepts only four axes."""
     if x.ndim != 4:
         raise OracleError("InstanceNormalization-1: the input is 4-D")
     return engines.reference(as_version(call, 6, consumed_inputs=None), x, scale, bias)
@@ -173,7 +175,7 @@ def instance_normalization_first(
 def group_normalization_first(
     call: Call, x: np.ndarray, scale: np.ndarray, bias: np.ndarray
 ) -> np.ndarray:
-    """Scale and bias are per group; everything is computed in T."""
+    """In GroupNormalization-18, scale and bias are per group, and all steps compute in type T."""
     groups = call["num_groups"]
     if scale.shape != (groups,) or bias.shape != (groups,):
         raise OracleError(f"GroupNormalization-18: scale {scale.shape} for {groups} groups")
@@ -187,13 +189,13 @@ def group_normalization_first(
 
 @kernel("Det")
 def det(_call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference returns double for bfloat16 and half; here, the type is kept."""
+    """onnx.reference for Det returns double for float16 and bfloat16 inputs."""
     return np.asarray(np.linalg.det(wide(x))).astype(x.dtype)
 
 
 @kernel("GatherElements")
 def gather_elements(call: Call, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """The reference requires equal sizes in the other axes; smaller sizes are legal."""
+    """GatherElements allows smaller sizes in other axes, but onnx.reference does not."""
     place = list(np.indices(indices.shape))
     place[call["axis"] % data.ndim] = indices
     return data[tuple(place)]
@@ -201,7 +203,7 @@ def gather_elements(call: Call, data: np.ndarray, indices: np.ndarray) -> np.nda
 
 @kernel("GatherND")
 def gather_nd(call: Call, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """The reference fails on batches of size zero."""
+    """onnx.reference for GatherND fails on batch axes of size 0."""
     count = call["batch_dims"] or 0
     batches = np.indices(indices.shape[:-1])[:count]
     return data[(*batches, *np.moveaxis(indices, -1, 0))]
@@ -209,7 +211,7 @@ def gather_nd(call: Call, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
 
 @kernel("OneHot", since=11)
 def one_hot(call: Call, indices: np.ndarray, depth: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The reference rejects a depth of one element; negative indices count from the end."""
+    """onnx.reference for OneHot rejects a depth of one element and some negative indices."""
     axis, count = call["axis"] % (indices.ndim + 1), int(depth.reshape(-1)[0])
     places = np.expand_dims(indices.astype(np.int64), -1)
     hot = (places == np.arange(count)) | (places + count == np.arange(count))
@@ -220,16 +222,16 @@ def one_hot(call: Call, indices: np.ndarray, depth: np.ndarray, values: np.ndarr
 def sequence_insert(
     _: Call, items: list[Value], item: Value, place: np.ndarray | None = None
 ) -> list[Value]:
-    """A position after the last item is the end; the reference inserts at the start."""
+    """SequenceInsert at the end is legal, but onnx's reference inserts at the start."""
     at = len(items) if place is None else int(place.reshape(()))
     if not -len(items) <= at <= len(items):
-        raise OracleError(f"SequenceInsert: {at} is not a position among {len(items)}")
+        raise OracleError(f"SequenceInsert: {at} is not a position in a sequence of {len(items)}")
     at += len(items) if at < 0 else 0
     return [*items[:at], item, *items[at:]]
 
 
 @kernel("CenterCropPad")
 def center_crop_pad(call: Call, x: np.ndarray, shape: np.ndarray) -> np.ndarray:
-    """Strings are padded with the empty string; the reference pads with the number 0."""
+    """CenterCropPad pads strings with the empty string, but onnx.reference pads with 0."""
     (y,) = engines.reference(call, x, shape)
     return np.where(y == 0, "", y) if x.dtype == object else y

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ai.onnx.ml: encoders, maps and trees."""
+"""Implements operators of ai.onnx.ml: encoders, maps and trees."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ def _key(item: Any) -> Any:
 
 @kernel("LabelEncoder", until=1, domain=ML)
 def label_encoder_first(call: Call, x: np.ndarray) -> np.ndarray:
-    """Strings become their index and integers their string; no implementation in the reference."""
+    """onnx.reference lacks LabelEncoder-1, which maps strings to indices and back."""
     names = call["classes_strings"] or []
     if x.dtype == np.int64:
         return _looked_up(x, dict(enumerate(names)), call["default_string"], object)
@@ -38,13 +38,13 @@ def label_encoder_first(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("LabelEncoder", since=2, domain=ML)
 def label_encoder(call: Call, x: np.ndarray) -> np.ndarray:
-    """The last of equal keys is used, NaN matches NaN, and `default_tensor` counts for lists."""
+    """In LabelEncoder, the last of equal keys counts, and NaN equals NaN."""
     suffixes = {"strings": object, "int64s": np.int64, "floats": np.float32, "tensor": None}
     keys, values = (
         [s for s in suffixes if call[f"{side}_{s}"] is not None] for side in ("keys", "values")
     )
     if len(keys) != 1 or len(values) != 1:
-        raise OracleError("LabelEncoder needs one kind of keys and one of values")
+        raise OracleError("LabelEncoder needs keys of one type and values of one type")
     kept = call[f"keys_{keys[0]}"]
     made = call[f"values_{values[0]}"]
     expected = kept.dtype if keys[0] == "tensor" else np.dtype(suffixes[keys[0]])
@@ -66,7 +66,7 @@ def label_encoder(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("CategoryMapper", domain=ML)
 def category_mapper(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference does not implement it."""
+    """onnx's reference does not implement CategoryMapper."""
     pairs = list(zip(call["cats_strings"], call["cats_int64s"], strict=True))
     if x.dtype == np.int64:
         return _looked_up(x, {i: s for s, i in pairs}, call["default_string"], object)
@@ -75,14 +75,14 @@ def category_mapper(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("ZipMap", domain=ML)
 def zip_map(call: Call, x: np.ndarray) -> list[dict[Any, float]]:
-    """The reference does not implement it."""
+    """onnx's reference does not implement ZipMap."""
     keys = call["classlabels_strings"] or call["classlabels_int64s"]
     return [dict(zip(keys, row, strict=True)) for row in x.reshape(-1, x.shape[-1])]
 
 
 @kernel("CastMap", domain=ML)
 def cast_map(call: Call, values: dict[int, Any]) -> np.ndarray:
-    """The reference does not implement it."""
+    """onnx's reference does not implement CastMap."""
     target = {"TO_FLOAT": np.float32, "TO_INT64": np.int64, "TO_STRING": object}[call["cast_to"]]
     if call["map_form"] == "SPARSE":
         row = [values.get(key, "0" if target is object else 0) for key in range(call["max_map"])]
@@ -110,7 +110,7 @@ def _either(call: Call, name: str) -> Any:
 
 
 def _combined(votes: list[list[tuple[int, Any]]], count: int, how: str, dtype: Any) -> np.ndarray:
-    """The votes of every row, tree after tree, by the aggregate function."""
+    """Combines the votes of all trees for every row, by the aggregate function."""
     result = np.zeros((len(votes), count), dtype=dtype)
     for row, cast in enumerate(votes):
         for target in range(count):
@@ -124,7 +124,7 @@ def _combined(votes: list[list[tuple[int, Any]]], count: int, how: str, dtype: A
 
 
 def post_transform(y: np.ndarray, how: str) -> np.ndarray:
-    """The named transform of scores, row by row."""
+    """Applies a post transform to each row of scores."""
     if how == "NONE":
         return y
     if how == "LOGISTIC":
@@ -134,12 +134,12 @@ def post_transform(y: np.ndarray, how: str) -> np.ndarray:
         if how == "SOFTMAX_ZERO":
             powers = np.where(y == 0, 0, powers)
         return (powers / powers.sum(axis=1, keepdims=True)).astype(y.dtype)
-    raise OracleError(f"post transform {how} is not judged")
+    raise OracleError(f"no engine can compute the post transform {how}")
 
 
 @kernel("TreeEnsembleRegressor", domain=ML)
 def tree_regressor(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference has no post transform, and onnxruntime skips it for one target."""
+    """onnx.reference for TreeEnsembleRegressor has no post transform; onnxruntime may skip it."""
     data = x if x.dtype == np.float64 else x.astype(np.float32)
     how = call["aggregate_function"]
     y = _combined(_votes(call, data, "target"), call["n_targets"], how, data.dtype)
@@ -153,7 +153,7 @@ def tree_regressor(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("TreeEnsembleClassifier", domain=ML)
 def tree_classifier(call: Call, x: np.ndarray) -> tuple[Value, ...]:
-    """onnxruntime is the judge, except for two classes with own scores, which are wrong there."""
+    """onnxruntime computes TreeEnsembleClassifier, but is wrong for two classes with own scores."""
     labels = call["classlabels_strings"] or call["classlabels_int64s"]
     base = _either(call, "base_values")
     if len(labels) != 2 or not (len(set(call["class_ids"])) == 2 or len(base) == 2):
@@ -172,7 +172,7 @@ def tree_classifier(call: Call, x: np.ndarray) -> tuple[Value, ...]:
 
 
 def _votes(call: Call, data: np.ndarray, votes: str) -> list[list[tuple[int, Any]]]:
-    """The votes of the leaves that each row reaches: (`target` or `class`, weight)."""
+    """Returns the votes at the leaves that each row reaches: (class or target, weight)."""
     values, weights = _either(call, "nodes_values"), _either(call, f"{votes}_weights")
     trees, ids = call["nodes_treeids"], call["nodes_nodeids"]
     place = {key: index for index, key in enumerate(zip(trees, ids, strict=True))}
@@ -195,7 +195,7 @@ def _votes(call: Call, data: np.ndarray, votes: str) -> list[list[tuple[int, Any
             taken = bool(test) or (bool(np.isnan(item)) and bool(missing[index]))
             side = "nodes_truenodeids" if taken else "nodes_falsenodeids"
             index = place[tree, call[side][index]]
-        raise OracleError(f"tree {tree} goes round in a circle")
+        raise OracleError(f"tree {tree} has a cycle")
 
     return [
         [vote for tree in roots for vote in leaf_votes.get((tree, leaf(row, tree)), [])]
@@ -205,7 +205,7 @@ def _votes(call: Call, data: np.ndarray, votes: str) -> list[list[tuple[int, Any
 
 @kernel("TreeEnsemble", domain=ML)
 def tree_ensemble(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference ignores post_transform, and onnxruntime swaps two of its codes."""
+    """onnx.reference ignores post_transform of TreeEnsemble; onnxruntime swaps two codes."""
     members = _member_sets(call)
     missing = call["nodes_missing_value_tracks_true"] or [0] * len(call["nodes_featureids"])
 
@@ -226,7 +226,7 @@ def tree_ensemble(call: Call, x: np.ndarray) -> np.ndarray:
             index, ends = call[f"nodes_{side}nodeids"][index], call[f"nodes_{side}leafs"][index]
             if ends:
                 return int(index)
-        raise OracleError("TreeEnsemble: a tree goes round in a circle")
+        raise OracleError("TreeEnsemble: a tree has a cycle")
 
     votes = []
     for row in x:
@@ -241,7 +241,7 @@ def tree_ensemble(call: Call, x: np.ndarray) -> np.ndarray:
 
 
 def _member_sets(call: Call) -> dict[int, set[float]]:
-    """The values of every BRANCH_MEMBER node, which NaN separates."""
+    """Returns the set of values of every BRANCH_MEMBER node; NaN separates the sets."""
     groups: list[set[float]] = [set()]
     values: Sequence[float] = [] if call["membership_values"] is None else call["membership_values"]
     for value in values:
@@ -251,5 +251,5 @@ def _member_sets(call: Call) -> dict[int, set[float]]:
             groups[-1].add(float(value))
     nodes = [i for i, mode in enumerate(call["nodes_modes"]) if mode == len(_CODES)]
     if len(groups) - 1 != len(nodes):
-        raise OracleError("TreeEnsemble: membership_values do not fit the nodes")
+        raise OracleError(f"TreeEnsemble: {len(groups) - 1} membership sets for {len(nodes)} nodes")
     return dict(zip(nodes, groups, strict=False))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normalisation, softmax and dropout through all their versions."""
+"""Implements normalization, softmax, dropout and loss operators in all their versions."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def _exp_normal(op: str, x: np.ndarray, axis: int) -> np.ndarray:
 
 @kernel("Softmax LogSoftmax Hardmax", until=12)
 def softmax_flat(call: Call, x: np.ndarray) -> np.ndarray:
-    """The input is a matrix, split at `axis`; the reference uses one axis at every version."""
+    """Softmax before version 13 flattens x at `axis`, but onnx.reference uses one axis."""
     axis = call["axis"]
     if not -x.ndim <= axis <= x.ndim:
         raise OracleError(f"{call.op}-{call.since}: axis {axis} of rank {x.ndim}")
@@ -55,7 +55,7 @@ def _batch_statistics(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _batch_training(
     call: Call, x: np.ndarray, parameters: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, ...]:
-    """Y, running mean, running variance, and the statistics of this batch."""
+    """Returns Y, the running mean and variance, and the mean and variance of this batch."""
     scale, bias, mean, var = parameters
     now = _batch_statistics(x)
     keep = np.float32(call["momentum"])
@@ -71,9 +71,9 @@ def _batch_training(
 def batch_normalization_is_test(
     call: Call, x: np.ndarray, *parameters: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """`is_test` selects the mode; version 1 has four axes; the reference returns one output."""
+    """Before BatchNormalization-7, `is_test` selects the mode; version 1 needs four axes."""
     if call.since == 1 and (x.ndim != 4 or len(call["consumed_inputs"]) != 5):
-        raise OracleError("BatchNormalization-1: 4-D input and five consumed_inputs")
+        raise OracleError("BatchNormalization-1 needs a 4-D input and five consumed_inputs")
     return _batch_old(call, x, parameters, training=not call["is_test"])
 
 
@@ -81,7 +81,7 @@ def batch_normalization_is_test(
 def batch_normalization_outputs(
     call: Call, x: np.ndarray, *parameters: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """More than one output means training; the reference blends momentum into inference."""
+    """In BatchNormalization 7 to 13, several outputs mean training mode."""
     training = any(call.wants(index) for index in range(1, 5))
     return _batch_old(call, x, parameters, training=training)
 
@@ -98,7 +98,7 @@ def _batch_old(
     if training:
         results = _batch_training(call, x, parameters)
     elif any(call.wants(index) for index in range(1, 5)):
-        raise OracleError(f"BatchNormalization-{call.since}: statistics are training outputs")
+        raise OracleError(f"BatchNormalization-{call.since}: only training has statistics")
     else:
         results = (_batch_normal(x, parameters, call["epsilon"]),)
     return tuple(result.reshape(shape) for result, shape in zip(results, shapes, strict=False))
@@ -108,17 +108,17 @@ def _batch_old(
 def batch_normalization_mode(
     call: Call, x: np.ndarray, *parameters: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """`training_mode` selects the mode; narrow types are computed in float32 and rounded once."""
+    """BatchNormalization computes narrow floats in float32 and rounds the result once."""
     if call["training_mode"]:
         return _batch_training(call, x, parameters)[:3]
     if call.wants(1) or call.wants(2):
-        raise OracleError(f"BatchNormalization-{call.since}: statistics are training outputs")
+        raise OracleError(f"BatchNormalization-{call.since}: only training has statistics")
     return (_batch_normal(x, parameters, call["epsilon"]),)
 
 
 @kernel("Dropout", until=6, scoped=True)
 def dropout_is_test(frame: Any, call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """`is_test` selects the mode; training scales what it keeps; the mask has the data's type."""
+    """Before Dropout-7, `is_test` selects the mode, and the mask has the type of the data."""
     if call["is_test"]:
         return x, np.ones(x.shape, dtype=x.dtype)
     kept = frame.draws.stream("uniform", x.shape, None).random(x.shape) >= call["ratio"]
@@ -132,7 +132,7 @@ def _scaled(x: np.ndarray, kept: np.ndarray, share: float) -> np.ndarray:
 
 @kernel("Dropout", since=7, until=11)
 def dropout_inference(call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Nothing is dropped; before version 10 the mask has the type of the data."""
+    """Dropout 7 to 11 drops nothing; before version 10, the mask has the type of the data."""
     return x, np.ones(x.shape, dtype=bool if call.since >= 10 else x.dtype)
 
 
@@ -144,7 +144,7 @@ def dropout_mode(
     ratio: np.ndarray | None = None,
     training: np.ndarray | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """Training scales the kept elements; the draw depends only on shape and seed."""
+    """Dropout in training mode scales what it keeps; numbers depend on shape and seed."""
     share = 0.5 if ratio is None else float(ratio.item())
     if training is None or not training.item() or share == 0:
         return x, np.ones(x.shape, dtype=bool)
@@ -154,7 +154,7 @@ def dropout_mode(
 
 @kernel("LRN")
 def local_response(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference leaves out the last channel of every window."""
+    """onnx.reference for LRN leaves out the last channel of every window."""
     size, work = call["size"], wide(x)
     before, after = (size - 1) // 2, size // 2
     squares = np.stack(
@@ -167,7 +167,7 @@ def local_response(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("LpNormalization")
 def lp_normalization(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference forgets the absolute value for p = 1; a norm of 0 gives 0."""
+    """onnx.reference omits the absolute value of LpNormalization for p = 1."""
     work = wide(x)
     powers = np.abs(work) if call["p"] == 1 else work * work
     norm = powers.sum(axis=call["axis"], keepdims=True)
@@ -179,7 +179,7 @@ def lp_normalization(call: Call, x: np.ndarray) -> np.ndarray:
 def negative_log_likelihood(
     call: Call, x: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
 ) -> np.ndarray:
-    """The mean leaves out ignored targets; the reference includes a class -1."""
+    """A mean in NegativeLogLikelihoodLoss omits ignored targets, but onnx's reference counts -1."""
     work, skip = wide(x), call["ignore_index"]
     skipped = np.zeros(target.shape, dtype=bool) if skip is None else target == skip
     place = np.where(skipped, 0, target)

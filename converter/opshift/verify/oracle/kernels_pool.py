@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pooling and convolution over any number of spatial axes."""
+"""Implements pooling and convolution over any number of spatial axes."""
 
 from collections.abc import Sequence
 
@@ -13,16 +13,16 @@ from opshift.verify.oracle.values import OracleError, wide
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """The positions that each window of one spatial axis covers: [outputs, kernel]."""
+    """The positions that the windows cover on one spatial axis, as an array [outputs, kernel]."""
 
     positions: np.ndarray
     size: int
     end: int
-    """The first position past the end padding that was asked for."""
+    """The first position after the padding at the end of the axis."""
 
     @property
     def inside(self) -> np.ndarray:
-        """Which positions hold data."""
+        """A mask of the positions that are inside the axis."""
         return (self.positions >= 0) & (self.positions < self.size)
 
 
@@ -43,7 +43,7 @@ def _pads(call: Call, rank: int) -> list[int]:
 
 
 def windows(call: Call, sizes: Sequence[int], kernel_shape: Sequence[int]) -> list[Windows]:
-    """The windows of every spatial axis, without windows that start in the end padding."""
+    """Returns the windows of each spatial axis, except windows that start in the end padding."""
     rank = len(sizes)
     strides = _attribute(call, "strides", rank, 1)
     dilations = _attribute(call, "dilations", rank, 1)
@@ -64,7 +64,7 @@ def windows(call: Call, sizes: Sequence[int], kernel_shape: Sequence[int]) -> li
             if call["ceil_mode"] and (count - 1) * stride >= size + begin:
                 count -= 1
         if count <= 0:
-            raise OracleError(f"{call.op}-{call.since}: the window is larger than its axis")
+            raise OracleError(f"{call.op}-{call.since}: a window is larger than its axis")
         starts = np.arange(count)[:, None] * stride - begin
         offsets = np.arange(kernel_shape[axis])[None] * step
         result.append(Windows(starts + offsets, size, size + end))
@@ -72,7 +72,7 @@ def windows(call: Call, sizes: Sequence[int], kernel_shape: Sequence[int]) -> li
 
 
 def gathered(x: np.ndarray, places: Sequence[Windows], filler: float) -> np.ndarray:
-    """x[N, C, spatial] as [N, C, outputs..., kernel positions], `filler` outside."""
+    """Rearranges x[N, C, spatial] to [N, C, outputs..., kernel positions], with a filler."""
     rank = len(places)
     for axis, place in enumerate(places):
         at = 2 + 2 * axis
@@ -85,7 +85,7 @@ def gathered(x: np.ndarray, places: Sequence[Windows], filler: float) -> np.ndar
 
 
 def combined(masks: Sequence[np.ndarray]) -> np.ndarray:
-    """Masks [outputs, kernel] per axis as one [outputs..., kernel positions]."""
+    """Combines a mask [outputs, kernel] per axis into one mask [outputs..., kernel positions]."""
     rank = len(masks)
     result = np.ones((1,) * (2 * rank), dtype=bool)
     for axis, mask in enumerate(masks):
@@ -103,7 +103,7 @@ def _kernel_shape(call: Call, x: np.ndarray) -> list[int]:
 
 
 def _added(x: np.ndarray) -> np.ndarray:
-    """The sum over the last axis in order, so that zeros in between change nothing."""
+    """Sums over the last axis in order, so that zeros in between do not change the rounding."""
     total = np.zeros(x.shape[:-1], dtype=x.dtype)
     for index in range(x.shape[-1]):
         total = total + x[..., index]
@@ -112,7 +112,7 @@ def _added(x: np.ndarray) -> np.ndarray:
 
 @kernel("AveragePool")
 def average_pool(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference fails for ceil_mode with dilations, and is slow for three spatial axes."""
+    """onnx.reference for AveragePool fails for ceil_mode with dilations, and is slow in 3-D."""
     places = windows(call, x.shape[2:], _kernel_shape(call, x))
     total = _added(gathered(wide(x), places, 0.0))
     if call["count_include_pad"]:
@@ -126,7 +126,7 @@ def average_pool(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("MaxPool")
 def max_pool(call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The reference ignores the end pads if indices are wanted, and rejects some shapes."""
+    """onnx.reference for MaxPool ignores end pads with indices, and rejects some shapes."""
     places = windows(call, x.shape[2:], _kernel_shape(call, x))
     lowest = np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
     data = gathered(x, places, lowest)
@@ -142,7 +142,7 @@ def max_pool(call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
 def _flat_index(
     call: Call, shape: tuple[int, ...], places: Sequence[Windows], best: np.ndarray
 ) -> np.ndarray:
-    """Positions in the flattened input; storage_order 1 makes the spatial part column-major."""
+    """Returns positions in the flattened input; storage_order 1 counts columns first."""
     rank, spatial = len(places), shape[2:]
     kernel_sizes = [place.positions.shape[1] for place in places]
     picked = np.unravel_index(best, kernel_sizes)
@@ -165,20 +165,20 @@ def _power_mean(x: np.ndarray, p: float) -> np.ndarray:
 
 @kernel("LpPool")
 def lp_pool(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference fails for ceil_mode with dilations, and is slow for three spatial axes."""
+    """onnx.reference for LpPool fails for ceil_mode with dilations, and is slow in 3-D."""
     data = gathered(wide(x), windows(call, x.shape[2:], _kernel_shape(call, x)), 0.0)
     return _power_mean(data, call["p"]).astype(x.dtype)
 
 
 @kernel("GlobalLpPool")
 def global_lp_pool(call: Call, x: np.ndarray) -> np.ndarray:
-    """No implementation in the reference."""
+    """onnx's reference does not implement GlobalLpPool."""
     flat = wide(x).reshape(*x.shape[:2], -1)
     return _power_mean(flat, call["p"]).astype(x.dtype).reshape(x.shape[:2] + (1,) * (x.ndim - 2))
 
 
 def _sharp(x: np.ndarray) -> np.ndarray:
-    """Products are added up in double and rounded once, so that no order is preferred."""
+    """Converts to double, in which sums are added and then rounded once, in any order."""
     return x.astype(np.float64)
 
 
@@ -190,7 +190,7 @@ def _with_bias(y: np.ndarray, bias: np.ndarray | None, dtype: np.dtype) -> np.nd
 
 @kernel("Conv")
 def conv(call: Call, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
-    """Sums are computed in double and rounded once; the reference adds in another order."""
+    """Conv sums in double and rounds once, because onnx's reference adds in another order."""
     group = call["group"]
     if x.shape[1] != w.shape[1] * group or w.shape[0] % group:
         raise OracleError(f"Conv: {x.shape[1]} channels, weights {w.shape}, group {group}")
@@ -209,7 +209,7 @@ def conv(call: Call, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = Non
 def conv_transpose(
     call: Call, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None
 ) -> np.ndarray:
-    """Sums are computed in double and rounded once; the reference fails for some groups."""
+    """ConvTranspose sums in double and rounds once; onnx's reference fails for some groups."""
     rank, group = x.ndim - 2, call["group"]
     if x.shape[1] != w.shape[0] or x.shape[1] % group:
         raise OracleError(f"ConvTranspose: {x.shape[1]} channels, weights {w.shape}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Casts and quantisation through all their versions."""
+"""Implements casts and quantization in all their versions."""
 
 import ml_dtypes
 import numpy as np
@@ -16,17 +16,17 @@ from opshift.verify.oracle.values import OracleError, dtype_of, elem_type_of, te
 
 @kernel("Cast", until=5)
 def cast_by_name(call: Call, x: np.ndarray) -> np.ndarray:
-    """`to` is the name of a type; the reference expects a number."""
+    """Before Cast-6, `to` is the name of a type, but onnx's reference expects a number."""
     name = call["to"]
     if name not in dict(TensorProto.DataType.items()) or name in ("UNDEFINED", "STRING"):
-        raise OracleError(f"Cast-1: {name!r} is no type it can make")
+        raise OracleError(f"Cast-1 cannot cast to {name!r}")
     with np.errstate(all="ignore"):
         return x.astype(dtype_of(TensorProto.DataType.Value(name)))
 
 
 @kernel("CastLike")
 def cast_like(call: Call, x: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """The Cast of the same opset; the reference rejects round_mode."""
+    """onnx.reference for CastLike rejects round_mode, so the Cast of the same opset is used."""
     extra = {k: v for k, v in call.attributes.items() if k in ("saturate", "round_mode")}
     node: NodeProto = helper.make_node("Cast", ["x"], ["y"], to=elem_type_of(like.dtype), **extra)
     result: np.ndarray = tensor(
@@ -36,7 +36,7 @@ def cast_like(call: Call, x: np.ndarray, like: np.ndarray) -> np.ndarray:
 
 
 def _along(call: Call, parameter: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """A scale or zero point shaped to meet x: per tensor, per axis or per block."""
+    """Shapes a scale or zero point for broadcasting to x: per tensor, per axis or per block."""
     block = call["block_size"] or 0
     if parameter.ndim == 0 or (parameter.shape == (1,) and not block):
         return parameter.reshape(())
@@ -71,7 +71,7 @@ _LIMITS = {
 def quantize(
     call: Call, x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None = None
 ) -> np.ndarray:
-    """Any magnitude saturates; the reference overflows int32 first and lacks old forms."""
+    """QuantizeLinear saturates any magnitude, but onnx's reference first overflows int32."""
     declared = call["output_dtype"] or 0
     target = dtype_of(declared) if declared else np.dtype(np.uint8)
     if zero is not None:
@@ -92,7 +92,7 @@ def quantize(
         and np.any(zero.astype(np.float32) != 0)
         and target.name.startswith("float8")
     ):
-        raise OracleError(f"QuantizeLinear-{call.since}: a float8 zero point is 0")
+        raise OracleError(f"QuantizeLinear-{call.since}: a float8 zero point must be 0")
     if target.name.startswith("float8") and call["saturate"]:
         limits = ml_dtypes.finfo(target)
         return np.clip(wide(ratio), float(limits.min), float(limits.max)).astype(target)
@@ -105,7 +105,7 @@ def quantize(
 def dequantize(
     call: Call, x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None = None
 ) -> np.ndarray:
-    """The difference is exact, the product is float32; the reference starts at 19."""
+    """DequantizeLinear subtracts exactly; onnx.reference has only versions from 19 on."""
     if zero is not None and not _alike(zero, scale):
         raise OracleError(f"DequantizeLinear-{call.since}: zero point {zero.shape}")
     if x.dtype.name in _LIMITS or x.dtype.kind == "i":
@@ -121,7 +121,7 @@ def dequantize(
 
 
 def _shifted(x: np.ndarray, zero: np.ndarray | None, rows: bool = False) -> np.ndarray:
-    """x less its zero point, exactly; a vector of zero points is one for each row or column."""
+    """Returns x minus its zero point, exactly; zero points may be per row or per column."""
     return wide(x).astype(np.float64) - (0.0 if zero is None else _placed(zero, x.ndim, rows))
 
 
@@ -146,7 +146,7 @@ def _requantized(
     by: np.ndarray,
     zero: np.ndarray,
 ) -> np.ndarray:
-    """Sums times two scales, divided by a third: each operation rounds to float."""
+    """Multiplies sums by two scales and divides by a third; each operation rounds to float32."""
     narrow = (wide(scale).astype(np.float32) for scale in (one, other, by))
     with np.errstate(all="ignore"):
         factor = next(narrow) * next(narrow) / next(narrow)
@@ -155,7 +155,7 @@ def _requantized(
 
 def _cut_off(call: Call, steps: np.ndarray, zero: np.ndarray) -> np.ndarray:
     if zero.dtype.name not in _LIMITS:
-        raise OracleError(f"{call.op}-{call.since}: results of {zero.dtype} are not judged")
+        raise OracleError(f"{call.op}-{call.since}: results of {zero.dtype} are not supported")
     shifted = np.rint(steps) + zero.astype(np.float64)
     return np.clip(shifted, *_LIMITS[zero.dtype.name]).astype(zero.dtype)
 
@@ -168,7 +168,7 @@ def mat_mul_integer(
     a_zero: np.ndarray | None = None,
     b_zero: np.ndarray | None = None,
 ) -> np.ndarray:
-    """There may be a zero point for each row or column, which the reference broadcasts wrongly."""
+    """onnx.reference for MatMulInteger broadcasts zero points per row or column wrongly."""
     return _in_32_bits(_shifted(a, a_zero, rows=True) @ _shifted(b, b_zero))
 
 
@@ -180,13 +180,13 @@ def conv_integer(
     x_zero: np.ndarray | None = None,
     w_zero: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Sums are exact in double; the reference has zero points per channel only in 2-D."""
+    """onnx.reference for ConvInteger accepts zero points per channel only in 2-D."""
     weights = _shifted(w, _per_channel(w_zero, w.ndim - 1))
     return _in_32_bits(conv(call, _shifted(x, x_zero), weights))
 
 
 def _in_32_bits(sums: np.ndarray) -> np.ndarray:
-    """Sums as int32, in which runtimes add: a sum that is too large wraps around."""
+    """Converts sums to int32 with wrap-around, because runtimes add in int32."""
     return np.asarray(sums).astype(np.int64).astype(np.int32)
 
 
@@ -202,7 +202,7 @@ def q_linear_mat_mul(
     y_scale: np.ndarray,
     y_zero: np.ndarray,
 ) -> np.ndarray:
-    """In float as in onnxruntime, and rounded before the zero point is added."""
+    """QLinearMatMul computes in float32, and rounds before it adds the zero point."""
     sums = _in_32_bits(_shifted(a, a_zero, rows=True) @ _shifted(b, b_zero))
     rows, columns = _placed(a_scale, a.ndim, rows=True), _placed(b_scale, b.ndim, rows=False)
     return _requantized(call, sums, rows, columns, y_scale, y_zero)
@@ -221,7 +221,7 @@ def q_linear_conv(
     y_zero: np.ndarray,
     bias: np.ndarray | None = None,
 ) -> np.ndarray:
-    """In float as in onnxruntime, and rounded before the zero point is added."""
+    """QLinearConv computes in float32, and rounds before it adds the zero point."""
     weights = _shifted(w, _per_channel(w_zero, w.ndim - 1))
     sums = _in_32_bits(conv(call, _shifted(x, x_zero), weights, bias))
     return _requantized(call, sums, _per_channel(w_scale, w.ndim - 2), x_scale, y_scale, y_zero)

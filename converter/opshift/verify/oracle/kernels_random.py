@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random operators: their numbers depend on the judge's seed, the shape and the node's seed."""
+"""Implements random operators, whose numbers depend on seed, shape, and the seed of the node."""
 
 from typing import Any
 
@@ -32,19 +32,19 @@ def _drawn(frame: Any, call: Call, shape: tuple[int, ...], dtype: np.dtype) -> n
 
 @kernel("RandomNormal RandomUniform", scoped=True)
 def random_shape(frame: Any, call: Call) -> np.ndarray:
-    """The reference draws from the clock."""
+    """onnx's reference seeds its random numbers with the clock, so results cannot be compared."""
     return _drawn(frame, call, tuple(call["shape"]), _target(call, None))
 
 
 @kernel("RandomNormalLike RandomUniformLike", scoped=True)
 def random_like(frame: Any, call: Call, like: np.ndarray) -> np.ndarray:
-    """The reference draws from the clock."""
+    """onnx's reference seeds its random numbers with the clock, so results cannot be compared."""
     return _drawn(frame, call, like.shape, _target(call, like))
 
 
 @kernel("Bernoulli", scoped=True)
 def bernoulli(frame: Any, call: Call, p: np.ndarray) -> np.ndarray:
-    """An element is 1 if the uniform draw is below p; the reference draws from the clock."""
+    """A Bernoulli element is 1 if a number is below p; onnx.reference uses the clock."""
     draws = _uniform(frame, call, p.shape).astype(np.float32)
     dtype = p.dtype if call["dtype"] is None else dtype_of(call["dtype"])
     return (draws < p.astype(np.float64)).astype(dtype)
@@ -52,7 +52,7 @@ def bernoulli(frame: Any, call: Call, p: np.ndarray) -> np.ndarray:
 
 @kernel("Multinomial", scoped=True)
 def multinomial(frame: Any, call: Call, logits: np.ndarray) -> np.ndarray:
-    """The cumulative distribution is inverted; the reference does not implement it."""
+    """onnx's reference does not implement Multinomial; the kernel inverts the distribution."""
     draws = _uniform(frame, call, (logits.shape[0], call["sample_size"]))
     weights = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
     bounds = np.cumsum(weights / weights.sum(axis=1, keepdims=True), axis=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions, whose axes were an attribute before they became an input."""
+"""Implements reductions, whose axes were an attribute before they became an input."""
 
 from collections.abc import Callable, Sequence
 
@@ -63,10 +63,10 @@ _THROUGH_DOUBLE = {"ReduceLogSumExp", "ReduceLogSum", "ReduceL2"}
 
 
 def _reduced(call: Call, x: np.ndarray, axes: Sequence[int] | None) -> np.ndarray:
-    """The reduction over `axes`, all of them if None; integers of logarithms truncate."""
+    """Reduces over `axes`, or over all axes if None; logarithms of integers are truncated."""
     places = None if axes is None else tuple(axes)
     if places is not None and len({axis % max(x.ndim, 1) for axis in places}) != len(places):
-        raise ValueError("an axis is named twice")
+        raise ValueError("an axis occurs twice")
     data = x
     if x.dtype.kind in "iu" and call.op in _THROUGH_DOUBLE:
         data = x.astype(np.float64)
@@ -79,25 +79,25 @@ def _reduced(call: Call, x: np.ndarray, axes: Sequence[int] | None) -> np.ndarra
 
 @kernel(f"{_MOST} ReduceSumSquare", until=17)
 def reduce_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """Axes are an attribute, and an empty list means all axes; the reference reduces none."""
+    """Before version 18, an empty list of axes means all, but onnx.reference reduces none."""
     return _reduced(call, x, call["axes"] or None)
 
 
 @kernel("ReduceSum", until=12)
 def reduce_sum_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """Axes are an attribute, and an empty list means all axes; the reference reduces none."""
+    """Before ReduceSum-13, an empty list of axes means all axes; onnx's reference reduces none."""
     return _reduced(call, x, call["axes"] or None)
 
 
 @kernel(f"{_MOST} ReduceSumSquare", since=18)
 def reduce_input(call: Call, x: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
-    """Integers of ReduceLogSum(Exp) were legal through 27; the reference rejects them."""
+    """ReduceLogSum(Exp) of integers is legal up to opset 27, but onnx's reference rejects it."""
     return _by_input(call, x, axes)
 
 
 @kernel("ReduceSum", since=13)
 def reduce_sum_input(call: Call, x: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
-    """All versions compute like the reference."""
+    """All versions of ReduceSum share one implementation, which computes like onnx's reference."""
     return _by_input(call, x, axes)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that no schema describes any more, by the documents of their time."""
+"""Implements operators that onnx has removed, from the documentation of their releases."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -87,4 +87,4 @@ RETIRED: dict[str, Callable[..., np.ndarray]] = {
     "SimplifiedLayerNormalization": _simplified_layer_normalization,
     "ThresholdedRelu": lambda at, x: np.where(x > at.get("alpha", 1.0), x, x.dtype.type(0)),
 }
-"""Called with the attributes by name and the inputs, where a version has no such operator."""
+"""The removed operators; each function takes the attributes by name, then the inputs."""

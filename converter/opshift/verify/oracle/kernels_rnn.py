@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RNN, GRU and LSTM from their equations, for every version, layout and direction."""
+"""Implements RNN, GRU and LSTM from their equations, for every version, layout and direction."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> Activatio
         "softplus": lambda x: np.log1p(np.exp(x)),
     }
     if name.lower() not in known:
-        raise OracleError(f"activation {name!r} is not known")
+        raise OracleError(f"activation {name!r} does not exist")
     return known[name.lower()]
 
 
@@ -67,7 +67,7 @@ def recurrent(
     initial_c: np.ndarray | None = None,
     peepholes: np.ndarray | None = None,
 ) -> tuple[np.ndarray | None, ...]:
-    """The reference ignores sequence lengths and clip; this kernel equals onnxruntime in both."""
+    """onnx.reference ignores sequence lengths and clip in RNN, GRU and LSTM."""
     dtype = x.dtype
     direction = call["direction"].lower().replace("foward", "forward")
     flows = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]

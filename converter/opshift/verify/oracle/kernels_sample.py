@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GridSample and AffineGrid: interpolation at given places, one tap at a time."""
+"""Implements GridSample and AffineGrid: interpolation at given positions."""
 
 from itertools import product
 
@@ -15,7 +15,7 @@ _NAMES = ("linear", "cubic", "nearest")
 
 @kernel("GridSample")
 def grid_sample(call: Call, x: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """Padding applies to every tap; the reference clamps cubic positions, and lacks version 16."""
+    """GridSample pads each neighbour; onnx.reference clamps instead, and lacks version 16."""
     mode = call["mode"] if call.since >= 20 else _OLD_NAMES.get(call["mode"])
     if mode not in _NAMES or (call.since < 20 and x.ndim != 4):
         raise OracleError(f"GridSample-{call.since}: mode {call['mode']!r}, rank {x.ndim}")
@@ -42,11 +42,11 @@ def grid_sample(call: Call, x: np.ndarray, grid: np.ndarray) -> np.ndarray:
 
 @kernel("AffineGrid")
 def affine_grid(call: Call, theta: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """The reference returns float32 for every type of theta, and fails for a size of one."""
+    """onnx.reference for AffineGrid returns float32 for every type, and fails for a size of 1."""
     spatial = size[2:].tolist()
     if call["align_corners"]:
         if 1 in spatial:
-            raise OracleError("AffineGrid: both ends are the same element")
+            raise OracleError("AffineGrid: align_corners needs sizes above 1")
         lines = [2 * np.arange(n) / (n - 1) - 1 for n in spatial]
     else:
         lines = [(2 * np.arange(n) + 1) / n - 1 for n in spatial]
@@ -59,7 +59,7 @@ def affine_grid(call: Call, theta: np.ndarray, size: np.ndarray) -> np.ndarray:
 def _taps(
     place: np.ndarray, size: int, mode: str, call: Call
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Index and weight of every tap along one axis."""
+    """Returns the index and weight of every interpolated element along one axis."""
     half = place.dtype.type(2)
     if call["align_corners"]:
         at = (place + 1) / half * (size - 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Movement of elements: reshape, split, slice, pad, tile, squeeze, and scaling by factors."""
+"""Implements operators that move elements: reshape, split, slice, pad, tile, squeeze, upsample."""
 
 from collections.abc import Sequence
 
@@ -12,22 +12,22 @@ from opshift.verify.oracle.values import OracleError
 
 @kernel("Reshape", until=4)
 def reshape_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """The shape is an attribute; the reference does not implement this version."""
+    """In Reshape-1 the shape is an attribute; onnx's reference does not implement this version."""
     if call["shape"] is None:
         raise OracleError("Reshape-1 needs attribute 'shape'")
     return reshape(x, call["shape"])
 
 
 def reshape(x: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """`x` in a shape; 0 copies a size, and one size of -1 is inferred."""
+    """Reshapes x; a size of 0 copies the size of x, and one size may be -1, which is inferred."""
     if any(size == 0 and place >= x.ndim for place, size in enumerate(shape)):
-        raise OracleError(f"Reshape-1: a 0 beyond the rank of {x.shape}")
+        raise OracleError(f"Reshape-1: a size of 0 has no axis in {x.shape} to copy")
     return x.reshape([x.shape[place] if size == 0 else size for place, size in enumerate(shape)])
 
 
 @kernel("Flatten")
 def flatten(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference rejects empty tensors."""
+    """onnx.reference for Flatten rejects empty tensors."""
     axis = call["axis"]
     if not (-x.ndim if call.since >= 11 else 0) <= axis <= x.ndim:
         raise OracleError(f"Flatten-{call.since}: axis {axis} of rank {x.ndim}")
@@ -37,13 +37,13 @@ def flatten(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("Shape", since=15)
 def shape_part(call: Call, x: np.ndarray) -> np.ndarray:
-    """An end before the first axis is that axis; the reference counts it from the last one."""
+    """A Shape `end` before axis 0 means axis 0; onnx.reference counts from the last axis."""
     return np.array(x.shape[call["start"] : call["end"]], dtype=np.int64)
 
 
 @kernel("Concat", until=3)
 def concat_first(call: Call, *values: np.ndarray) -> np.ndarray:
-    """An absent axis means 1; the reference demands it."""
+    """In Concat-1 an absent axis means 1, but onnx's reference requires the attribute."""
     return np.concatenate(values, axis=1 if call["axis"] is None else call["axis"])
 
 
@@ -51,16 +51,16 @@ def concat_first(call: Call, *values: np.ndarray) -> np.ndarray:
 def split_first(
     call: Call, x: np.ndarray, lengths: np.ndarray | None = None
 ) -> tuple[np.ndarray, ...]:
-    """Lengths may come as a tensor of the data's type; an absent axis has no meaning."""
+    """In Split-1 the lengths may be an input of the data's type; the default axis is undefined."""
     if call["axis"] is None and x.ndim != 1:
-        raise OracleError("Split-1: the default of 'axis' is not defined")
+        raise OracleError("Split-1: the default of 'axis' is undefined")
     sizes = call["split"] if lengths is None else [int(size) for size in lengths]
     return _split(call, x, sizes, call["axis"] or 0)
 
 
 @kernel("Split", since=2, until=12)
 def split_attribute(call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The reference accepts uneven parts and lengths that do not add up."""
+    """onnx.reference for Split-2 accepts uneven parts and lengths with a wrong sum."""
     return _split(call, x, call["split"], call["axis"])
 
 
@@ -68,7 +68,7 @@ def split_attribute(call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
 def split_input(
     call: Call, x: np.ndarray, lengths: np.ndarray | None = None
 ) -> tuple[np.ndarray, ...]:
-    """The reference accepts uneven parts and lengths that do not add up."""
+    """onnx.reference for Split-13 accepts uneven parts and lengths with a wrong sum."""
     return _split(call, x, None if lengths is None else lengths.tolist(), call["axis"])
 
 
@@ -76,14 +76,14 @@ def split_input(
 def split_counted(
     call: Call, x: np.ndarray, lengths: np.ndarray | None = None
 ) -> tuple[np.ndarray, ...]:
-    """Only the last part may be smaller; the reference accepts negative sizes."""
+    """In Split-18, only the last part may be smaller; onnx.reference allows negative sizes."""
     count = call["num_outputs"]
     if (count is None) == (lengths is None):
-        raise OracleError("Split-18 takes either 'split' or 'num_outputs'")
+        raise OracleError("Split-18 takes exactly one of 'split' and 'num_outputs'")
     if lengths is not None:
         return _split(call, x, lengths.tolist(), call["axis"])
     if count != len(call.node.output):
-        raise OracleError("Split-18: num_outputs is not the number of outputs")
+        raise OracleError("Split-18: num_outputs differs from the number of outputs")
     size = x.shape[call["axis"]]
     chunk = -(-size // count)
     sizes = [chunk] * (count - 1) + [size - chunk * (count - 1)]
@@ -105,7 +105,7 @@ def _split(
 
 @kernel("Slice", until=9)
 def slice_attributes(call: Call, x: np.ndarray) -> np.ndarray:
-    """All versions share one arithmetic; absent axes are the first axes."""
+    """All versions of Slice share this arithmetic; absent axes mean the first axes."""
     starts, ends = call["starts"], call["ends"]
     axes = call["axes"] if call["axes"] is not None else list(range(len(starts)))
     return _slice(call, x, starts, ends, axes, [1] * len(starts))
@@ -120,7 +120,7 @@ def slice_inputs(
     axes: np.ndarray | None = None,
     steps: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The reference loses an element when a negative step starts before the axis."""
+    """onnx.reference for Slice loses an element if a negative step starts before the axis."""
     places = list(range(len(starts))) if axes is None else axes.tolist()
     if call.since < 11 and min(places, default=0) < 0:
         raise OracleError("Slice-10: a negative axis is legal from 11 only")
@@ -139,7 +139,7 @@ def _slice(
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise OracleError(f"Slice-{call.since}: lists of different lengths")
     if len({axis % x.ndim for axis in axes}) != len(axes):
-        raise OracleError(f"Slice-{call.since}: an axis is named twice")
+        raise OracleError(f"Slice-{call.since}: an axis occurs twice")
     cut = [slice(None)] * x.ndim
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         if not -x.ndim <= axis < x.ndim or step == 0:
@@ -156,9 +156,9 @@ def _slice(
 
 @kernel("Tile", until=5)
 def tile_one_axis(call: Call, x: np.ndarray, tiles: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """Count and axis are tensors, for one axis; the reference has only version 6."""
+    """In Tile-1, count and axis are inputs for one axis; onnx's reference starts at version 6."""
     if tiles.size != 1 or axis.size != 1:
-        raise OracleError("Tile-1: tiles and axis are scalars")
+        raise OracleError("Tile-1: tiles and axis must be scalars")
     repeats = [1] * x.ndim
     repeats[int(axis.item())] = int(tiles.item())
     return np.tile(x, repeats)
@@ -166,7 +166,7 @@ def tile_one_axis(call: Call, x: np.ndarray, tiles: np.ndarray, axis: np.ndarray
 
 @kernel("Tile", since=6)
 def tile(call: Call, x: np.ndarray, repeats: np.ndarray) -> np.ndarray:
-    """Each axis has exactly one repeat; the reference accepts any number."""
+    """Tile needs one repeat for each axis, but onnx's reference accepts any number of repeats."""
     if len(repeats) != x.ndim:
         raise OracleError(f"Tile-{call.since}: {len(repeats)} repeats for rank {x.ndim}")
     return np.tile(x, repeats.tolist())
@@ -174,25 +174,25 @@ def tile(call: Call, x: np.ndarray, repeats: np.ndarray) -> np.ndarray:
 
 @kernel("Squeeze", until=12)
 def squeeze_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """An empty list counts as absent, as in runtimes; in the reference, it squeezes no axis."""
+    """An empty list of Squeeze axes means all axes in runtimes, and none in onnx's reference."""
     return x.squeeze(tuple(call["axes"]) if call["axes"] else None)
 
 
 @kernel("Unsqueeze", until=12)
 def unsqueeze_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference inserts one axis after another, which is wrong if they are unsorted."""
+    """onnx.reference for Unsqueeze inserts axes one by one, which is wrong if unsorted."""
     return np.expand_dims(x, tuple(call["axes"]))
 
 
 @kernel("Pad", until=1)
 def pad_first(call: Call, x: np.ndarray) -> np.ndarray:
-    """`paddings` lists all begins and then all ends, as the registered text states."""
+    """In Pad-1, `paddings` lists the begins of all axes and then the ends, as the schema states."""
     return pad(x, call["paddings"], list(range(x.ndim)), call["mode"], call["value"])
 
 
 @kernel("Pad", since=2, until=10)
 def pad_attributes(call: Call, x: np.ndarray) -> np.ndarray:
-    """Pads and value are attributes; negative pads crop, and the reference rejects them."""
+    """In Pad-2, negative pads remove elements, but onnx's reference rejects them."""
     return pad(x, call["pads"], list(range(x.ndim)), call["mode"], call["value"])
 
 
@@ -204,7 +204,7 @@ def pad_inputs(
     value: np.ndarray | None = None,
     axes: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Negative pads crop, and the reference rejects them; mode wrap exists from version 19 on."""
+    """In Pad-11, negative pads remove elements, but onnx.reference rejects them."""
     if call["mode"] == "wrap" and call.since < 19:
         raise OracleError("Pad: mode wrap is legal from 19 only")
     places = list(range(x.ndim)) if axes is None else [int(axis) % x.ndim for axis in axes]
@@ -215,9 +215,9 @@ def pad_inputs(
 def pad(
     x: np.ndarray, pads: Sequence[int], axes: Sequence[int], mode: str, value: object
 ) -> np.ndarray:
-    """Adds elements for the positive pads and removes some for the negative ones.
+    """Adds elements for positive pads, and removes elements for negative pads.
 
-    A negative pad also removes elements that the constant mode added at the other end.
+    In mode constant, a negative pad can also remove elements that were added at the other end.
     """
     if len(pads) != 2 * len(axes) or len(set(axes)) != len(axes):
         raise OracleError(f"Pad: {len(pads)} pads for {len(axes)} axes")
@@ -247,7 +247,7 @@ def _filled(x: np.ndarray, begin: int, end: int, value: object) -> np.ndarray:
 
 
 def _repeated(x: np.ndarray, begin: int, end: int, mode: str) -> np.ndarray:
-    """Removes elements, then repeats the rest."""
+    """Removes elements for negative pads, then repeats the rest for positive pads."""
     x = x[max(-begin, 0) : max(len(x) + min(end, 0), 0)]
     size, before, after = len(x), max(begin, 0), max(end, 0)
     if size == 0 and before + after:
@@ -266,33 +266,33 @@ def _repeated(x: np.ndarray, begin: int, end: int, mode: str) -> np.ndarray:
 
 @kernel("Upsample", until=6)
 def upsample_first(call: Call, x: np.ndarray) -> np.ndarray:
-    """There are two factors for four axes, in mode bilinear; the reference has only version 9."""
+    """Upsample-1 has two factors for four axes; onnx.reference starts at version 9."""
     if x.ndim != 4:
-        raise OracleError("Upsample-1: the input is 4-D")
+        raise OracleError("Upsample-1: the input must be 4-D")
     scales = [1.0, 1.0, call["height_scale"], call["width_scale"]]
     return upsample(x, scales, "linear" if call["mode"] == "bilinear" else call["mode"])
 
 
 @kernel("Upsample", since=7, until=8)
 def upsample_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """The factors, one for each axis, are an attribute; the reference has only version 9."""
+    """In Upsample-7, the factors are an attribute; onnx's reference starts at version 9."""
     return upsample(x, call["scales"], call["mode"])
 
 
 @kernel("Upsample", since=9, until=9)
 def upsample_input(call: Call, x: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """All versions compute like Resize-10."""
+    """Upsample-9 computes like Resize-10."""
     return upsample(x, scales.tolist(), call["mode"])
 
 
 @kernel("Resize", until=10)
 def resize_first(call: Call, x: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """Coordinates are asymmetric; nearest rounds down if it enlarges and up if it shrinks."""
+    """In Resize-10 positions are asymmetric; nearest rounds down to enlarge, and up to shrink."""
     return _scaled(x, scales.tolist(), call["mode"])
 
 
 def upsample(x: np.ndarray, scales: Sequence[float], mode: str) -> np.ndarray:
-    """Enlarges by factors of at least one."""
+    """Enlarges each axis by a factor of at least 1."""
     if min(scales) < 1:
         raise OracleError("Upsample: a factor is below 1")
     return _scaled(x, scales, mode)
@@ -301,7 +301,7 @@ def upsample(x: np.ndarray, scales: Sequence[float], mode: str) -> np.ndarray:
 def _scaled(x: np.ndarray, scales: Sequence[float], mode: str) -> np.ndarray:
     if len(scales) != x.ndim or mode not in ("nearest", "linear"):
         raise OracleError(f"Resize: {len(scales)} factors for rank {x.ndim}, mode {mode!r}")
-    if mode == "linear" and x.dtype.kind in "iu":  # rounded as by the reference of Resize-11
+    if mode == "linear" and x.dtype.kind in "iu":  # rounded as in onnx.reference for Resize-11
         return np.rint(_scaled(x.astype(np.float64), scales, mode)).astype(x.dtype)
     for axis, scale in enumerate(np.asarray(scales, dtype=np.float32)):
         size = x.shape[axis]

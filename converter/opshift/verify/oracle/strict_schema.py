@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The legal forms of a node at its version: the strict reading of the operator schemas."""
+"""Checks a node strictly against the operator schema of its version."""
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -37,12 +37,12 @@ class Formal:
     allowed: tuple[str, ...]
     optional: bool
     bound: bool
-    """Whether every value at this place has the one type that `variable` stands for."""
+    """Whether all values at this position have the same type, for which `variable` stands."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedSchema:
-    """The checkable part of a schema."""
+    """The inputs and outputs of a schema, in the form in which nodes are checked."""
 
     inputs: tuple[Formal, ...]
     outputs: tuple[Formal, ...]
@@ -61,26 +61,26 @@ class Call:
 
     @property
     def op(self) -> str:
-        """The operator's name."""
+        """The name of the operator."""
         return self.node.op_type
 
     @property
     def since(self) -> int:
-        """The version of the operator in force."""
+        """The version of the operator at the imported opset."""
         return self.schema.since_version
 
     def __getitem__(self, name: str) -> Any:
-        """The value of an attribute, None if absent and without default."""
+        """Returns the value of an attribute; None if it is absent and has no default."""
         return self.attributes.get(name)
 
     def wants(self, index: int) -> bool:
-        """Whether output `index` has a name."""
+        """Returns whether the node has output number `index`."""
         return index < len(self.node.output) and self.node.output[index] != ""
 
 
 @cache
 def schema_of(op: str, opset: int, domain: str) -> defs.OpSchema:
-    """The schema in force at an opset; retired operators are errors."""
+    """Returns the schema of an operator at an opset; raises OracleError for removed operators."""
     try:
         schema = defs.get_schema(op, opset, domain)
     except defs.SchemaError:
@@ -120,7 +120,7 @@ def _signature(op: str, since: int, domain: str) -> CheckedSchema:
 
 
 def attribute_value(attribute: AttributeProto) -> Any:
-    """The Python value of an attribute: text as str, tensors as arrays, graphs as they are."""
+    """Returns an attribute as a Python value: text as str, tensors as arrays, graphs unchanged."""
     value = helper.get_attribute_value(attribute)
     match attribute.type:
         case AttributeProto.STRING:
@@ -137,7 +137,7 @@ def attribute_value(attribute: AttributeProto) -> Any:
 
 
 def dense(sparse: SparseTensorProto) -> np.ndarray:
-    """A sparse tensor spelled out; indices are linear or one coordinate row per value."""
+    """Converts a sparse tensor; its indices are linear, or one row of coordinates per value."""
     values = to_array(sparse.values)
     indices = to_array(sparse.indices)
     result = np.zeros(tuple(sparse.dims), dtype=values.dtype)
@@ -150,7 +150,7 @@ def dense(sparse: SparseTensorProto) -> np.ndarray:
 
 @lru_cache(maxsize=4096)
 def prepare(serialized: bytes, opset: int) -> Call:
-    """A node checked against its schema, ready to be called."""
+    """Checks the attributes of a serialized node, and returns the node ready to be called."""
     node = NodeProto.FromString(serialized)
     schema = schema_of(node.op_type, opset, node.domain)
     attributes = {}
@@ -175,7 +175,7 @@ def prepare(serialized: bytes, opset: int) -> Call:
 
 
 def completed(call: Call) -> NodeProto:
-    """The node with the defaults of its own version written out, without consumed_inputs."""
+    """Returns the node with the defaults of its version written out, without consumed_inputs."""
     node = NodeProto()
     node.CopyFrom(call.node)
     del node.attribute[:]
@@ -197,7 +197,7 @@ def _check_axes(node: NodeProto, since: int, attributes: dict[str, Any]) -> None
 
 
 def check_inputs(call: Call, values: Sequence[Value]) -> dict[str, str]:
-    """The types that the schema's type variables stand for, or an error."""
+    """Checks input values; returns the types for which the schema's type variables stand."""
     bound: dict[str, str] = {}
     signature = _signature(call.op, call.since, call.node.domain)
     names = call.node.input
@@ -213,12 +213,12 @@ def check_inputs(call: Call, values: Sequence[Value]) -> dict[str, str]:
 
 
 def check_outputs(call: Call, values: Sequence[Value], bound: dict[str, str]) -> None:
-    """An error unless every named output exists and has a type that the schema allows."""
+    """Raises OracleError unless every named output exists and has a type that the schema allows."""
     signature = _signature(call.op, call.since, call.node.domain)
     names = call.node.output
     _check_count(call, "output", len(names), call.schema.min_output, call.schema.max_output)
     if len(values) < max((i + 1 for i, name in enumerate(names) if name), default=0):
-        raise OracleError(f"{_at(call.schema)}: its judge returned {len(values)} outputs")
+        raise OracleError(f"{_at(call.schema)}: its engine returned {len(values)} outputs")
     for index, (name, value) in enumerate(zip(names, values, strict=False)):
         if name:
             _bind(call, signature.outputs[min(index, len(signature.outputs) - 1)], value, bound)

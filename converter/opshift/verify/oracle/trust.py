@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who judges which operator at which version, and why: our kernel, the body, a runtime, or onnx."""
+"""Chooses the engine of each operator version: our kernel, function body, onnxruntime or onnx."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
@@ -34,32 +34,32 @@ from opshift.verify.oracle.values import OracleError, Value, elem_type_of
 Judge = Callable[..., Any]
 
 OLD = helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16) != ml_dtypes.bfloat16
-"""Whether this is an onnx before 1.19, whose reference fails on what its later self gets right."""
+"""Whether onnx is older than 1.19, whose reference implementation has known errors."""
 
 RUNTIME = {
-    ("", "MaxRoiPool"): "no implementation in the reference",
-    ("ai.onnx.ml", "LinearClassifier"): "its conventions for two classes are the standard",
-    ("ai.onnx.ml", "LinearRegressor"): "the reference has no post transform",
-    ("ai.onnx.ml", "Normalizer"): "the reference takes the largest magnitude as the maximum",
-    ("ai.onnx.ml", "SVMClassifier"): "the reference differs in probabilities and votes",
-    ("ai.onnx.ml", "SVMRegressor"): "one engine for both support vector machines",
+    ("", "MaxRoiPool"): "onnx's reference does not implement it",
+    ("ai.onnx.ml", "LinearClassifier"): "its convention for two classes is the de facto standard",
+    ("ai.onnx.ml", "LinearRegressor"): "onnx's reference does not apply the post transform",
+    ("ai.onnx.ml", "Normalizer"): "onnx's reference takes the largest magnitude for the maximum",
+    ("ai.onnx.ml", "SVMClassifier"): "onnx's reference computes other probabilities and votes",
+    ("ai.onnx.ml", "SVMRegressor"): "the same engine as for SVMClassifier",
 }
 BODY = {
-    ("", "Gelu"): "no implementation in the reference; the body is its definition",
-    ("", "GroupNormalization"): "no implementation in the reference; the body is its definition",
-    ("", "HardSwish"): "no implementation in the reference; the body is its definition",
-    ("", "Mish"): "no implementation in the reference; the body is its definition",
+    ("", "Gelu"): "onnx's reference lacks it; the function body is the definition",
+    ("", "GroupNormalization"): "onnx's reference lacks it; the function body is the definition",
+    ("", "HardSwish"): "onnx's reference lacks it; the function body is the definition",
+    ("", "Mish"): "onnx's reference lacks it; the function body is the definition",
 }
 
 NOBODY = {
-    ("", "ImageDecoder"): "decoders are not part of the environment",
-    ("ai.onnx.preview.training", "Gradient"): "differentiation is no evaluation",
+    ("", "ImageDecoder"): "image decoders are not installed",
+    ("ai.onnx.preview.training", "Gradient"): "differentiation is not implemented",
 }
 
 
 @lru_cache(maxsize=4096)
 def judge(call: Call) -> Judge:
-    """The trusted implementation, as `judge(frame, call, *inputs)`."""
+    """Returns the trusted implementation, which is called as `judge(frame, call, *inputs)`."""
     key = (call.node.domain, call.op)
     own = find(*key, call.since)
     if own is not None:
@@ -75,7 +75,7 @@ def judge(call: Call) -> Judge:
 
 
 def _body(frame: Any, call: Call, *inputs: Value) -> tuple[Value, ...]:
-    """The operator by the function body its schema ships for this version."""
+    """Computes an operator by the function body in the schema of its version."""
     schema: Any = call.schema
     body = FunctionProto()
     if schema.has_function:
@@ -101,7 +101,7 @@ def _type(value: Value) -> TypeProto:
 
 
 def judged(domain: str, op: str, since: int) -> str | None:
-    """The judge of a version of an operator: kernel, runtime, body, reference, or None."""
+    """Returns the engine for an operator version: kernel, runtime, body, reference or None."""
     if find(domain, op, since) is not None:
         return "kernel"
     if (domain, op) in RUNTIME:
@@ -114,7 +114,7 @@ def judged(domain: str, op: str, since: int) -> str | None:
 
 
 def doubtful(*models: ModelProto) -> bool:
-    """Whether an old reference computes a part of these models."""
+    """Returns whether an old release of onnx's reference computes a node of these models."""
     if not OLD:
         return False
     return any(
@@ -140,7 +140,7 @@ def _since(node: NodeProto, imports: dict[str, int]) -> int:
 
 
 def table() -> str:
-    """The whole of it as the markdown table that README.md shows."""
+    """Returns the engines of all operators as a Markdown table."""
     rows: dict[tuple[str, int, int, str], list[str]] = {}
     for (domain, op), kernels in KERNELS.items():
         for row in kernels:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values of a graph and the ONNX names of their types."""
+"""Defines the values of a graph and the ONNX names of their types."""
 
 from functools import cache
 from typing import Any
@@ -15,7 +15,7 @@ Value = Any
 
 
 class OracleError(Exception):
-    """The model asks for something its operator-set versions do not define."""
+    """The model uses something that its operator-set versions do not define."""
 
 
 NARROW = frozenset(
@@ -25,22 +25,22 @@ NARROW = frozenset(
     and element.bits < 32
     and kind in TensorProto.DataType.values()  # an older onnx lacks the newest types
 )
-"""Floating types whose arithmetic is done in float32 and rounded once."""
+"""Floating-point types below 32 bits, which compute in float32 and are rounded once."""
 
 
 def wide(x: np.ndarray) -> np.ndarray:
-    """A narrow float as float32, anything else as it is."""
+    """Converts floats below 32 bits to float32; returns other arrays unchanged."""
     return x.astype(np.float32) if x.dtype in NARROW else x
 
 
 def is_float(dtype: np.dtype) -> bool:
-    """Whether a numpy dtype is a real floating type, ml_dtypes included."""
+    """Returns whether a numpy type is a real floating-point type, including those of ml_dtypes."""
     return dtype in NARROW or dtype.kind == "f"
 
 
 @cache
 def dtype_of(elem_type: int) -> np.dtype:
-    """The numpy dtype of an ONNX element type; strings are objects."""
+    """Returns the numpy type for an ONNX element type; strings are objects."""
     if elem_type == TensorProto.STRING:
         return np.dtype(object)
     try:
@@ -51,7 +51,7 @@ def dtype_of(elem_type: int) -> np.dtype:
 
 @cache
 def elem_type_of(dtype: np.dtype) -> int:
-    """The ONNX element type of a numpy dtype."""
+    """Returns the ONNX element type for a numpy type."""
     if dtype.kind in "OUST":
         return TensorProto.STRING
     return arrays.from_array(np.empty(0, dtype)).data_type
@@ -63,7 +63,7 @@ def _tensor_name(dtype: np.dtype) -> str:
 
 
 def type_of(value: Value) -> str:
-    """The ONNX name of a value's type; "?" stands for the elements of an empty container."""
+    """Returns the ONNX name of a value's type; "?" is the type in an empty container."""
     if isinstance(value, np.ndarray):
         return _tensor_name(value.dtype)
     if isinstance(value, list):
@@ -79,7 +79,7 @@ def type_of(value: Value) -> str:
 
 
 def declared(proto: TypeProto) -> str:
-    """The ONNX name of a declared type, "?" if it is open."""
+    """Returns the ONNX name of a declared type; "?" if the declaration leaves it open."""
     match proto.WhichOneof("value"):
         case "tensor_type":
             if not proto.tensor_type.elem_type:
@@ -99,7 +99,7 @@ def declared(proto: TypeProto) -> str:
 
 @cache
 def fits(actual: str, allowed: str) -> bool:
-    """Whether a value of type `actual` fits the type expression `allowed`."""
+    """Returns whether a value of type `actual` fits the type expression `allowed`."""
     allowed = allowed.replace(" ", "")
     if actual == allowed or "?" in (actual, allowed):
         return True
@@ -111,6 +111,6 @@ def fits(actual: str, allowed: str) -> bool:
 
 
 def tensor(value: Any, dtype: np.dtype | None = None) -> np.ndarray:
-    """An array as this package holds it: strings are objects, never fixed-width."""
+    """Converts a value to an array of this package, in which strings are objects."""
     array = np.asarray(value, dtype=dtype)
     return array.astype(object) if array.dtype.kind in "UST" else array
