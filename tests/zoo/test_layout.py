@@ -45,7 +45,7 @@ def test_a_model_that_is_the_data_of_another(tmp_path):
     save(tmp_path / "s" / "a.onnx", 1, "b.onnx", raw.find(weight(1)))
     heard = run(tmp_path / "s", tmp_path / "d")
     assert {name: one.fate.value for name, one in heard.items()} == {"a.onnx": "lost", "b.onnx": "ok"}  # fmt: skip
-    assert "the name that the result of another model gets" in heard["a.onnx"].detail
+    assert "would have the name of the result of another model" in heard["a.onnx"].detail
     assert not (tmp_path / "d" / "a.onnx").exists()
     heard = run(tmp_path / "s", tmp_path / "d", external="one-file")
     assert {one.fate.value for one in heard.values()} == {"ok"}
@@ -70,7 +70,7 @@ def test_two_data_files_that_would_have_one_name(tmp_path):
     pairs.append(("f/alone.onnx", str(save(tmp_path / "three" / "alone.onnx", 3))))
     why = refused(pairs, str(tmp_path / "d"))
     assert set(why) == {"f/one.onnx", "f/two.onnx"}
-    assert all("'w.bin' and another one would have one name" in text for text in why.values())
+    assert all("'w.bin' would share its name with another one" in text for text in why.values())
 
 
 def test_models_in_the_folder_of_our_own_files(tmp_path):
@@ -90,7 +90,7 @@ def test_a_folder_that_would_have_the_name_of_a_result(tmp_path):
     pairs = [("a.onnx", str(tmp_path / "a.onnx")), ("a.onnx/b.onnx", str(tmp_path / "b.onnx"))]
     why = refused(pairs, str(tmp_path / "d"))
     assert set(why) == {"a.onnx/b.onnx"}
-    assert "the name of the result 'a.onnx'" in why["a.onnx/b.onnx"]
+    assert "the same name as the result 'a.onnx'" in why["a.onnx/b.onnx"]
 
 
 def test_results_around_their_sources(tmp_path):
@@ -100,7 +100,7 @@ def test_results_around_their_sources(tmp_path):
     heard = run(tmp_path / "zoo" / "in", tmp_path / "zoo")
     assert (tmp_path / "zoo" / "in" / "a.onnx").read_bytes() == before
     assert heard["in/a.onnx"].fate.value == "lost"
-    assert "the place of a model of this run" in heard["in/a.onnx"].detail
+    assert "would overwrite a model of this run" in heard["in/a.onnx"].detail
     assert weight_of(tmp_path / "zoo" / "a.onnx") == weight(2)
 
 
@@ -110,7 +110,7 @@ def test_a_result_that_would_replace_the_data_of_a_source(tmp_path):
     save(tmp_path / "s" / "b.onnx", 2)
     heard = run(tmp_path / "s", tmp_path / "s" / "d")
     assert (tmp_path / "s" / "d" / "b.onnx").read_bytes() == weight(1)
-    assert "the place of a data file" in heard["b.onnx"].detail
+    assert "would overwrite a data file" in heard["b.onnx"].detail
 
 
 def test_a_link_among_the_results_is_not_followed(tmp_path):

@@ -170,7 +170,7 @@ def test_what_is_not_there_is_one_sentence(source, sentence, server, tmp_path):
 def test_sources_in_a_store_are_never_overwritten(server, prefix, tmp_path):
     source = server.upload(zoo(tmp_path / "src", 2), prefix)
     driver = start(server, tmp_path, source, source + "/", "--to", "13")
-    assert "the folder of the sources; give another folder" in driver.communicate(timeout=120)[1]
+    assert "the sources are in this folder; give another folder" in driver.communicate(timeout=120)[1]
     assert batch(server, tmp_path, source, f"{source}/out", "--to", "13")["fates"] == {"ok": 2}
     assert batch(server, tmp_path, source, f"{source}/out", "--to", "13")["total"] == 2
 
@@ -303,7 +303,7 @@ def test_a_store_that_ignores_create_only_is_told_of(server, prefix, tmp_path):
     words = (source, f"s3://{BUCKET}/{prefix}/dst", "--to", "13")
     first = batch(server, tmp_path / "home", *words)
     assert first["fates"] == {"ok": 3}
-    assert "does not refuse to create what is there" in first["notes"][0]
+    assert "does not support create-only writes" in first["notes"][0]
     assert len(results(server, f"{prefix}/dst")) == 3
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts many models, each in a child process that may crash without harm to the others."""
+"""Converts many models, each in a child process, so that a crash affects only one model."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the results of earlier conversions that must be made again."""
+"""Finds results of earlier conversions that are wrong and must be converted again."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ WORDS = {Affected.YES: "yes", Affected.MAYBE: "not known", Affected.NO: "no"}
 
 @dataclass(frozen=True, slots=True)
 class SuspectResult:
-    """A result that an advisory is about, the release that made it, and the crossed adapters.
+    """A result that an advisory may affect, its release of opshift, and the affected adapters.
 
-    `answer` is `"yes"` if the result must be made again, or `"not known"`.
+    `answer` is `"yes"` if the result must be converted again, or `"not known"`.
     """
 
     result: str
@@ -62,18 +62,18 @@ class SuspectResult:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Audit(Shown):
-    """The results of earlier conversions that must be made again.
+    """The results of earlier conversions that must be converted again.
 
     Attributes
     ----------
     results : int
-        How many results were found.
+        The number of results that were found.
     suspects : tuple of SuspectResult
         One for each result and advisory: `result`, `answer`, `advisory`, `release`, `adapters`.
     advisories : tuple of Advisory
-        The advisories that are about one of the results.
+        The advisories that affect at least one of the results.
     unread : mapping
-        The files that are no model, with the reason.
+        The files that are not a model, each with the reason.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Audit(Shown):
 
     @property
     def answer(self) -> str:
-        """`"yes"` if a result must be made again, `"not known"` or `"no"`."""
+        """`"yes"` if a result must be converted again, otherwise `"not known"` or `"no"`."""
         found = {one.answer for one in self.suspects}
         return next((word for word in WORDS.values() if word in found), WORDS[Affected.NO])
 
@@ -102,7 +102,7 @@ class Audit(Shown):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """How many results must be made again, then each of them, then the advisories."""
+        """Yields the number of wrong results, each result, and the advisories."""
         again = {one.result for one in self.suspects if one.answer == WORDS[Affected.YES]}
         unsure = {one.result for one in self.suspects} - again
         role = Role.BAD if again else Role.CAUTION if unsure else Role.GOOD
@@ -126,26 +126,26 @@ class Audit(Shown):
 def audit(path: str | os.PathLike[str], target: AnyTarget = None) -> Audit:
     """Find the results of earlier conversions that must be made again, because they were wrong.
 
-    A result is judged by its stamp (`stamp=True`), a report by its steps, and a folder of a batch
-    by its marks. Without them, the answer lists the adapters that a conversion to the versions of
-    the model may have crossed.
+    A result is judged by its stamp (`stamp=True`), a report by its steps, and the folder of a batch
+    by its marks. Without these, the answer lists the adapters that a conversion to the versions of
+    the model may have used.
 
     Parameters
     ----------
     path : path
-        A model, the JSON form of a report or of rows, a journal, or a folder of results.
+        A model, a report or rows in JSON, a journal, or a folder of results.
     target : int, mapping or str, optional
-        The model is a source: plan its conversion to this target, and judge the adapters in it.
+        A target for a source model: plan the conversion to this target, and judge its adapters.
 
     Returns
     -------
     Audit
-        The results that must be made again, and the advisories about them.
+        The results that must be converted again, and the advisories that affect them.
 
     Raises
     ------
     InvalidModel
-        The file is not a model, report or journal, or a target is given for a folder.
+        The file is not a model, report or journal, or a folder was given together with a target.
     OSError
         The file cannot be read.
 
@@ -184,7 +184,7 @@ def _audited(found: Mapping[str, list[Evidence]], unread: Mapping[str, str]) -> 
 
 
 def _in_model(found: Info) -> list[Evidence]:
-    """The conversions in the stamp of a model; without a stamp, one by an unknown release."""
+    """Returns the conversions in the stamp of a model; without a stamp, the release is unknown."""
     lines = found.metadata.get(stamp.KEY, "").splitlines()
     stamped = [_STAMP.fullmatch(line) for line in lines]
     if not stamped:
@@ -194,7 +194,7 @@ def _in_model(found: Info) -> list[Evidence]:
 
 
 def _stamped(line: re.Match[str], found: Info) -> Evidence:
-    """The conversion that one line of a stamp describes."""
+    """Returns the conversion that one line of a stamp describes."""
     source, result = dict(found.imports), dict(found.imports)
     for name, before, after in _MOVE.findall(line["way"]):
         domain = "" if name == "opset" else name
@@ -202,14 +202,14 @@ def _stamped(line: re.Match[str], found: Info) -> Evidence:
             versions.pop(domain, None)
             if number.isdecimal():
                 versions[domain] = int(number)
-    if line["adapters"] is None:  # of a release that named neither adapters nor runtimes
+    if line["adapters"] is None:  # this release did not write adapters and runtimes into stamps
         return Evidence(line["release"], result, source)
     adapters = line["adapters"].split()
     return Evidence(line["release"], result, source, adapters, line["runtime"] or "")
 
 
 def _planned(path: str, target: AnyTarget) -> Evidence:
-    """The conversion of a source, of which every earlier release may have made a result."""
+    """Plans the conversion of a source model, which any earlier release may have converted."""
     found = plan(path, target)
     work = [one for step in found.steps for one in step.rewritten]
     adapters = {one.id for one in work}
@@ -239,7 +239,7 @@ def _in_file(path: str) -> Iterator[tuple[str, list[Evidence]]]:
 
 
 def _outcomes(path: str) -> Iterator[dict[str, Any]]:
-    """The outcomes in a file of JSON or JSON Lines."""
+    """Yields the outcomes in a file of JSON or JSON Lines."""
     text = Path(path).read_text("utf-8", "replace")
     with contextlib.suppress(json.JSONDecodeError):
         whole = json.loads(text)
@@ -254,7 +254,7 @@ def _outcomes(path: str) -> Iterator[dict[str, Any]]:
 
 
 def _reported(raw: Mapping[str, Any]) -> Evidence:
-    """The conversion that a report describes."""
+    """Returns the conversion that a report describes."""
     adapters = {work.get("id", "") for step in raw["steps"] for work in step["rewritten"]}
     runtime = (raw["runtime"] or {}).get("target", "") if "runtime" in raw else None
     release = raw.get("opshift_version") or UNNAMED
@@ -265,7 +265,7 @@ def _recorded(
     result: Mapping[str, int], origin: Origin | Mapping[str, Any] | None,
     source: Mapping[str, int] | None = None,
 ) -> Evidence:  # fmt: skip
-    """The conversion that a mark, a journal or a row describes."""
+    """Returns the conversion that a mark, a journal or a row describes."""
     versions = _normal(result), _normal(source) if source else None
     if origin is None:
         return Evidence(UNNAMED, *versions)
@@ -284,7 +284,7 @@ def _in_journal(path: str) -> Iterator[tuple[str, list[Evidence]]]:
 
 
 def _in_folder(folder: str, unread: dict[str, str]) -> Iterator[tuple[str, list[Evidence]]]:
-    """The models in a folder, each with the conversion that its mark or its stamp describes."""
+    """Yields the models in a folder, each with the conversion in its mark or its stamp."""
     marked = dict(_marked(folder))
     for path in sorted(Path(folder).rglob(f"*{ENDING}")):
         if HIDDEN in path.relative_to(folder).parts or not path.is_file():
@@ -303,7 +303,7 @@ def _in_folder(folder: str, unread: dict[str, str]) -> Iterator[tuple[str, list[
 
 
 def _marked(folder: str) -> Iterator[tuple[Path, Mark]]:
-    """The results of a batch, with their marks; a file of another size is another model."""
+    """Yields the results of a batch with their marks, unless the size of a file has changed."""
     home = Path(folder, HIDDEN, "marks")
     for path in home.rglob("*.json"):
         mark = marks.read(str(path))

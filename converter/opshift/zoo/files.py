@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models in local files, and results that are written to local files."""
+"""Reads models from local files, and writes results to local files."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from opshift.zoo.outcome import Stamp, Unpublished
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """A model in local files: carved, with its files and their stamps."""
+    """A model in local files: its skeleton and weights, with its files and their stamps."""
 
     path: str
     skeleton: ModelProto
     weights: Weights
-    content: bytes | None  # of the model, if it is small
+    content: bytes | None  # the bytes of the model file, if it is small
     files: tuple[str, ...]
     reads: tuple[Stamp, ...]
-    home: str  # the folder that `reads` are named from
+    home: str  # the folder to which the paths in `reads` are relative
 
     @property
     def contents(self) -> tuple[str | bytes, ...]:
-        """The input of a digest of the model: bytes in memory, and the other files."""
+        """The inputs for a digest of the model: bytes in memory, and paths of the other files."""
         model, *data = self.files
         return (model if self.content is None else self.content, *data)
 
@@ -46,7 +46,7 @@ class LocalModel:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedModel:
-    """A converted model before it is written; its weights are still in the source."""
+    """A converted model before it is written; its weights are still in the source files."""
 
     of: LocalModel
     skeleton: ModelProto
@@ -66,14 +66,14 @@ class FileResult:
         return os.path.dirname(self.output)
 
     def there(self, key: Key) -> Mark | None:
-        """The mark of an existing result that is up to date; else None."""
+        """Returns the mark of an existing result that is up to date; else None."""
         mark = marks.read(self.mark)
         return mark if mark and mark.holds(key, self.folder) else None
 
     def publish(
         self, made: ConvertedModel, external: str, key: Key, layout: Layout
     ) -> tuple[Stamp, ...]:
-        """Publishes the complete result, then its mark."""
+        """Writes the complete result, then its mark."""
         if external == "copy":
             layout.require_free(self.output, made.weights.locations)
         if not os.path.isdir(self.folder):
@@ -91,12 +91,12 @@ class FileResult:
         return self.stamps(written[0])
 
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]:
-        """The stamps that a rerun must find unchanged: of the files and of the mark."""
+        """Returns the stamps that a rerun must find unchanged: of the files and of the mark."""
         return (*mark.writes, *marks.stamps([self.mark], self.folder))
 
 
 def found(path: str) -> LocalModel:
-    """The model in a file."""
+    """Reads the model in a file."""
     home = os.path.dirname(path)
     model = marks.stamps([path], home)  # before it is read, so that no later change is missed
     file = Opened(path)
@@ -113,9 +113,10 @@ def spliced(
     layout: Layout,
     published: Callable[[list[str]], None] | None = None,
 ) -> list[str]:
-    """Writes a result to a file; returns all files that belong to it.
+    """Writes a result to a file; returns the paths of all its files.
 
-    Their names are synced to the disk when the run ends. A rerun repeats lost work.
+    The folder entries are synced to the disk only at the end of the run. After a loss of power, a
+    rerun repeats the lost work.
     """
     try:
         return weights.splice(

@@ -25,7 +25,7 @@ _EFFECTS = {
 
 @dataclass(frozen=True, slots=True)
 class ModelChange:
-    """One model of a folder: its comparison, or a reason why there is none."""
+    """One model of the folders: its comparison, or the reason why it was not compared."""
 
     name: str
     level: Level
@@ -34,7 +34,7 @@ class ModelChange:
 
     @property
     def advice(self) -> str:
-        """The SemVer advice for this model; empty if there are no two models to compare."""
+        """The SemVer advice for this model; empty if the model is in only one of the folders."""
         return self.found.advice if self.found is not None else ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -46,19 +46,19 @@ class ModelChange:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FolderDiff(Shown):
-    """Every model of two folders, gravest change first, and the level of the whole."""
+    """All models of two folders, gravest change first, and the level for the whole collection."""
 
     models: tuple[ModelChange, ...]
-    unread: tuple[tuple[str, str], ...] = ()  # models that cannot be compared, and why
+    unread: tuple[tuple[str, str], ...] = ()  # models that cannot be compared, with the reasons
 
     @property
     def level(self) -> Level:
-        """The highest level of all models."""
+        """The highest level of change among all models."""
         return max((one.level for one in self.models), default=Level.NONE)
 
     @property
     def advice(self) -> str:
-        """The SemVer advice for the collection in one sentence."""
+        """The SemVer advice for the collection, in one sentence."""
         if self.level is Level.NONE:
             return "Advice: keep the version of the collection, because no user is affected."
         return f"Advice: raise the {self.level.name} number of the collection's version."
@@ -72,7 +72,7 @@ class FolderDiff(Shown):
         }  # fmt: skip
 
     def lines(self) -> Iterator[Line]:
-        """The level of the whole, the models of each level, and each changed model."""
+        """Yields the level of the collection, the models per level, and each changed model."""
         role = {Level.NONE: Role.GOOD, Level.MAJOR: Role.BAD}.get(self.level, Role.CAUTION)
         yield Line(f"{self.level.name}: {_EFFECTS[self.level]}", role)
         counts = Counter(one.level for one in self.models)
@@ -89,7 +89,7 @@ class FolderDiff(Shown):
 
 
 def diff_folders(first: str, second: str) -> FolderDiff:
-    """Compares the models of equal names below two folders."""
+    """Compares models of equal names in two folders."""
     old, new = dict(sources.find(first)), dict(sources.find(second))
     found, unread = [], []
     for name in sorted(old.keys() | new.keys()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache of the outcomes of earlier runs, so that a rerun reads only changed models."""
+"""Stores the outcomes of earlier runs, so that a rerun reads only changed models."""
 
 from __future__ import annotations
 
@@ -17,28 +17,31 @@ from opshift import terms
 from opshift.errors import BadDestination
 from opshift.zoo.outcome import Outcome
 
-APPLICATION = 0x6F70736A  # marks an SQLite file as a journal of ours
+APPLICATION = 0x6F70736A  # the application id that marks an SQLite file as a journal of opshift
 _FORM = (
     "CREATE TABLE outcomes"
     " (name BLOB PRIMARY KEY, recipe TEXT NOT NULL, outcome TEXT NOT NULL) WITHOUT ROWID"
 )
 HEAD = b"SQLite format 3\0"
-_MARK = slice(68, 72)  # the bytes of an SQLite file that name its application
-_PARTS = ("-wal", "-shm", "-journal", "")  # the files of a database, the main one last
-EVERY = 0.5  # seconds between writes; a rerun repeats what a killed driver had not written
-WAIT = 30.0  # seconds for another process to finish its write
+_MARK = slice(68, 72)  # the position of the application id in an SQLite file
+# suffixes of the files of a database; the main file is last
+_PARTS = ("-wal", "-shm", "-journal", "")
+# seconds between writes; after a crash of the driver, a rerun repeats the unwritten work
+EVERY = 0.5
+WAIT = 30.0  # seconds to wait for another process to finish its write
 
 
 class Journal:
     """A table of outcomes by name.
 
-    `notes` lists the faults of the file that cost this run time. After a `fault` it is not used.
+    `notes` lists defects of the file that only cost time. After a `fault`, the file is not used.
     """
 
     def __init__(self, path: str, *, default: bool = False) -> None:
-        """Opens or begins a journal. Any other file is an error and keeps its bytes.
+        """Opens or creates a journal. Raises for any other file, which stays unchanged.
 
-        A damaged file at a `default` path, which no caller chose, is renamed instead.
+        A damaged file is renamed if `default` is set, which means that the caller did not choose
+        it.
         """
         self.path, self.notes, self.fault = path, list[str](), ""
         self._new, self._wrote = list[tuple[str, Outcome]](), 0.0
@@ -62,7 +65,7 @@ class Journal:
             return _opened(self.path)
 
     def put(self, recipe: str, outcome: Outcome) -> None:
-        """Stores an outcome if that is possible."""
+        """Stores an outcome; a failure to write becomes a note."""
         self._new.append((recipe, outcome))
         if time.monotonic() > self._wrote + EVERY:
             self._write()
@@ -77,7 +80,7 @@ class Journal:
         self._wrote = time.monotonic()
 
     def get(self, recipe: str, name: str) -> Outcome | None:
-        """The stored outcome of a model for this recipe."""
+        """Returns the stored outcome of a model for this recipe, or None."""
         if self.fault:
             return None
         query = "SELECT outcome FROM outcomes WHERE name = ? AND recipe = ?"
@@ -88,7 +91,7 @@ class Journal:
 
     @contextlib.contextmanager
     def _ending_at_a_fault(self) -> Iterator[None]:
-        """Lets the run end without the file, since its results do not depend on it."""
+        """Stores an error of the file as `fault`, because results do not depend on the journal."""
         try:
             yield
         except sqlite3.Error as error:
@@ -103,7 +106,7 @@ class Journal:
 
 
 def reading(path: str) -> Iterator[Outcome]:
-    """The outcomes in a journal, which is not changed."""
+    """Yields the outcomes in a journal without changing the file."""
     with contextlib.closing(_unchanged(path)) as db:
         try:
             for (text,) in db.execute("SELECT outcome FROM outcomes ORDER BY name"):
@@ -124,12 +127,13 @@ def _opened(path: str) -> sqlite3.Connection:
         try:
             (told,) = db.execute("PRAGMA quick_check(1)").fetchone()
             if begins or not db.execute("SELECT 1 FROM sqlite_master").fetchone():
-                _begin(db)  # also after SQLite has undone a beginning that did not end
+                _begin(db)  # also needed if SQLite has rolled back an unfinished creation
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("SELECT name, recipe, outcome FROM outcomes LIMIT 1").fetchone()
         except sqlite3.DatabaseError as error:
-            if type(error) is sqlite3.DatabaseError:  # a subclass does not describe the content
+            # subclasses of this exception are not about the content
+            if type(error) is sqlite3.DatabaseError:
                 raise _DamagedError(f"the journal is damaged: {error}") from error
             raise
         if told != "ok":
@@ -139,7 +143,7 @@ def _opened(path: str) -> sqlite3.Connection:
 
 
 def _begin(db: sqlite3.Connection) -> None:
-    """Turns an empty file into a journal, in one transaction and in one of several processes."""
+    """Turns an empty file into a journal in one transaction, in the first of several processes."""
     db.execute("BEGIN IMMEDIATE")
     if not db.execute("SELECT 1 FROM sqlite_master").fetchone():
         db.execute(_FORM)
@@ -148,7 +152,7 @@ def _begin(db: sqlite3.Connection) -> None:
 
 
 def _is_empty(path: str) -> bool:
-    """Whether a new journal begins here; raises for another file before SQLite opens it."""
+    """Returns whether a new journal must be created here; raises for a file of another kind."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -170,7 +174,7 @@ def _is_empty(path: str) -> bool:
 
 
 def _has_only_outcomes(path: str) -> bool:
-    """Whether this is a journal of a release up to 0.2, which did not mark it."""
+    """Returns whether a file is a journal of release 0.2 or earlier, without application id."""
     with contextlib.closing(_unchanged(path)) as db:
         try:
             return db.execute("SELECT sql FROM sqlite_master").fetchall() == [(_FORM,)]
@@ -179,7 +183,7 @@ def _has_only_outcomes(path: str) -> bool:
 
 
 def _unchanged(path: str) -> sqlite3.Connection:
-    """A database that is only read; the reader leaves no file if no other process writes."""
+    """Opens a database for reading; leaves no file behind if no other process writes."""
     alone = "" if os.path.exists(f"{path}-wal") else "&immutable=1"
     return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro{alone}", uri=True)
 
@@ -196,7 +200,7 @@ def _set_aside(path: str) -> str:
 
 
 def cache_of(dst: str) -> str:
-    """The path of the journal for results in a store."""
+    """Returns the path of the journal for results in an object store."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(home, "opshift", hashlib.sha256(dst.rstrip("/").encode()).hexdigest()[:16])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the outcomes of a run in a temporary file, so that the memory of the driver stays flat."""
+"""Stores the outcomes of a run in a temporary file, so that they need no memory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from opshift.zoo.outcome import Outcome
 
 
 class KeptOutcomes:
-    """The outcomes of a run in the order of their names; each is read when its turn comes."""
+    """The outcomes of a run, sorted by name; each is read from the file when it is needed."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="opshift-outcomes-")  # noqa: SIM115 - see __exit__
-        self._places: list[tuple[str, int]] = []  # by name, in the file
+        # the name of each model, and the position of its outcome in the file
+        self._places: list[tuple[str, int]] = []
 
     def add(self, outcome: Outcome) -> None:
         """Appends an outcome."""
@@ -40,7 +41,7 @@ class KeptOutcomes:
 
 @dataclass(frozen=True, slots=True)
 class KeptCases:
-    """The same outcomes as cases of a file of results."""
+    """The outcomes of a run in the form that a results file takes."""
 
     outcomes: KeptOutcomes
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The key of a result: a digest of all bytes of the model and of the recipe."""
+"""Computes the key of a result: a digest of the recipe and of all bytes of the model."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import TypeAlias
 
 Key: TypeAlias = Callable[[], str]
 
-CHUNK = 16 << 10  # pages that the allocator has at hand and the processor in its cache
-LARGE = 32 << 20  # bytes that take longer to digest than a thread takes to start
+CHUNK = 16 << 10  # a buffer of this size is allocated fast and fits the cache of the processor
+LARGE = 32 << 20  # from this size on, the digest takes longer than the start of a thread
 
 
 def key_of(recipe: str, files: Iterable[str | bytes]) -> str:
-    """The key of the result of a recipe for a model and its data files, or their bytes."""
+    """Returns the key of a recipe for a model; `files` are paths or contents."""
     return hashlib.sha256(" ".join([recipe, *map(_digest, files)]).encode()).hexdigest()
 
 
 @contextlib.contextmanager
 def found_beside(recipe: str, files: Iterable[str | bytes], size: int) -> Iterator[Key]:
-    """Yields a function that returns the key; for large files a thread computes it in parallel."""
+    """Yields a function that returns the key; for large files, a thread computes the key."""
     if size < LARGE:
         found = key_of(recipe, files)
         yield lambda: found
@@ -33,7 +33,7 @@ def found_beside(recipe: str, files: Iterable[str | bytes], size: int) -> Iterat
 
 
 def _digest(file: str | bytes) -> str:
-    """The digest of a file; the larger pieces of `hashlib.file_digest` cost as much again."""
+    """Returns the digest of a file; `hashlib.file_digest` reads larger pieces and takes longer."""
     if isinstance(file, bytes):
         return hashlib.sha256(file).hexdigest()
     digest, fd = hashlib.sha256(), os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of all results of a run, planned before the first of them is written."""
+"""Plans the names of all results of a run before the first result is written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Pairs = Sequence[tuple[str, str]]  # the name and the path of each model
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The names of all results of a run, which data files must not use."""
+    """The names of all results of a run, which data files must not have."""
 
     home: str = ""
     outputs: frozenset[str] = frozenset()
@@ -31,32 +31,32 @@ class Layout:
         return Layout(home, frozenset(join(home, name) for name, _ in found))
 
     def require_free(self, output: str, locations: Iterable[str]) -> None:
-        """Raises if data files of a result would have the name of another file."""
+        """Raises if a data file of a result would have the name of another file."""
         for location in locations:
             name = location.replace(os.sep, "/")
             path = posixpath.normpath(join(posixpath.dirname(output), name))
             path = path if is_url(output) else os.path.normpath(path)
             if path in self.outputs:
                 raise BadDestination(
-                    f"its data file {printable(location)!r} has the name that the result of another"
-                    f" model gets; {choose_external('one-file', 'inline')}"
+                    f"its data file {printable(location)!r} would have the name of the result of"
+                    f" another model; {choose_external('one-file', 'inline')}"
                 )
             if self.home and HIDDEN in path[len(self.home) :].replace(os.sep, "/").split("/"):
                 raise BadDestination(
-                    f"its data file {printable(location)!r} would lie in {HIDDEN}, where opshift"
+                    f"its data file {printable(location)!r} would be in {HIDDEN}, where opshift"
                     f" keeps its own files; {choose_external('one-file', 'inline')}"
                 )
 
 
 def refused(found: Pairs, home: str) -> dict[str, str]:
-    """The reasons why results cannot have their names, by model name."""
+    """Returns, by model name, the reasons why a result cannot have its name."""
     names = {name for name, _ in found}
     why: dict[str, str] = {}
     for name, _ in found:
         if HIDDEN in name.replace(os.sep, "/").split("/"):
-            why[name] = f"it lies in {HIDDEN}, where opshift keeps its own files; move it"
+            why[name] = f"it is in {HIDDEN}, where opshift keeps its own files; move the model"
         elif above := next((one for one in _parents(name) if one in names), None):
-            why[name] = f"its folder would have the name of the result {printable(above)!r}"
+            why[name] = f"its folder would have the same name as the result {printable(above)!r}"
     if home and not is_url(home):
         here = [(name, path) for name, path in found if not is_url(path)]
         why |= _over_sources(here, home) | _over_data(here, home)
@@ -69,21 +69,23 @@ def _parents(name: str) -> Iterator[str]:
 
 
 def _over_sources(found: Pairs, home: str) -> dict[str, str]:
-    """Results that would replace a model of the run, or would be outside of the folder."""
+    """Finds results that would replace a model of the run, or lie outside the results folder."""
     real_of = _real_paths()
     models, real = {real_of(path) for _, path in found}, os.path.realpath(home)
     why: dict[str, str] = {}
     for name, _ in found:
         goal = real_of(os.path.join(home, name))
         if goal in models:
-            why[name] = "its result would take the place of a model of this run"
+            why[name] = "its result would overwrite a model of this run"
         elif not goal.startswith(os.path.join(real, "")):
-            why[name] = f"its result would go to {printable(goal)!r} through a link; remove it"
+            why[name] = (
+                f"its result would go to {printable(goal)!r} through a link; remove the link"
+            )
     return why
 
 
 def _real_paths() -> Callable[[str], str]:
-    """Like `realpath`, but looks at each folder once."""
+    """Returns a function like `realpath` that resolves each folder only once."""
     folder_of = functools.cache(os.path.realpath)
 
     def real(path: str) -> str:
@@ -96,10 +98,10 @@ def _real_paths() -> Callable[[str], str]:
 
 
 def _over_data(found: Pairs, home: str) -> dict[str, str]:
-    """Results that would replace a data file, and data files that would share a name.
+    """Finds results that would overwrite a data file, and data files that would share a name.
 
-    If all sources are below one folder that is separate from the folder of the results, neither
-    can happen, and no model is read.
+    If all sources are in one folder that is separate from the results folder, this is impossible,
+    and no model is read.
     """
     roots = set(map(os.path.realpath, {_root(name, path) for name, path in found}))
     if len(roots) == 1 and not any(_overlap(root, os.path.realpath(home)) for root in roots):
@@ -115,17 +117,17 @@ def _over_data(found: Pairs, home: str) -> dict[str, str]:
     for name, paths in data.items():
         folder = os.path.dirname(os.path.join(home, name))
         if os.path.realpath(os.path.join(home, name)) in needed:
-            why[name] = "its result would take the place of a data file of this run"
+            why[name] = "its result would overwrite a data file of this run"
         for location, _ in paths:
             if len(places[os.path.normpath(os.path.join(folder, location))]) > 1:
                 why[name] = (
-                    f"its data file {printable(location)!r} and another one would have one name"
+                    f"its data file {printable(location)!r} would share its name with another one"
                 )
     return why
 
 
 def _root(name: str, path: str) -> str:
-    """The folder to which a model's name is relative, or the model's own folder."""
+    """Returns the folder to which the name of a model is relative, or the model's own folder."""
     return path[: -len(name)] if path.endswith(os.sep + name) else os.path.dirname(path)
 
 
@@ -135,7 +137,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _data_of(path: str) -> Iterator[tuple[str, str]]:
-    """The locations and paths of a model's data files; empty for an unreadable model."""
+    """Yields the locations and paths of a model's data files; none if the model is unreadable."""
     try:
         _, large_tensors = weights.carve_file(path)
     except (InvalidModel, OSError):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mark next to a result: its key, and the stamps of its files.
+"""Writes a mark for each result: its key, and the stamps of its files.
 
-A mark is written after its result. A result without a mark, or one that has changed since, is
-converted again.
+A mark is written after its result. A result that has no mark, or has changed since its mark was
+written, is converted again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Look: TypeAlias = Callable[[str], tuple[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The key of a result, its files, its versions, and its origin, which 0.2.0 did not write."""
+    """The key, the files, the versions and the origin of a result; 0.2.0 wrote no origin."""
 
     key: str
     writes: tuple[Stamp, ...]
@@ -40,7 +40,7 @@ class Mark:
 
     @staticmethod
     def decoded(data: bytes) -> Mark | None:
-        """The mark in a text, if this version wrote it."""
+        """Reads a mark; returns None if another schema version wrote it."""
         try:
             raw = json.loads(data)
             writes = tuple(
@@ -53,12 +53,12 @@ class Mark:
             return None
 
     def holds(self, key: Key, folder: str) -> bool:
-        """Whether this is the result of a key, and its files are unchanged."""
+        """Returns whether the mark has this key, and the files of its result are unchanged."""
         return self.key == key() and unchanged(self.writes, folder)
 
 
 def stamps(paths: Iterable[str], folder: str) -> tuple[Stamp, ...]:
-    """The present stamps of files, with paths relative to a folder."""
+    """Returns the current stamps of files, with paths relative to a folder."""
     return tuple((_from(folder, path), *stores.look(path)) for path in paths)
 
 
@@ -68,7 +68,7 @@ def _from(folder: str, path: str) -> str:
 
 
 def unchanged(seen: Iterable[Stamp], folder: str, look: Look = stores.look) -> bool:
-    """Whether files or objects are unchanged; a failing store raises."""
+    """Returns whether files or objects still have these stamps; raises if a store fails."""
     seen = tuple(seen)
     try:
         return bool(seen) and all(
@@ -81,7 +81,7 @@ def unchanged(seen: Iterable[Stamp], folder: str, look: Look = stores.look) -> b
 
 
 def write(path: str, mark: Mark) -> None:
-    """Writes a mark, completely or not at all."""
+    """Writes a mark to a file."""
     if not os.path.isdir(folder := os.path.dirname(path)):
         os.makedirs(folder, exist_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)

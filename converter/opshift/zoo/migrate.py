@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run over a zoo: finds the models, skips finished ones, converts the rest."""
+"""Runs a batch: finds the models, skips finished models, and converts the others."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 PLAIN_PUTS = (
-    "the store of the results does not refuse to create what is there, so two runs of one part"
-    " at a time may write the same results twice"
+    "the store of the results does not support create-only writes, so two runs of the same shard"
+    " at the same time may write the same results twice"
 )
 
 
@@ -85,44 +85,44 @@ def migrate(
     source : path or URL
         A folder, a pattern, or a file with a list of models.
     dst : path or URL, or None
-        The folder of the results. With None nothing is written and every model is rehearsed.
+        The folder of the results. With None, nothing is written and each conversion is only tried.
     target : int, mapping or str, optional
         An opset, versions by domain (`{"": 13, "ai.onnx.ml": 2}`), or a runtime
         (`"onnxruntime==1.10"`). Without a target only the IR version changes.
     external : {"copy", "inline", "one-file"}
-        Where weights go that are outside of the model file: into a copy of their file, into the
-        model, or into one file.
+        The place for weights in separate files: a copy of each file, the model file, or one new
+        file for all weights.
     verify : bool, default False
-        Run each model and its result, and publish only results that are equal.
+        Run each model and its result, and write only results that compute the same.
     shard : Shard, optional
         The part of the models that this run converts.
     retry : bool, default False
         Try again the models that crashed or met a limit in an earlier run.
     rehash : bool, default False
-        Read all models, also those whose size, times and file number are those of an earlier run.
+        Read all models again, even if their sizes, times and file numbers have not changed.
     journal : path, optional
-        The file that remembers the results of earlier runs: a new file, or a journal.
+        The file that stores the results of all runs. It is created if it does not exist.
     engine : Engine, optional
-        What spreads the work. The default is child processes of this machine.
+        The engine that distributes the work. The default is child processes on this machine.
     heard : callable, optional
-        Called with the summary and the outcome of each model as it ends.
+        A function that is called with the summary and the outcome of each finished model.
     report : path, optional
         Write a report of all models as an HTML page.
     runtimes : list of str, optional
-        Count the models that these runtimes run, as they are and converted; "all" means
-        every one.
+        Count the models that these runtimes run before and after the conversion; "all" means
+        every runtime.
     results : list of paths, optional
-        Write the result of each model. The ending chooses the format: `.jsonl`, `.csv`, `.xml`
+        Write the result of each model. The extension chooses the format: `.jsonl`, `.csv`, `.xml`
         (JUnit) or `.sarif`.
     command : str, optional
-        The command that the report shows as the one of this run.
+        The command line that the report shows.
     **options
         The options of a conversion.
 
     Returns
     -------
     Summary
-        How many models came to which outcome, with reasons.
+        The number of models with each outcome, and the reasons.
 
     Raises
     ------
@@ -130,9 +130,9 @@ def migrate(
         The target or the value of an option is not valid, or the results would replace their
         sources.
     BadDestination
-        The file of the journal holds something else, or cannot be read or written.
+        The journal is a file of another kind, or cannot be read or written.
     ClusterLost
-        The cluster of the engine ended while it had work.
+        The cluster of the engine ended before its work was done.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def migrate(
 
 
 def local_engine(workers: int | None = None, limits: ModelLimits | None = None) -> Supervisor:
-    """The engine with child processes on this machine, one for each usable processor."""
+    """Returns the engine with child processes on this machine, one for each usable processor."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     count, limits = workers or cores or 1, limits or ModelLimits()
     if limits.megabytes is None:
@@ -183,7 +183,7 @@ def local_engine(workers: int | None = None, limits: ModelLimits | None = None) 
 
 
 def prepare(request: Request, external: str, verify: bool = False) -> Recipe:
-    """The recipe of a run, or a BadTarget before any model is touched."""
+    """Returns the recipe of a run; raises BadTarget before any model is read."""
     by = ""
     if verify:
         from opshift.zoo import verified
@@ -218,7 +218,8 @@ class ZooRun:
     listed: Listed = field(default_factory=Listed)
     notes: tuple[str, ...] = ()
     layout: Layout = field(default_factory=Layout)
-    refused: Mapping[str, str] = field(default_factory=dict)  # why results cannot have their names
+    # by model name, the reason why a result cannot have its name
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -231,7 +232,7 @@ class ZooRun:
     ) -> ZooRun:
         if dst and _place(source) == _place(dst):
             raise BadTarget(
-                f"{dst}: this is the folder of the sources; give another folder for the results"
+                f"{dst}: the sources are in this folder; give another folder for the results"
             )
         if not is_url(dst) and os.path.isfile(dst):
             raise BadTarget(f"{dst}: this is a file; give a folder for the results")
@@ -252,7 +253,7 @@ class ZooRun:
 
     @contextlib.contextmanager
     def remembering(self, path: str = "") -> Iterator[Journal | None]:
-        """The journal of this run; a dry run has none."""
+        """Opens the journal of this run; yields None in a dry run."""
         if not self.dst:
             yield None
             return
@@ -263,7 +264,7 @@ class ZooRun:
             yield journal
 
     def outcomes(self, engine: Engine, journal: Journal | None) -> Iterator[Outcome]:
-        """An outcome for each model: first the known outcomes, then the others as they arrive."""
+        """Yields an outcome for each model: stored outcomes first, then others as they finish."""
         waiting = []
         if journal and is_url(self.dst):
             self.listed.below(self.dst)
@@ -293,7 +294,7 @@ class ZooRun:
         return functools.partial(migrate_one, self.recipe, layout=self.layout)
 
     def _known(self, item: Item, journal: Journal) -> Outcome | None:
-        """The outcome in the journal, if it still holds."""
+        """Returns the outcome of an earlier run if it is still valid, else None."""
         old = journal.get(self.recipe.digest, item.name)
         if old is None or not self._unchanged(old.reads, item.source):
             return None
@@ -312,12 +313,12 @@ class ZooRun:
         try:
             return marks.unchanged(seen, os.path.dirname(path), self.listed.look)
         except StoreError:
-            return False  # the worker repeats this, and reports the error
+            return False  # the worker makes the same request, and reports the error
 
     def sweep(self) -> None:
-        """Removes old data, and files of killed workers, in the folders of data files too.
+        """Removes unused data files, and files of killed workers, from all folders of results.
 
-        A store does not list its objects.
+        In an object store, nothing is removed.
         """
         if self.dst and not is_url(self.dst):
             leftovers.sweep_below(self.dst, leave_out=HIDDEN)
@@ -337,13 +338,13 @@ def _item(name: str, path: str, here: str, creates: bool, size: int) -> Item:
 
 
 def _folders(item: Item, outcome: Outcome) -> set[str]:
-    """The folders in which files were written."""
+    """Returns the folders to which files were written."""
     home = os.path.dirname(item.output)
     return {os.path.dirname(os.path.join(home, name)) for name, *_ in outcome.writes}
 
 
 def _with_reads(outcome: Outcome, item: Item) -> Outcome:
-    """The outcome with the files of the model, which a dead worker could not report."""
+    """Adds the stamp of the model file to an outcome, because a killed worker did not report it."""
     if outcome.reads:
         return outcome
     with contextlib.suppress(OSError):

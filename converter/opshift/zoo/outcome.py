@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of one model, as a value that can be sent between processes."""
+"""Defines the outcome of one model, as a value that can be sent between processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opshift.results import BROKEN, ERROR, FAILED, PASSED, SKIPPED, ModelResult,
 from opshift.text import printable, qualified
 
 Stamp: TypeAlias = tuple[str, int, str]  # (path, size, version)
-# (a runtime, whether it runs the model now and after a conversion: yes, no or not known)
+# A runtime, and whether it runs the model now and after a conversion: yes, no or not known.
 Runs: TypeAlias = tuple[str, str, str]
 SHOWN_BLOCKERS, SHOWN_LETTERS = 20, 1000
 
@@ -46,12 +46,12 @@ QUARANTINED = frozenset((Fate.UNVERIFIED, Fate.CRASHED, Fate.TIMEOUT, Fate.OOM))
 
 
 class Unpublished(Exception):  # noqa: N818 - it becomes an outcome
-    """Raised if a result exists but could not be published."""
+    """Raised if a conversion succeeded but its result could not be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """One node that blocks one boundary."""
+    """One node that blocks the conversion from one opset to the next."""
 
     node: str
     op: str
@@ -78,12 +78,14 @@ class Outcome:
     reads: tuple[Stamp, ...] = ()
     writes: tuple[Stamp, ...] = ()
     runs: tuple[Runs, ...] = ()
-    nodes: tuple[int, int] | None = None  # before and after, where they were counted
-    rewritten: Mapping[str, int] = field(default_factory=dict)  # nodes by operator
-    origin: Origin | None = None  # of the result
+    # before and after the conversion; None if they were not counted
+    nodes: tuple[int, int] | None = None
+    # the number of rewritten nodes by operator
+    rewritten: Mapping[str, int] = field(default_factory=dict)
+    origin: Origin | None = None  # the origin of the result
 
     def __reduce__(self) -> tuple[type[Outcome], tuple[Any, ...]]:
-        return Outcome, _values(self)  # half the time of what a dataclass does
+        return Outcome, _values(self)  # takes half the time of the default for dataclasses
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
@@ -92,11 +94,11 @@ class Outcome:
         return {**raw, "blockers": blockers, "origin": self.origin_form()}
 
     def origin_form(self) -> dict[str, Any] | None:
-        """The origin of the result, in the documented JSON form."""
+        """Returns the origin of the result in the JSON form that `opshift schema` describes."""
         return dataclasses.asdict(self.origin) if self.origin else None
 
     def row(self) -> dict[str, Any]:
-        """The facts for users about the model, in the documented JSON form."""
+        """Returns the outcome in the JSON form for users, which `opshift schema` describes."""
         return {
             "schema_version": SCHEMA_VERSION,
             "kind": "row",
@@ -120,7 +122,7 @@ class Outcome:
         }
 
     def case(self) -> ModelResult:
-        """The model as a case of a file of results."""
+        """Returns the outcome in the form that a results file takes."""
         told = [Problem(ERROR, b.why, _of_blocker(b)) for b in self.blockers]
         if self.fate.failed and not told:
             told = [Problem(ERROR, self.why, printable(self.detail))]
@@ -167,7 +169,7 @@ _values = operator.attrgetter(*_NAMES)
 
 
 def blockers_of(refused: Refused) -> tuple[Blocker, ...]:
-    """The first blockers of a refusal, short enough to be sent and kept."""
+    """Returns the first blocking nodes of a refusal, with shortened texts."""
     return tuple(
         Blocker(r.node, r.op, r.domain, r.boundary, r.why.name, shortened(r.detail))
         for r in refused.refusals[:SHOWN_BLOCKERS]

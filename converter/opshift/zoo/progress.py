@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The display during a run: redrawn on a terminal, plain lines in a pipe."""
+"""Shows the progress of a run: a redrawn display on a terminal, plain lines in a pipe."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from opshift.zoo.workers.worker import Worker
 
 Heard = Callable[[Summary, Outcome], None]
 EVERY = 5.0  # seconds between plain lines
-REDRAW = 0.25  # seconds between two states of the display
-BAR = 60  # columns of the bar
+REDRAW = 0.25  # seconds between two redraws of the display
+BAR = 60  # the width of the progress bar in columns
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def silent() -> Iterator[Heard]:
 
 @contextmanager
 def plain() -> Iterator[Heard]:
-    """A line on stderr for each failure, and now and then one about the whole."""
+    """Prints a line to stderr for each failure, and a summary every few seconds."""
     begun = said = time.monotonic()
 
     def heard(summary: Summary, outcome: Outcome) -> None:
@@ -47,7 +47,7 @@ def plain() -> Iterator[Heard]:
 
 @contextmanager
 def live(crew: Sequence[Worker]) -> Iterator[Heard]:
-    """A display of the counts and of each worker's model, which a thread redraws."""
+    """Shows the counts and the model of each worker; a thread redraws the display."""
     begun = time.monotonic()
     summary = Summary()
     ended = threading.Event()
@@ -72,7 +72,7 @@ def live(crew: Sequence[Worker]) -> Iterator[Heard]:
 
 
 def _draw(lines: Sequence[str], drawn: int) -> int:
-    """Writes lines in place of the previous ones; returns their number."""
+    """Overwrites the previous lines of the display; returns the number of new lines."""
     size = shutil.get_terminal_size()
     fits = [cut(one, size.columns - 1) for one in lines[: size.lines - 1]]
     up = f"\x1b[{drawn}F" if drawn else ""
@@ -81,7 +81,7 @@ def _draw(lines: Sequence[str], drawn: int) -> int:
 
 
 def line(summary: Summary, seconds: float) -> str:
-    """One line with the counts, the speed and the time left."""
+    """Returns one line with the counts, the speed and the remaining time."""
     refused, skipped = summary.fates[Fate.REFUSED], summary.fates[Fate.SKIPPED]
     rate = (summary.done - skipped) / max(seconds, 1e-9)  # skipped models take no time
     left = summary.left / rate if rate else 0.0
@@ -98,7 +98,7 @@ def _span(seconds: float) -> str:
 
 
 def _display(summary: Summary, crew: Sequence[Worker], seconds: float) -> Iterator[str]:
-    """A bar, the counts, and the seconds that each worker has spent on its model."""
+    """Yields a bar, the counts, and the seconds that each worker has spent on its model."""
     filled = BAR * summary.done // max(summary.total, 1)
     yield f"[{'#' * filled}{'.' * (BAR - filled)}]"
     yield line(summary, seconds)

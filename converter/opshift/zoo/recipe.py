@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options for every model of a run, and the digest of everything that a result depends on."""
+"""Holds the options for every model of a run, and the digest of all inputs of a result."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Recipe:
     request: Request
     external: str = "copy"
     fingerprint: str = ""
-    verify: str = ""  # by what, with its version
-    runtimes: tuple[str, ...] = ()  # to check each model for
+    verify: str = ""  # the runtime that verifies results, with its version
+    runtimes: tuple[str, ...] = ()  # runtimes in which each model is checked
 
     @property
     def target(self) -> Mapping[str, int] | Wanted:
-        """The versions by domain, or the runtime."""
+        """The versions by domain, or the runtime, to which models are converted."""
         found = self.request.target
         return {"": found} if isinstance(found, int) else found
 
     @property
     def aim(self) -> str:
-        """The target in words."""
+        """The target as text for the report."""
         if not isinstance(self.target, Wanted):
             return show_versions(self.target)
         name = self.target.release.shown if self.target.release else ""
@@ -63,7 +63,7 @@ class Recipe:
 
 @functools.cache
 def fingerprint() -> str:
-    """A digest of the release, the installed onnx, and the sources of engine and adapters."""
+    """Returns a digest of release, installed onnx, and sources of engine and adapters."""
     digest = hashlib.sha256(f"{VERSION} {opshift.versions.installed_name()}".encode())
     for package in sorted({"opshift", *(p.module for p in plugins.offered(GROUP))}):
         spec = importlib.util.find_spec(package)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Temporary folders for models from stores; folders of killed processes are removed."""
+"""Creates temporary folders for models from object stores; removes those of killed processes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ PREFIX = "opshift-scratch-"
 
 @contextlib.contextmanager
 def folder() -> Iterator[str]:
-    """A temporary folder, locked while this process lives; the kernel releases the lock."""
+    """Creates a temporary folder that is locked until this process ends."""
     _sweep_once()
     while True:
         path = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))
         lock = _locked(path)
-        if lock is not None and os.path.isdir(path):  # no sweeper was quicker
+        # no other process has removed the folder before it was locked
+        if lock is not None and os.path.isdir(path):
             break
     try:
         yield path
@@ -42,7 +43,7 @@ def _sweep_once() -> None:
 
 
 def _locked(path: str) -> int | None:
-    """Locks a folder; returns None if it is locked, gone, or owned by another user."""
+    """Locks a folder; returns None if it is locked, was removed, or belongs to another user."""
     if sys.platform == "win32":
         return os.open(os.devnull, os.O_RDONLY)
     import fcntl

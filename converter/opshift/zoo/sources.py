@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the models of a run: below a folder, by a pattern, or in a list.
+"""Finds the models of a run: in a folder, by a pattern, or in a list of paths.
 
-Any of them may be in a store, and a list may name urls.
+Folders, patterns and lists may also be in an object store, and a list may contain URLs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HIDDEN = ".opshift"
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of `count` parts of a zoo, numbered from 1; the name of a model decides its part."""
+    """One of `count` parts of a zoo, numbered from 1; the name of a model determines its part."""
 
     number: int = 1
     count: int = 1
@@ -51,7 +51,7 @@ class Shard:
 
 
 def find(source: str, leave_out: str = "", listed: Listed | None = None) -> list[tuple[str, str]]:
-    """(name, path) of every model, sorted by name; two models of one name are an error."""
+    """Returns (name, path) of every model, sorted by name; raises if two models have one name."""
     found: dict[str, str] = {}
     if is_url(source):
         pairs = _look_in_store(source, leave_out, listed or Listed())
@@ -60,16 +60,16 @@ def find(source: str, leave_out: str = "", listed: Listed | None = None) -> list
         pairs = _look(source, "" if away else os.path.realpath(leave_out))
     for name, path in pairs:
         if posixpath.normpath(name).startswith("../"):
-            raise InvalidModel(f"{printable(source)}: {printable(path)!r} is not below its folder")
+            raise InvalidModel(f"{printable(source)}: {printable(path)!r} is outside its folder")
         if name in found and found[name] != path:
             raise InvalidModel(
-                f"{printable(found[name])!r} and {printable(path)!r} would both become"
+                f"{printable(found[name])!r} and {printable(path)!r} would both have the name"
                 f" {printable(name)!r}"
             )
         found[name] = path
     if not found:
         raise FileNotFoundError(
-            f"{printable(source)}: no model found; the name of a model ends with {ENDING}"
+            f"{printable(source)}: no model found; model files must have the extension {ENDING}"
         )
     return sorted(found.items())
 
@@ -101,7 +101,7 @@ def _below(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
         within = os.path.relpath(here, source)
         for name in files:
             path = os.path.join(here, name)
-            # A link without a file is named as a model that cannot be read.
+            # A broken link is listed as a model, so that the run reports it as unreadable.
             if name.endswith(ENDING) and (os.path.isfile(path) or not os.path.exists(path)):
                 yield os.path.normpath(os.path.join(within, name)), path
 
@@ -112,7 +112,7 @@ def _listed(manifest: str) -> Iterator[tuple[str, str]]:
 
 
 def _named(lines: Iterable[str], folder: str) -> Iterator[tuple[str, str]]:
-    """One path a line, from the list's folder; blank lines and # lines are left out."""
+    """Yields one path a line, relative to the folder of the list; skips blank lines and # lines."""
     for line in lines:
         line = line.rstrip("\r\n")
         if is_url(line):
@@ -162,7 +162,7 @@ def _is_object(url: str) -> bool:
 
 
 def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether a name in a store matches a pattern, as in `glob` with `recursive`."""
+    """Returns whether the name of an object matches a pattern, like `glob` with `recursive`."""
     if not pattern:
         return not parts
     if pattern[0] == "**":
@@ -172,7 +172,7 @@ def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 def _fixed_part(pattern: str) -> str:
-    """The folder of a pattern before its first special character."""
+    """Returns the folder part of a pattern before its first special character."""
     parts = pattern.split(os.sep)
     fixed = next(i for i, part in enumerate(parts) if glob.has_magic(part))
     return os.sep.join(parts[:fixed]) or (os.sep if pattern.startswith(os.sep) else os.curdir)

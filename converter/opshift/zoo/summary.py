@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts over a run: by outcome, and by reason with one example each."""
+"""Counts the models of a run by outcome and by reason, with one example for each reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted, printable, table
 from opshift.zoo.outcome import Fate, Outcome
 
-COUNTS = ("models", "now", "after", "not_known")  # of a runtime
+COUNTS = ("models", "now", "after", "not_known")  # the counts that are reported for each runtime
 
 
 @dataclass(slots=True, repr=False)
@@ -27,8 +27,9 @@ class Summary(Shown):
     size: int = 0
     worked: int = 0  # bytes of the models that were not up to date
     notes: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()  # of files that are no results, such as the journal
-    runs: dict[str, Counter[str]] = field(default_factory=dict)  # by runtime: the counts of COUNTS
+    faults: tuple[str, ...] = ()  # errors of files that are not results, such as the journal
+    # by runtime: the numbers of models, by the names in COUNTS
+    runs: dict[str, Counter[str]] = field(default_factory=dict)
 
     def add(self, outcome: Outcome) -> None:
         self.fates[outcome.fate] += 1
@@ -84,14 +85,14 @@ class Summary(Shown):
         }
 
     def lines(self) -> Iterator[Line]:
-        """The number of models by outcome, then each reason with an example."""
+        """Yields the number of models by outcome, then each reason with an example."""
         present = (fate for fate in Fate if self.fates[fate])
         counts = ", ".join(f"{self.fates[fate]:,} {fate.value}" for fate in present)
         role = Role.BAD if self.failures else Role.GOOD
         yield Line(f"{counted(self.total, 'model')}: {counts or 'nothing to do'}.", role)
         if self.left:
             yield Line(
-                f"{self.left} of {self.total} are not done: run the command again.", Role.BAD
+                f"{self.left} of {self.total} are not converted: run the command again.", Role.BAD
             )
         for (fate, why), count in self.reasons.most_common():
             example = self.examples[fate, why]

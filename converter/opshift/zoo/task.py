@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work on one model: checks whether it is done, converts, publishes and marks it."""
+"""Converts one model of a batch: checks for an existing result, converts, writes, marks."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ from opshift.zoo.stores.stores import is_url
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One model, and the paths of its result and mark; without an output it is a dry run."""
+    """One model, and the paths of its result and mark; an empty output means a dry run."""
 
     name: str
     source: str
     output: str = ""
     mark: str = ""
-    creates: bool = True  # whether the store of the result knows create-only
-    size: int = 0  # an estimate, with data files
+    creates: bool = True  # whether the store of the result supports create-only writes
+    size: int = 0  # an estimate in bytes, with data files
 
 
 NO_LAYOUT = Layout()
 
 
 class Destination(Protocol):
-    """A place for one result."""
+    """A place to which one result is written."""
 
     def there(self, key: Key) -> Mark | None: ...
     def publish(
@@ -60,7 +60,7 @@ class Destination(Protocol):
 
 
 def migrate_one(recipe: Recipe, item: Item, layout: Layout = NO_LAYOUT) -> Outcome:
-    """The outcome of one model; only unexpected errors are raised."""
+    """Returns the outcome of one model; only unexpected errors are raised."""
     begun = time.monotonic()
     local = not (is_url(item.source) or is_url(item.output) or recipe.verify)
     folder = ""
@@ -78,7 +78,7 @@ def _failed(item: Item, fate: Fate, error: Exception, folder: str) -> Outcome:
     why, detail = str(getattr(error, "code", type(error).__name__)), str(error)
     if isinstance(error, OSError) and error.strerror:
         why = error.strerror
-    if folder:  # the message names the source, not the copy in this folder
+    if folder:  # the message shows the path of the source, not of its copy in this folder
         detail = detail.replace(os.path.join(folder, "in"), os.path.dirname(item.source))
     return Outcome(item.name, fate, why, shortened(detail))
 
@@ -127,7 +127,7 @@ def _migrate_from(
 
 
 def _what(report: Report) -> dict[str, Any]:
-    """The fields of an outcome that describe a conversion."""
+    """Returns the fields of an outcome that describe a conversion."""
     rewritten: Counter[str] = Counter()
     for step in report.steps:
         for work in step.rewritten:
@@ -139,7 +139,7 @@ def _what(report: Report) -> dict[str, Any]:
 
 
 def _runs(recipe: Recipe, path: str) -> tuple[Runs, ...]:
-    """In which of the wanted runtimes a model runs, now and after a conversion."""
+    """Returns in which of the runtimes a model runs, before and after a conversion."""
     if not recipe.runtimes:
         return ()
     from opshift.look.accepts import survey
@@ -189,7 +189,7 @@ def _imports(skeleton: ModelProto) -> dict[str, int]:
 
 
 def _once(model: LocalModel) -> OpenSkeleton:
-    """A function that returns the carved model at the first call, and reads it again later."""
+    """Returns a function that opens the model; the first call uses what is already read."""
 
     def each() -> Iterator[tuple[ModelProto, Weights]]:
         yield model.skeleton, model.weights
@@ -201,9 +201,10 @@ def _once(model: LocalModel) -> OpenSkeleton:
 
 
 def _request(recipe: Recipe, skeleton: ModelProto) -> Request:
-    """The request for one model, without domains and dimensions that it does not have."""
+    """Returns the request for one model, without domains and dimensions that it lacks."""
     imports = [*skeleton.opset_import, *(i for f in skeleton.functions for i in f.opset_import)]
-    domains = {schemas.normal(one.domain) for one in imports} or {""}  # a conversion may add it
+    # a conversion may add the default domain
+    domains = {schemas.normal(one.domain) for one in imports} or {""}
     request = recipe.request.for_domains(domains)
     if not (request.shape or request.dim):
         return request

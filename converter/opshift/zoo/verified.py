@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests in the worker whether a result is equal to its model."""
+"""Verifies in the worker that a result computes the same as its source model."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from opshift.zoo.layout import Layout
 
 
 def runtime() -> str:
-    """The runtime for verification with its version; raises MissingExtra if it is missing."""
+    """Returns the runtime that verifies results, with its version; raises MissingExtra."""
     return f"onnxruntime {extra.onnxruntime().__version__}"
 
 
 def objection(
     made: ConvertedModel, folder: str, external: str, values: list[str], request: Request
 ) -> tuple[str, str]:
-    """Why a result, or a value inside, was not shown to be equal: a word and a sentence, or ""."""
+    """Returns an outcome and a sentence if a result differs from its source, else two ""."""
     os.makedirs(folder)
     path = os.path.join(folder, os.path.basename(made.of.path))
     files.spliced(made, path, external, Layout())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a run: one file without dependencies. Names are escaped.
+"""Writes the report of a run as one HTML file that needs no other files.
 
-The counts are written here. The rows of the models are data, from which the browser makes the
-visible lines.
+Python writes the counts. The models are written as JSON data, from which the browser builds the
+visible rows. All names are escaped.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ POLICY = f"{sheet.POLICY}; script-src 'unsafe-inline'"
 
 @dataclass(frozen=True, slots=True)
 class RunTimes:
-    """The command, the begin and the duration of a run."""
+    """The command line, the start and the duration of a run."""
 
     command: str = ""
-    begun: float = 0.0  # since 1970
+    begun: float = 0.0  # seconds since 1970
     seconds: float = 0.0
 
     @property
     def date(self) -> str:
-        """`2026-11-22 15:47 UTC`."""
+        """The start of the run, as `2026-11-22 15:47 UTC`."""
         return datetime.fromtimestamp(self.begun, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
 
     @property
     def duration(self) -> str:
-        """`1 h 2 min`, `3 min 4 s` or `5.6 s`."""
+        """The duration of the run, as `1 h 2 min`, `3 min 4 s` or `5.6 s`."""
         minutes, seconds = divmod(round(self.seconds), 60)
         if minutes >= 60:
             return f"{minutes // 60} h {minutes % 60} min"
@@ -52,7 +52,7 @@ class RunTimes:
 
 
 def page(summary: Summary, outcomes: Iterable[Outcome], recipe: Recipe, run: RunTimes) -> str:
-    """The whole page."""
+    """Returns the whole HTML page."""
     rank = {fate: number for number, fate in enumerate(FAILED_FIRST)}
     listed = sorted(outcomes, key=lambda outcome: (rank[outcome.fate], outcome.name))
     title = f"{counted(summary.done, 'model')} to {recipe.aim}"
@@ -81,7 +81,7 @@ def page(summary: Summary, outcomes: Iterable[Outcome], recipe: Recipe, run: Run
 
 
 OPSETS, BLOCKS = "Opsets before and after", "What blocks: models by operator and step"
-HALF = (OPSETS, BLOCKS)  # sections that stand next to each other on a wide screen
+HALF = (OPSETS, BLOCKS)  # sections that are side by side on a wide screen
 MODELS = (
     '<section id="models"><h2>Models</h2><div class="tools">'
     '<input id="find" type="search" placeholder="Name, reason, operator" aria-label="Filter">'
@@ -93,7 +93,7 @@ MODELS = (
 
 
 def _pressed(inside: str, **wanted: Any) -> str:
-    """A button that shows its models when it is clicked."""
+    """Returns a button that filters the list of models when it is clicked."""
     return f'<button class="press" data-filter="{markup(json.dumps(wanted))}">{inside}</button>'
 
 
@@ -134,14 +134,14 @@ def _counters(summary: Summary) -> str:
 
 
 def _class(fate: Fate) -> str:
-    """The colour of an outcome."""
+    """Returns the CSS class for the colour of an outcome."""
     if not fate.failed:
         return "good" if fate is Fate.OK else "soft"
     return "caution" if fate is Fate.REFUSED else "bad"
 
 
 def flow(outcome: Outcome) -> sankey.Flow:
-    """The flow of a model: its source opset, its result opset or failure, and its colour class."""
+    """Returns the flow of a model: its source opset, its result opset or failure, and a colour."""
     before = str(outcome.source.get("", "other domains")) if outcome.source else "unknown"
     if outcome.fate.failed:
         return before, outcome.fate.value, _class(outcome.fate)
@@ -151,7 +151,7 @@ def flow(outcome: Outcome) -> sankey.Flow:
 def _reasons(summary: Summary) -> str:
     if not summary.reasons:
         return "<p class=soft>Nothing failed.</p>"
-    header = ("Outcome", "Reason", "Models", "Such as", "What is reported for it")
+    header = ("Outcome", "Reason", "Models", "Such as", "Its message")
     rows = []
     for (fate, why), count in summary.reasons.most_common():
         example = summary.examples[fate, why]
@@ -168,7 +168,7 @@ def _reasons(summary: Summary) -> str:
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int]) -> str:
-    """A table whose cells are HTML."""
+    """Returns an HTML table; its cells are HTML."""
     kinds = [" class=number" if i in numbers else "" for i in range(len(header))]
     head = "".join(f"<th{kind}>{name}" for kind, name in zip(kinds, header, strict=True))
     body = "".join(
@@ -183,9 +183,9 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequen
 
 
 def _runtimes(summary: Summary) -> str:
-    """How many models run in each release of a runtime, now and after a conversion."""
+    """Returns a table of how many models run in each runtime, before and after a conversion."""
     if not summary.runs:
-        return "<p class=soft>No runtime was asked for; --runtimes all adds this table.</p>"
+        return "<p class=soft>No runtime was named; --runtimes all adds this table.</p>"
     header = (
         "Runtime", "Models", "Run now", "Run after a conversion", "Only after", "Never",
         "Not known",
@@ -209,12 +209,12 @@ def _runtimes(summary: Summary) -> str:
 
 
 def _heat(outcomes: Iterable[Outcome]) -> str:
-    """How many models each operator stops at each step."""
+    """Returns a table of how many models each operator blocks at each step."""
     cells: Counter[tuple[str, tuple[int, int]]] = Counter()
     for outcome in outcomes:
         cells.update({(qualified(b.domain, b.op), b.boundary) for b in outcome.blockers})
     if not cells:
-        return "<p class=soft>No operator blocks.</p>"
+        return "<p class=soft>No operator blocks a conversion.</p>"
     by_op: Counter[str] = Counter()
     for (op, _), count in cells.items():
         by_op[op] += count
@@ -236,7 +236,7 @@ def _cell(op: str, step: tuple[int, int], count: int, hottest: int) -> str:
 
 
 def _data(outcomes: Iterable[Outcome], recipe: Recipe) -> str:
-    """The rows as JSON that cannot end its HTML element; repeated texts are written once."""
+    """Returns the models as JSON that cannot end its HTML element; texts are stored once."""
     tables: dict[str, dict[str, int]] = {
         name: {} for name in ("versions", "texts", "targets", "origins")
     }
@@ -272,11 +272,11 @@ def _data(outcomes: Iterable[Outcome], recipe: Recipe) -> str:
 
 
 def _order() -> Mapping[str, list[Any]]:
-    """The colour of each outcome and its place in a list that begins with failures."""
+    """Returns the position in the list and the colour of each outcome; failures come first."""
     return {fate.value: [number, _class(fate)] for number, fate in enumerate(FAILED_FIRST)}
 
 
 def _state(now: str, after: str) -> int:
-    """Whether a runtime runs a model now (0: no, 3: yes, 6: not known), plus the same for after."""
+    """Encodes whether a runtime runs a model before (times 3) and after: 0 no, 1 yes, 2 unknown."""
     codes = {"no": 0, "yes": 1, "not known": 2}
     return 3 * codes[now] + codes[after]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Sankey diagram as SVG: bands from before to after, as wide as their number of models."""
+"""Draws a Sankey diagram as SVG: bands from opset to opset, as wide as their number of models."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 from opshift.text import counted, markup
 
-WIDTH, LEFT, RIGHT, BAR, GAP, TALL = 500, 130, 340, 10, 20, 300  # a gap holds a label
+WIDTH, LEFT, RIGHT, BAR, GAP, TALL = 500, 130, 340, 10, 20, 300  # GAP leaves room for a label
 
-Flow = tuple[str, str, str]  # (before, after, class of its colour)
+Flow = tuple[str, str, str]  # (opset before, opset after, CSS class)
 
 
 def draw(flows: Mapping[Flow, int]) -> str:
-    """The diagram; a click on a band or a bar shows its models."""
+    """Returns the diagram as SVG; a click on a band or a bar filters the list of models."""
     if not flows:
         return "<p class=soft>No models.</p>"
     scale = TALL / sum(flows.values())
@@ -42,7 +42,7 @@ def draw(flows: Mapping[Flow, int]) -> str:
 
 
 def _press(**wanted: str) -> str:
-    """The attributes for a click, which shows these models."""
+    """Returns the attributes that make an element filter the list of models on a click."""
     return f'tabindex="0" role="button" data-filter="{markup(json.dumps(wanted))}"'
 
 
@@ -53,7 +53,7 @@ def _label(name: str) -> str:
 def _stack(
     flows: Mapping[Flow, int], side: int, scale: float
 ) -> dict[str, tuple[float, float, int]]:
-    """(top, height, models) of each bar of one side."""
+    """Returns (top, height, models) for each bar of one side."""
     totals: Counter[str] = Counter()
     for flow, count in flows.items():
         totals[flow[side]] += count
@@ -65,7 +65,7 @@ def _stack(
 
 
 def _rank(name: str) -> tuple[bool, int, str]:
-    """Opsets by number, then the rest by name."""
+    """Sorts opsets by number, then other names by text."""
     return not name.isdecimal(), int(name) if name.isdecimal() else 0, name
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates the sizes of models without opening them, from the files in their folders."""
+"""Estimates the sizes of models from the files in their folders, without opening them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opshift.zoo.stores.stores import Listed, is_url
 
 
 def sizes(models: Sequence[str], listed: Listed) -> list[int]:
-    """The estimated size of each model with its data files."""
+    """Returns the estimated size of each model with its data files."""
     folders = Counter(map(os.path.dirname, models))
     stored = listed.folders()
     whole = {
@@ -21,6 +21,6 @@ def sizes(models: Sequence[str], listed: Listed) -> list[int]:
 
 
 def _bytes(folder: str) -> int:
-    """The size of all files of a folder; links without a file do not count."""
+    """Returns the size of all files in a folder; broken links are skipped."""
     with os.scandir(folder or os.curdir) as found:
         return sum(one.stat().st_size for one in found if os.path.isfile(one))

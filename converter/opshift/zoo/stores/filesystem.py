@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All other URL schemes, through fsspec: a file is written under another name and renamed."""
+"""Opens URLs of further schemes through fsspec; a file is written under a temporary name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "modified"
 
 
 class FileSystem:
-    """One file system. It has no create-only writes, so `write` checks for the file first."""
+    """A file system of fsspec. It lacks create-only writes, so `write` checks for the file."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -68,7 +68,7 @@ class FileSystem:
 
     @contextlib.contextmanager
     def _placing(self, key: str, create: bool) -> Iterator[str]:
-        """Yields a temporary name to write to, which is then renamed."""
+        """Yields a temporary path to write to, and then renames it to the final path."""
         path = self._path(key)
         folder = posixpath.dirname(path)
         temporary = f"{folder}/.opshift-{os.urandom(6).hex()}.tmp"
@@ -81,7 +81,7 @@ class FileSystem:
                 yield temporary
                 self._fs.mv(temporary, path)
             except BaseException:
-                with contextlib.suppress(Exception):  # the first error is the one to report
+                with contextlib.suppress(Exception):  # the first error is reported
                     self._fs.rm_file(temporary)
                 raise
 
@@ -94,7 +94,7 @@ class FileSystem:
 
     @contextlib.contextmanager
     def _named(self, key: str) -> Iterator[None]:
-        """Turns errors of file systems into StoreError, except those that callers distinguish."""
+        """Converts errors to StoreError, except those that callers distinguish."""
         url = f"{self.root}/{key}"
         try:
             yield
@@ -109,7 +109,7 @@ class FileSystem:
 
 
 def _told(version: Any) -> str:
-    """The time of a file as text: listings give a number, other calls a date."""
+    """Returns the time of a file as text; calls of fsspec return a number or a date."""
     seconds = version.timestamp() if isinstance(version, datetime) else version
     return f"{seconds:.6f}" if isinstance(seconds, float) else str(seconds)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Object stores through obstore: S3, Google, Azure and compatible ones; HTTP for reading."""
+"""Opens object stores through obstore: S3, Google, Azure and compatible; HTTP is read-only."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from opshift.zoo.outcome import Stamp
 from opshift.zoo.stores.stores import StoreError
 
 PIECE = 8 << 20
-PIECES = 9000  # S3 takes no more than 10,000
+PIECES = 9000  # S3 allows at most 10,000 pieces
 AT_ONCE = 2
 FETCHED = 1 << 20
-CREATED_WHOLE = 16 << 20  # a larger object goes up in pieces, which cannot be create-only
+CREATED_WHOLE = 16 << 20  # larger objects are uploaded in pieces, which cannot be create-only
 
 
 class Objects:
@@ -63,7 +63,9 @@ class Objects:
         if create and size > CREATED_WHOLE:
             with contextlib.suppress(FileNotFoundError):
                 self.stamp(key)
-                raise FileExistsError(errno.EEXIST, "there already", f"{self.root}/{key}")
+                raise FileExistsError(
+                    errno.EEXIST, "the object exists already", f"{self.root}/{key}"
+                )
         with self._named(key):
             made = obstore.put(
                 self._store, key, Path(path),
@@ -89,7 +91,7 @@ class Objects:
         except FileNotFoundError as error:
             raise FileNotFoundError(errno.ENOENT, "no such object or bucket", url) from error
         except AlreadyExistsError as error:
-            raise FileExistsError(errno.EEXIST, "there already", url) from error
+            raise FileExistsError(errno.EEXIST, "the object exists already", url) from error
         except (BaseError, ValueError) as error:
             raise StoreError(url, error) from error
 
@@ -103,13 +105,13 @@ def opened(root: str) -> Objects:
 
 
 def _stamp(meta: Any) -> Stamp:
-    """Path, size and version of an object. The version is its tag, or its time without a tag."""
+    """Returns path, size and version of an object: its entity tag, or its time if it has none."""
     version = (meta["e_tag"] or "").strip('"') or meta["last_modified"].isoformat()
     return meta["path"], meta["size"], version
 
 
 def _settings(root: str) -> dict[str, Any]:
-    """The client settings, which allow http:// if an address begins with it."""
+    """Returns the client settings; http:// is allowed if an address begins with it."""
     plain = (root, os.environ.get("AWS_ENDPOINT_URL", ""), os.environ.get("AWS_ENDPOINT", ""))
     allow = any(url.startswith("http://") for url in plain)
     return {"client_options": {"allow_http": True}} if allow else {}

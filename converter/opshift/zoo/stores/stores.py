@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of stores for remote files, and which module opens a URL.
+"""Defines the interface of stores for remote files, and chooses the module that opens a URL.
 
-A module with the name of a scheme opens its URLs; `opshift[remote]` brings what the others need.
+If a module has the name of a URL scheme, it opens these URLs. All other schemes need the packages
+of `opshift[remote]`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from opshift.text import printable
 from opshift.zoo import stores
 from opshift.zoo.outcome import Stamp
 
-# The schemes of obstore; fsspec handles every other scheme.
+# The schemes that obstore opens; fsspec opens every other scheme.
 OBJECTS = frozenset(("s3", "s3a", "gs", "az", "abfs", "abfss", "http", "https"))
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -35,27 +36,27 @@ class StoreError(OSError):
 
 
 class Store(Protocol):
-    """Objects by key. Missing objects raise FileNotFoundError, existing ones FileExistsError."""
+    """A store of objects; raises FileNotFoundError or FileExistsError for an object."""
 
     root: str
 
     def list(self, folder: str) -> Iterator[Stamp]:
-        """Every object below a folder: key, size and version."""
+        """Yields key, size and version of every object below a folder."""
 
     def stamp(self, key: str) -> Stamp:
-        """The stamp of one object."""
+        """Returns the stamp of one object."""
 
     def read(self, key: str) -> bytes:
-        """The content of a small object."""
+        """Returns the content of a small object."""
 
     def fetch(self, key: str, path: str) -> Stamp:
-        """Downloads an object to a file in pieces; returns the stamp of these bytes."""
+        """Downloads an object to a file in pieces; returns the stamp of the downloaded bytes."""
 
     def write(self, key: str, data: bytes, *, create: bool) -> Stamp:
-        """Writes a small object as a whole; with `create`, only if there is none."""
+        """Writes a small object as a whole; with `create`, raises if the object exists."""
 
     def upload(self, key: str, path: str, *, create: bool) -> Stamp:
-        """Uploads a file in pieces; readers see it completely or not at all."""
+        """Uploads a file in pieces; readers see the complete object or nothing."""
 
     def delete(self, key: str) -> None:
         """Deletes an object if it exists."""
@@ -66,7 +67,7 @@ def is_url(path: str) -> bool:
 
 
 def at(url: str) -> tuple[Store, str]:
-    """The store of a URL, and the key in it."""
+    """Returns the store of a URL, and the key of the object in it."""
     scheme, _, rest = url.partition("://")
     place, _, key = rest.partition("/")
     return _opened(f"{scheme}://{place}"), key.rstrip("/")
@@ -83,7 +84,7 @@ def _opened(root: str) -> Store:
 
 
 def _module_of(scheme: str) -> str:
-    """The module that opens the URLs of a scheme."""
+    """Returns the module that opens URLs of a scheme."""
     own = {one.name for one in pkgutil.iter_modules(stores.__path__)} - {"stores", "transfer"}
     if scheme in own:
         return scheme
@@ -95,11 +96,11 @@ def join(folder: str, name: str) -> str:
 
 
 def look(path: str) -> tuple[int, str]:
-    """The present size and version of a file or an object.
+    """Returns the current size and version of a file or an object.
 
-    The times of files are set to a fixed date by many tools. A new inode number shows that a file
-    was replaced. A new change time shows that the file was written, because no tool can set that
-    time.
+    Many tools set the modification time of files to a fixed date. Therefore the version also
+    contains the inode number, which changes if a file is replaced, and the change time, which no
+    tool can set.
     """
     if is_url(path):
         store, key = at(path)
@@ -109,13 +110,13 @@ def look(path: str) -> tuple[int, str]:
 
 
 class Listed:
-    """Looks up files and objects; a folder of a store is listed with one request."""
+    """Looks up sizes and versions; each folder of a store is listed only once."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, Stamp]] = {}
 
     def below(self, url: str) -> dict[str, Stamp]:
-        """The objects in a folder of a store at the first look, by key."""
+        """Returns the objects in a folder of a store by key, as of its first listing."""
         url = url.rstrip("/")
         if url not in self._known:
             store, folder = at(url)
@@ -123,7 +124,7 @@ class Listed:
         return self._known[url]
 
     def folders(self) -> Counter[str]:
-        """The bytes of the files directly in each listed folder."""
+        """Returns the total size of the files directly in each listed folder."""
         found: Counter[str] = Counter()
         for url, stamps in self._known.items():
             for key, size, _ in stamps.values():
@@ -131,7 +132,7 @@ class Listed:
         return found
 
     def look(self, path: str) -> tuple[int, str]:
-        """Like `look`, from a listing if there is one."""
+        """Returns the same as the function `look`, from a listing if there is one."""
         folder = next((url for url in self._known if path.startswith(url + "/")), None)
         if folder is None:
             return look(path)
@@ -142,7 +143,7 @@ class Listed:
 
 
 def honours_create(folder: str) -> bool:
-    """Tries whether a store refuses to create an existing object."""
+    """Tries out whether a store refuses to create an object that exists."""
     store, key = at(folder)
     probe = join(key, f".opshift/probe-{os.urandom(6).hex()}")
     store.write(probe, b"1", create=False)
@@ -150,7 +151,7 @@ def honours_create(folder: str) -> bool:
         store.write(probe, b"2", create=True)
     except FileExistsError:
         return True
-    except StoreError:  # some stores have no such request
+    except StoreError:  # some stores do not support this request
         return False
     finally:
         store.delete(probe)

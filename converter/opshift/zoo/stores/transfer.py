@@ -27,7 +27,7 @@ from opshift.zoo.stores.stores import Store
 
 
 def brought(url: str, folder: str) -> LocalModel:
-    """Fetches a model, and the data files that it names, into a folder."""
+    """Downloads a model and its data files to a folder, and opens it."""
     store, key = stores.at(url)
     path = os.path.join(folder, posixpath.basename(key))
     fetched = [store.fetch(key, path)]
@@ -37,7 +37,8 @@ def brought(url: str, folder: str) -> LocalModel:
             near = inside(folder, location_of(tensor), tensor.name)
             if not os.path.exists(near):
                 os.makedirs(os.path.dirname(near), exist_ok=True)
-                with contextlib.suppress(FileNotFoundError):  # carving reports a missing file
+                # opening the model reports a missing file
+                with contextlib.suppress(FileNotFoundError):
                     fetched.append(store.fetch(_twin(near, folder, key), near))
     reads = _named_from(posixpath.dirname(key), fetched)
     return replace(files.found(path), reads=reads, home=posixpath.dirname(url))
@@ -45,15 +46,15 @@ def brought(url: str, folder: str) -> LocalModel:
 
 @dataclass(frozen=True, slots=True)
 class StoreResult:
-    """The keys of a result and its mark in a store; readers never see a part of them."""
+    """The keys of a result and of its mark in a store; readers never see a partial result."""
 
     output: str
     mark: str
-    creates: bool  # whether the store refuses to create an existing object
-    folder: str  # the local path to which the result is written first
+    creates: bool  # whether the store supports create-only writes
+    folder: str  # the local folder to which the result is written first
 
     def there(self, key: Key) -> Mark | None:
-        """The mark of an existing result that is up to date; else None."""
+        """Returns the mark of an existing result that is up to date; else None."""
         store, name = stores.at(self.mark)
         try:
             mark = Mark.decoded(store.read(name))
@@ -74,7 +75,7 @@ class StoreResult:
         made.of.check_unchanged()
         old = _stamp(store, name) if data else None
         if old and not _same(store, old, model):
-            store.delete(name)  # no reader may combine the old model with the new data
+            store.delete(name)  # otherwise readers could combine the old model with the new data
         shared = set() if external == "one-file" else set(map(os.path.basename, made.of.files))
         put = []
         for path in data:
@@ -88,31 +89,32 @@ class StoreResult:
         return _named_from(posixpath.dirname(name), put)
 
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]:
-        """The stamps that a rerun must find unchanged: of the objects and of the mark."""
+        """Returns the stamps that a rerun must find unchanged: of the objects and of the mark."""
         store, name = stores.at(self.mark)
         folder = posixpath.dirname(stores.at(self.output)[1])
         return (*mark.writes, *_named_from(folder, [store.stamp(name)]))
 
     def _put(self, store: Store, name: str, path: str, is_shared: bool) -> Stamp:
-        """Uploads an object unless an equal one exists; raises for a different one."""
+        """Uploads an object unless an equal object exists; raises if it is shared and differs."""
         old = _stamp(store, name)
         if old is None:
             try:
                 return store.upload(name, path, create=self.creates)
-            except FileExistsError:  # another run was first, or a failed request did arrive
+            # another run was faster, or an earlier request succeeded although it reported an error
+            except FileExistsError:
                 old = store.stamp(name)
         if _same(store, old, path):
             return old
         if is_shared:
             raise Unpublished(
-                f"{store.root}/{name} is there already and differs:"
+                f"{store.root}/{name} exists already and differs:"
                 f" remove it, or {choose_external('one-file', 'inline')}"
             )
         return store.upload(name, path, create=False)
 
 
 def _same(store: Store, there: Stamp, path: str) -> bool:
-    """Whether an object equals a local file."""
+    """Returns whether an object equals a local file."""
     if there[1] != os.path.getsize(path):
         return False
     copy = os.path.join(os.path.dirname(path), ".opshift-there")
@@ -132,7 +134,7 @@ def _stamp(store: Store, name: str) -> Stamp | None:
 
 
 def _twin(path: str, folder: str, model: str) -> str:
-    """The key, next to a model, for a file in the local folder."""
+    """Returns the key of a local file, next to the key of the model."""
     name = os.path.relpath(path, folder).replace(os.sep, "/")
     return stores.join(posixpath.dirname(model), name)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shards on a Dask cluster: `opshift[dask]`."""
+"""Runs shards on a Dask cluster; needs `opshift[dask]`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from opshift.records import dataclass
 
-STARTS = 3  # how often a cluster on this machine is started
+STARTS = 3  # attempts to start a cluster on this machine
 
 
 @dataclass(slots=True)
 class Dask:
-    """Carries calls to a Dask cluster; the client belongs to the caller."""
+    """Sends calls to a Dask cluster; `close` disconnects the client."""
 
     client: Any
 
@@ -44,12 +44,13 @@ class Dask:
 
 
 def connect(address: str | None) -> Dask:
-    """A scheduler, or a cluster on this machine with one worker for each processor."""
+    """Connects to a scheduler, or starts a local cluster with one worker for each processor."""
     from distributed import Client
 
     if address:
         return Dask(Client(address))
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # its workers inherit this
+    # the worker processes inherit this setting
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         for _ in range(STARTS - 1):
             with contextlib.suppress(RuntimeError):  # a process of the cluster ended too early

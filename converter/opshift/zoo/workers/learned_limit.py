@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Learns from the models that were converted how long a model may take.
+"""Estimates the time limit for a model from the times of the models that were converted.
 
-A model that takes longer is postponed, and is tried once more after all others. So a model
-that hangs costs little while others wait, and a slow model still has time.
+A model that exceeds the limit is retried once after all other models. Thus a model that hangs
+delays the others only briefly, and a slow model still gets enough time.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from dataclasses import field
 
 from opshift.records import dataclass
 
-ENOUGH, KEPT = 16, 256  # models: this many decide, of this many that are kept
-FIRST = 60.0  # seconds for a model until enough models are known, and for the last try at least
-SHORTEST, LONGEST = 10.0, 600.0  # seconds for a model
-PATIENCE = 20.0  # times the pace of nine of ten models
-FIXED = 1 << 20  # bytes that take as long as a model without weights
-EXTRA = 3600.0  # seconds for all last tries, in addition to the seconds of all first tries
+ENOUGH, KEPT = 16, 256  # ENOUGH models are needed for an estimate; the latest KEPT models are used
+FIRST = 60.0  # the limit in seconds until enough models are known, and the least limit of a retry
+SHORTEST, LONGEST = 10.0, 600.0  # the bounds of an estimated limit in seconds
+PATIENCE = 20.0  # the limit is this factor times the pace of nine of ten models
+FIXED = 1 << 20  # a model without weights takes as long as this number of bytes
+EXTRA = 3600.0  # seconds for all retries together, in addition to the time of all first tries
 
 
 @dataclass(slots=True)
 class LearnedLimit:
-    """The time limits of a run."""
+    """The time limits of a run, which depend on the models so far."""
 
     seconds_per_byte: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
-    spent: float = 0.0  # seconds of first tries
-    granted: float = 0.0  # seconds for last tries
+    spent: float = 0.0  # seconds of all first tries
+    granted: float = 0.0  # seconds that were allowed for retries
 
     def learn(self, size: int, seconds: float) -> None:
-        """Remembers the size of a model that was converted, and its time."""
+        """Stores the size of a converted model and the time of its conversion."""
         self.seconds_per_byte.append(seconds / (FIXED + size))
 
     def first(self, size: int) -> float:
-        """The limit for the first try of a model of some size."""
+        """Returns the limit for the first try of a model of this size."""
         known = sorted(self.seconds_per_byte)
         if len(known) < ENOUGH:
             return FIRST
@@ -41,9 +41,9 @@ class LearnedLimit:
         return min(LONGEST, max(SHORTEST, PATIENCE * pace * (FIXED + size)))
 
     def last(self, waiting: int) -> float:
-        """The limit for the last try of one of the models that were put aside.
+        """Returns the limit for the retry of one of `waiting` postponed models.
 
-        All last tries share one hour plus the seconds that the run has taken so far.
+        All retries share one hour plus the time that all first tries have taken.
         """
         share = (EXTRA + self.spent - self.granted) / waiting
         seconds = min(LONGEST, max(FIRST, share))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process next to a worker of a cluster, which supervises all shards of that worker."""
+"""Starts a process next to a cluster's worker, which supervises all shards of that worker."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ import threading
 from opshift import child_python
 from opshift.zoo.outcome import Outcome
 
-IDLE = 60.0  # seconds without a shard after which the process ends
+IDLE = 60.0  # the process ends after this number of seconds without a shard
 
 
 class Pool:
-    """A process that works on one shard after another, and ends with this process."""
+    """A process that runs one shard after another, and ends together with this process."""
 
     def __init__(self) -> None:
         fds = list[int]()
         if sys.platform != "win32":
             listens, life = os.pipe()
             fds.append(listens)
-            self.life = os.fdopen(life, "wb")  # closes with us, however we end
+            # the kernel closes this end when this process ends, for whatever reason
+            self.life = os.fdopen(life, "wb")
         self.process = subprocess.Popen(
             child_python.command("opshift.zoo.workers.shard", *map(str, fds)),
             stdin=subprocess.PIPE,
@@ -34,7 +35,7 @@ class Pool:
             os.close(fd)
 
     def run(self, work: bytes) -> list[Outcome]:
-        """The outcomes of a shard; raises if the process has ended."""
+        """Returns the outcomes of a shard; raises if the process has ended."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         pickle.dump(work, self.process.stdin)
@@ -47,11 +48,11 @@ class Pool:
         return outcomes
 
 
-_mine = threading.local()  # an engine's worker may have threads, each with a shard of its own
+_mine = threading.local()  # a worker may have several threads, each with a shard of its own
 
 
 def elsewhere(work: bytes) -> list[Outcome]:
-    """Works on a shard in a process of its own, because workers of engines may not fork."""
+    """Runs a shard in a separate process, because cluster workers may not fork."""
     if not hasattr(_mine, "pool") or _mine.pool.process.poll() is not None:
         _mine.pool = Pool()
     outcomes: list[Outcome] = _mine.pool.run(work)

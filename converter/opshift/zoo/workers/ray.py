@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shards on a Ray cluster: `opshift[ray]`."""
+"""Runs shards on a Ray cluster; needs `opshift[ray]`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from opshift.records import dataclass
 
 @dataclass(slots=True)
 class Ray:
-    """Carries calls to the Ray cluster that this process is connected to."""
+    """Sends calls to the Ray cluster to which this process is connected."""
 
-    folder: tempfile.TemporaryDirectory[str] | None = None  # the working folder of its workers
+    # the working folder of the cluster's workers
+    folder: tempfile.TemporaryDirectory[str] | None = None
 
     def slots(self) -> int:
         import ray
@@ -38,8 +39,9 @@ class Ray:
 
         try:
             return ray.get(handle)
-        except ray.exceptions.LocalRayletDiedError as error:  # through it goes all that we submit
-            told = f"the node of Ray on this machine ended while it had work: {error}"
+        # this local process passes on everything that is submitted
+        except ray.exceptions.LocalRayletDiedError as error:
+            told = f"the Ray node on this machine ended before its work was done: {error}"
             raise ClusterLost(told) from error
 
     def cancel(self, handle: Any) -> None:
@@ -56,9 +58,9 @@ class Ray:
 
 
 def connect(address: str | None) -> Ray:
-    """A cluster, or one on this machine with a worker for each processor.
+    """Connects to a cluster, or starts a local cluster with a worker for each processor.
 
-    Ray puts the working folder on the path of its workers, so it gets an empty one.
+    Ray adds the working folder to the search path of its workers, so an empty folder is used.
     """
     import ray
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The supervisor of shards, in a process next to a worker of an engine."""
+"""Runs the supervisor of shards, in a process next to a worker of a cluster."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from opshift.zoo.workers.supervisor import Supervisor
 
 
 def main() -> None:
-    """Reads shards from stdin and writes their outcomes until the end of stdin."""
+    """Reads shards from stdin and writes their outcomes until stdin ends."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # only the driver decides when to stop
     if len(sys.argv) > 1:
         die_with(Connection(int(sys.argv[1]), writable=False))
     answer = os.dup(1)
-    os.dup2(2, 1)  # printed text is not an answer
+    os.dup2(2, 1)  # printed text goes to stderr, because stdout is for outcomes
     known, supervisor = None, Supervisor(1)
     with os.fdopen(answer, "wb") as file:
         while _wanted():
@@ -32,7 +32,8 @@ def main() -> None:
             except EOFError:
                 return
             fn, limits, shard = unpacked(work)
-            if fn is not known:  # the child of another shard has no state of this work
+            # a new function gets a new supervisor, so that its children have no earlier state
+            if fn is not known:
                 supervisor.close()
                 known, supervisor = fn, Supervisor(1, limits)
             pickle.dump(list(supervisor.work(fn, shard)), file)

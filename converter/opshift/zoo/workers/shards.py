@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributes a zoo over the workers of a cluster in shards, each with its own supervisor.
 
-A cluster only transports work: its worker starts a process that supervises children like the local
-engine, so the cluster needs no limits of its own.
+The cluster only transports work. Each of its workers starts a process that supervises child
+processes like the local engine, so the cluster itself needs no limits.
 """
 
 from __future__ import annotations
@@ -29,49 +29,50 @@ from opshift.zoo.workers.worker import Worker
 from opshift.zoo.workers.worker_side import Sized
 
 MODELS, BYTES = 64, 2 << 30
-TICK = 0.5  # seconds between looks at the deadline
+TICK = 0.5  # seconds between two checks of the deadline
 Shard: TypeAlias = tuple[Sized, ...]
 
 
 class Carrier(Protocol):
-    """The interface to Ray or Dask: remote calls, and which of them have ended."""
+    """The interface to Ray or Dask: starts remote calls and finds those that have finished."""
 
     def slots(self) -> int:
-        """How many calls can run at a time."""
+        """Returns how many calls can run at the same time."""
 
     def submit(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Starts a call, without retries; returns a handle."""
 
     def ended(self, handles: Sequence[Any], seconds: float) -> list[Any]:
-        """The handles of finished calls; waits for one of them up to a time limit."""
+        """Waits, up to a time limit, until a call has finished; returns the finished handles."""
 
     def result(self, handle: Any) -> Any:
-        """The result of a call; raises if the call was lost, ClusterLost if nothing can run."""
+        """Returns the result of a call; raises if it was lost, ClusterLost without a cluster."""
 
     def cancel(self, handle: Any) -> None:
-        """Cancels a call, whose result is not needed."""
+        """Cancels a call whose result is not needed."""
 
 
 @dataclass(slots=True)
 class Spread:
-    """The engine that hands shards to a carrier, two for each of its slots at most."""
+    """The engine for clusters, which gives a carrier at most two shards for each of its slots."""
 
     carrier: Carrier
     limits: ModelLimits = field(default_factory=ModelLimits)
     stopping: bool = False
-    deadline: float = math.inf  # when running shards are given up
-    crew: tuple[Worker, ...] = ()  # workers on other machines cannot be watched
+    deadline: float = math.inf  # the time at which running shards are abandoned
+    crew: tuple[Worker, ...] = ()  # empty, because workers on other machines cannot be observed
 
     def stop(self, seconds: float = math.inf) -> None:
-        """Submits no more shards; running shards continue for this number of seconds."""
+        """Submits no more shards; running shards may continue for this number of seconds."""
         self.stopping = True
         self.deadline = min(self.deadline, time.monotonic() + seconds)
 
     def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]:
-        """An outcome for each item; a shard that is lost is halved and tried again.
+        """Yields an outcome for each item; a lost shard is split in halves and tried again.
 
-        Raises ClusterLost if the cluster ends, as each of the other items would be lost too, unless
-        the run was stopped: then the cluster may have been stopped as well.
+        Raises ClusterLost if the cluster ends, because all other items would be lost too. If the
+        run was stopped before, the error is ignored, because the cluster may have been stopped as
+        well.
         """
         try:
             yield from self._run(fn, items)
@@ -115,16 +116,16 @@ class Spread:
 
 
 def asked(call: Callable[..., Any], *arguments: Any) -> Any:
-    """The state of a cluster; ClusterLost if it raises, because no shard is at fault."""
+    """Calls a method of a carrier; every error becomes ClusterLost, because no shard caused it."""
     try:
         return call(*arguments)
-    except Exception as error:  # each package of a cluster raises its own
+    except Exception as error:  # each cluster package raises exceptions of its own
         detail = f"{type(error).__name__}: {error}"
-        raise ClusterLost(f"the cluster ended while it had work: {detail}") from error
+        raise ClusterLost(f"the cluster ended before its work was done: {detail}") from error
 
 
 def cut(items: Iterable[Sized]) -> Iterator[Shard]:
-    """Cuts models into shards of `MODELS` models, or fewer if they exceed `BYTES` together."""
+    """Splits models into shards of `MODELS` models, or of fewer models if they exceed `BYTES`."""
     shard, size = list[Sized](), 0
     for item in items:
         if shard and (len(shard) == MODELS or size + item.size > BYTES):
@@ -137,15 +138,15 @@ def cut(items: Iterable[Sized]) -> Iterator[Shard]:
 
 
 def packed(fn: Callable[..., Outcome], limits: ModelLimits, shard: Shard) -> bytes:
-    """Work as bytes, which a cluster sends without reading them."""
+    """Serializes the work of a shard to bytes, which a cluster transports unchanged."""
     where = os.getcwd(), child_python.search_path()
     return pickle.dumps((*where, pickle.dumps((fn, limits)), pickle.dumps(shard)))
 
 
 def unpacked(work: bytes) -> tuple[Callable[..., Outcome], ModelLimits, Shard]:
-    """The work of a shard, after it has added the folders of its modules and changed folder."""
+    """Reads the work of a shard; first sets the working folder and the search path."""
     here, path, how, what = pickle.loads(work)
-    with contextlib.suppress(OSError):  # another machine may not have the folder
+    with contextlib.suppress(OSError):  # the folder may not exist on another machine
         os.chdir(here)
     sys.path += [folder for folder in path if folder not in sys.path]
     shard: Shard = pickle.loads(what)
@@ -154,6 +155,6 @@ def unpacked(work: bytes) -> tuple[Callable[..., Outcome], ModelLimits, Shard]:
 
 @functools.lru_cache(maxsize=1)
 def _how(packed: bytes) -> tuple[Callable[..., Outcome], ModelLimits]:
-    """The function and its limits, unpacked once while they stay the same."""
+    """Returns the function and its limits, which are deserialized once while they do not change."""
     found: tuple[Callable[..., Outcome], ModelLimits] = pickle.loads(packed)
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local engine: child processes with a pipe each; a crash affects only its model."""
+"""Runs models in child processes of this machine; a crash affects only one model."""
 
 from __future__ import annotations
 
@@ -18,43 +18,45 @@ from opshift.zoo.workers.worker import Job, Worker
 from opshift.zoo.workers.worker_side import Sized
 
 TICK = 0.1
-PAUSE = 0.5  # seconds before a worker is tried again that could not be started
+PAUSE = 0.5  # seconds before another attempt to start a worker
 
 
 @dataclass(slots=True)
 class Supervisor:
-    """The local engine: runs a function over items in a number of workers."""
+    """The local engine: runs a function on items in several child processes."""
 
     workers: int
     limits: ModelLimits = field(default_factory=ModelLimits)
     stopping: bool = False
-    deadline: float = math.inf  # when running items are given up
+    deadline: float = math.inf  # the time at which running items are abandoned
     crew: list[Worker] = field(default_factory=list)
     again: deque[Job] = field(default_factory=deque)
-    aside: deque[Job] = field(default_factory=deque)  # for a last try
+    # jobs that exceeded their limit and wait for a retry
+    aside: deque[Job] = field(default_factory=deque)
     learned: LearnedLimit = field(default_factory=LearnedLimit)
 
     def stop(self, seconds: float = math.inf) -> None:
-        """Gives out no more items; running items continue for this number of seconds."""
+        """Starts no more items; running items may continue for this number of seconds."""
         self.stopping = True
         self.deadline = min(self.deadline, time.monotonic() + seconds)
 
     def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]:
-        """An outcome for each item, in the order in which they end."""
+        """Yields an outcome for each item, in the order in which they finish."""
         try:
             yield from self.work(fn, items)
         finally:
             self.close()
 
     def work(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]:
-        """Like `run`, and the workers stay for more items of this function."""
+        """Works like `run`, but keeps the workers for more items of this function."""
         fresh, ended, looked = map(Job, items), list[Outcome](), time.monotonic()
         while True:
-            ended += self._feed(fn, fresh)  # before results are read, so that no worker waits
+            ended += self._feed(fn, fresh)  # before results are read, so that no worker is idle
             yield from ended
             if time.monotonic() > self.deadline or not any(worker.jobs for worker in self.crew):
                 return
-            time.sleep(min(worker.ahead for worker in self.crew) / 2)  # to hear several at once
+            # waits a little, so that several results are read at once
+            time.sleep(min(worker.ahead for worker in self.crew) / 2)
             ready = wait([worker.pipe for worker in self.crew], TICK)
             talking = [worker for worker in self.crew if worker.pipe in ready]
             ended = [outcome for worker in talking for outcome in self._hear_all(worker)]
@@ -72,7 +74,7 @@ class Supervisor:
         self.aside.clear()
 
     def _feed(self, fn: Callable[..., Outcome], fresh: Iterator[Job]) -> Iterator[Outcome]:
-        """Starts the needed workers, and gives idle workers an item and busy ones their next."""
+        """Starts workers as needed; gives a job to idle workers, and a next job to busy ones."""
         while not self.stopping:
             if not (job := self._next(fresh)):
                 return
@@ -80,12 +82,12 @@ class Supervisor:
             if not free and len(self.crew) < self.workers:
                 try:
                     free = Worker(fn, self.limits)
-                except (OSError, EOFError) as error:  # the server it starts from may be dying
+                except (OSError, EOFError) as error:  # the forkserver may be ending
                     time.sleep(PAUSE)
                     yield from self._again_or(_lost(job, error), job)
                     continue
                 self.crew.append(free)
-            if not free and not job.is_last:  # which may hang
+            if not free and not job.is_last:  # a retried job may hang, so it needs an idle worker
                 free = next((worker for worker in self.crew if worker.takes(job)), None)
             if not free:
                 self.again.appendleft(job)
@@ -94,7 +96,7 @@ class Supervisor:
             free.give(job)
 
     def _next(self, fresh: Iterator[Job]) -> Job | None:
-        """The next job; postponed jobs come last."""
+        """Returns the next job; jobs that wait for a retry come last."""
         if self.again:
             return self.again.popleft()
         job = next(fresh, None)
@@ -111,7 +113,7 @@ class Supervisor:
         return self.learned.first(job.item.size)
 
     def _hear_all(self, worker: Worker) -> Iterator[Outcome]:
-        """Reads all answers that a worker has sent by now."""
+        """Yields outcomes for all answers that a worker has sent so far."""
         yield from self._hear(worker)
         while worker in self.crew and worker.jobs and worker.pipe.poll():
             yield from self._hear(worker)
@@ -122,7 +124,8 @@ class Supervisor:
         outcome = said or worker.autopsy(job)
         ruined = not said or outcome.fate is Fate.OOM
         if ruined or (worker.worn and not worker.jobs):
-            self.again.extendleft(worker.jobs)  # waiting items are not affected
+            # waiting jobs are not affected and run in another worker
+            self.again.extendleft(worker.jobs)
             self.crew.remove(worker)
             worker.close()
         if job is None:
@@ -143,7 +146,7 @@ class Supervisor:
             self.learned.learn(job.item.size, outcome.seconds)
 
     def _aside_or(self, outcome: Outcome, job: Job) -> Iterator[Outcome]:
-        """Puts a job aside for a last try; yields the outcome if that was the last try."""
+        """Postpones a job to retry it at the end; yields the outcome if this was its last try."""
         if job.is_last or self.limits.seconds is not None:
             yield outcome
         else:

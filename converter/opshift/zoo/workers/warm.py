@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the first work of all workers once, in the server that starts them."""
+"""Does the slow first work once, in the forkserver, so that its children start fast."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ g (float[1, 3, 4, 4] x, float[2, 3, 1, 1] k, float[2] s, float[8, 2] w) => (floa
     y = Softmax <axis = 1> (centred)
 }"""
 
-with contextlib.suppress(Exception):  # a worker will meet the same error and report it
+with contextlib.suppress(Exception):  # a worker will have the same error and report it
     from opshift import convert_version
     from opshift.opsets import schemas
     from opshift.protos.whole import parser

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver's side of one child: gives it items, watches it, and reports why it died."""
+"""Controls one child process: sends items to it, watches it, and reports why it died."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from opshift.zoo.workers.limits import GRACE, ModelLimits
 from opshift.zoo.workers.worker_side import Sized
 
 PRELOADED = ["opshift.zoo.task", "opshift.zoo.workers.warm"]
-SMALL = 16 << 20  # most bytes of the jobs in a worker, if one of them waits
-SOON, MOST = 0.05, 16  # seconds until something that waits has its turn, and how many wait
-LONGEST = 70  # bytes of a folder in which the name of the server's socket is not too long
+SMALL = 16 << 20  # the most bytes of all jobs in one worker, if a job waits
+SOON, MOST = 0.05, 16  # seconds after which a waiting job must start, and the most jobs of a worker
+LONGEST = 70  # the longest path in bytes of a folder for the forkserver's socket
 
 
 @dataclass(slots=True)
 class Job:
-    """One item, how often it has been tried, and the time limit of this try."""
+    """One item, the number of its tries, and the time limit of the current try."""
 
     item: Sized
     attempts: int = 0
     seconds: float = 0.0
-    is_last: bool = False  # it was put aside before
+    is_last: bool = False  # the job exceeded its limit before, and is retried
 
 
 class Worker:
-    """One child, its present job, and the jobs that wait in its pipe."""
+    """One child process, its current job, and the jobs that wait in its pipe."""
 
     def __init__(self, fn: Callable[..., Outcome], limits: ModelLimits) -> None:
         context = _context()
@@ -49,10 +49,11 @@ class Worker:
         self.log, self.limits = os.fdopen(fd, "rb"), limits
         self.jobs, self.bytes = deque[Job](), 0
         self.since, self.served = 0.0, 0
-        self.pace = SOON  # seconds that the last job took
+        self.pace = SOON  # the seconds that the last job took
         self.sentence: Fate | None = None
         self.pipe, theirs = context.Pipe()
-        listens, self.life = context.Pipe(duplex=False)  # `life` closes with us, however we end
+        # the kernel closes `life` when this process ends, for whatever reason
+        listens, self.life = context.Pipe(duplex=False)
         path, caller = child_python.search_path(), terms.caller()
         arguments = (fn, limits, theirs, listens, name, path, caller)
         self.process = context.Process(target=worker_side.serve, args=arguments, daemon=True)
@@ -62,26 +63,26 @@ class Worker:
 
     @property
     def job(self) -> Job | None:
-        """The present job."""
+        """The job that is running."""
         return self.jobs[0] if self.jobs else None
 
     @property
     def ahead(self) -> float:
-        """The estimated seconds of work that wait after the present job."""
+        """The estimated seconds of work in the jobs that wait after the current one."""
         return min(SOON, (len(self.jobs) - 1) * self.pace) if self.jobs else 0.0
 
     @property
     def worn(self) -> bool:
-        """Whether the child has done its share of items and must be replaced."""
+        """Whether the child process has done its number of items and must be replaced."""
         return self.served >= self.limits.recycle
 
     def takes(self, job: Job) -> bool:
-        """Whether an item may wait in this child, because its turn will come soon."""
+        """Returns whether an item may wait in this child process, because it will start soon."""
         soon = len(self.jobs) * self.pace < SOON and len(self.jobs) < MOST
         return soon and not self.worn and self.bytes + job.item.size <= SMALL
 
     def give(self, job: Job) -> None:
-        """Sends an item; `hear` notices if the child has died."""
+        """Sends an item; if the child process is dead, `hear` notices it."""
         if not self.jobs:
             self.since = time.monotonic()
         self.jobs.append(job)
@@ -93,18 +94,18 @@ class Worker:
             self.sentence = Fate.LOST
 
     def hear(self) -> tuple[Job | None, Outcome | None]:
-        """The finished job and its outcome; the outcome is None if the child is dead."""
+        """Returns the finished job and its outcome; the outcome is None if the child is dead."""
         job = self.jobs.popleft() if self.jobs else None
         self.bytes -= job.item.size if job else 0
         try:
             outcome: Outcome = self.pipe.recv()
         except (EOFError, OSError):
             return job, None
-        self.since, self.pace = time.monotonic(), outcome.seconds  # the next has just begun
+        self.since, self.pace = time.monotonic(), outcome.seconds  # the next job has just started
         return job, outcome
 
     def watch(self) -> None:
-        """Kills a child that the kernel has not stopped at its limits."""
+        """Kills a child process that the kernel has not stopped at its limits."""
         cap = self.limits.megabytes
         if self.job and time.monotonic() > self.since + self.job.seconds + GRACE:
             self.sentence = Fate.TIMEOUT
@@ -115,10 +116,10 @@ class Worker:
         self.process.kill()
 
     def autopsy(self, job: Job | None) -> Outcome:
-        """The reason why a child died at a job, after its end of the pipe was closed."""
+        """Returns an outcome that explains why a child died at a job, after its pipe was closed."""
         self.process.join(1.0)
         if self.sentence is Fate.LOST and self.process.exitcode is not None:
-            self.sentence = None  # the item found a child that had ended by itself
+            self.sentence = None  # the child had already ended before the item was sent
         self.process.kill()
         self.process.join()
         code = self.process.exitcode or 0
@@ -138,7 +139,7 @@ class Worker:
         return lines[-1].strip() if lines else ""
 
     def close(self) -> None:
-        """Ends the child, whose answers were read already."""
+        """Ends the child process after its answers were read."""
         self.pipe.close()
         self.life.close()
         self.process.kill()
@@ -147,7 +148,7 @@ class Worker:
 
 
 def _context() -> Any:
-    """The way to start children: from a server with slow imports done, if there is fork."""
+    """Returns the start method for children: a forkserver that has done slow imports."""
     if sys.platform == "win32":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -157,7 +158,7 @@ def _context() -> Any:
 
 @contextlib.contextmanager
 def _main_left_alone() -> Iterator[None]:
-    """Keeps a child from importing the main program, which would run again without a guard."""
+    """Prevents children from importing the main program, which would run again in each child."""
     main = vars(sys.modules["__main__"])
     kept: dict[str, Any] = {n: main.pop(n) for n in ("__spec__", "__file__") if n in main}
     main["__spec__"] = None
@@ -168,11 +169,11 @@ def _main_left_alone() -> Iterator[None]:
 
 
 def _keep_socket_short() -> None:
-    """Chooses a short folder for the socket of the server, whose path may have 100 bytes."""
+    """Chooses a short folder for the forkserver's socket, whose path may have 100 bytes."""
     usual = tempfile.gettempdir()
     if sys.platform != "win32" and len(os.fsencode(usual)) > LONGEST:
         tempfile.tempdir = "/tmp"
         try:
-            util.get_temp_dir()  # the first call fixes the folder of the server's socket
+            util.get_temp_dir()  # the first call determines the folder of the forkserver's socket
         finally:
             tempfile.tempdir = usual

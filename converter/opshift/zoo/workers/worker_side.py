@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The child's side of the pipe: it receives items and sends outcomes."""
+"""Runs in the child process: receives items through a pipe and sends outcomes back."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ def serve(
     fn: Callable[..., Outcome], limits: ModelLimits, pipe: Connection, life: Connection, log: str,
     path: list[str], caller: terms.Caller,
 ) -> None:  # fmt: skip
-    """Works until the pipe closes; signals to stop are for the driver."""
+    """Converts items until the pipe closes; ignores SIGINT and SIGTERM, for the driver."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    os.environ[terms.VARIABLE] = caller.value  # the forking server keeps its own
-    sys.path[:] = path  # multiprocessing gives us the working folder if the driver has it
+    # the forkserver would keep the caller of its own start
+    os.environ[terms.VARIABLE] = caller.value
+    sys.path[:] = path  # multiprocessing adds the working folder if the driver has it in its path
     _write_to(log)
     die_with(life)
     cap_memory(limits.megabytes)
-    gc.freeze()  # objects that the collector does not touch stay in shared memory
+    gc.freeze()  # objects that the collector does not touch stay in memory that processes share
     while True:
         try:
             item, seconds = pipe.recv()
@@ -54,7 +55,7 @@ def serve(
 
 
 def _write_to(log: str) -> None:
-    """Sends the output of native code to a deleted file."""
+    """Sends the output of native code to a log file, which is deleted when it is closed."""
     fd = os.open(log, os.O_WRONLY | os.O_APPEND)
     os.dup2(fd, 1)
     os.dup2(fd, 2)
