@@ -61,9 +61,9 @@ def no_guards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_call_that_does_not_end_is_ended() -> None:
     with isolation.isolated(wanted=True):
-        with pytest.raises(OnnxEnded, match="the inference of onnx did not end within 1 s"):
+        with pytest.raises(OnnxEnded, match="the inference of onnx did not finish within 1 s"):
             shape_inference.infer_shapes(model(HANGS))
-        with pytest.raises(OnnxEnded, match="it is not called for this model again"):
+        with pytest.raises(OnnxEnded, match="onnx is not called for this model again"):
             shape_inference.infer_shapes(model(GOOD))
     with isolation.isolated(wanted=True):  # the next verb begins anew
         assert shape_inference.infer_shapes(model(GOOD)).graph.output
@@ -72,7 +72,7 @@ def test_a_call_that_does_not_end_is_ended() -> None:
 def test_a_call_that_ends_its_process_is_an_error() -> None:
     with isolation.isolated(wanted=True):
         for _ in range(2):
-            with pytest.raises(OnnxEnded, match=r"the inference of onnx ended its process \(SIG"):
+            with pytest.raises(OnnxEnded, match=r"the inference of onnx crashed its process \(SIG"):
                 shape_inference.infer_shapes(model(ENDS))
         assert shape_inference.infer_shapes(model(GOOD)).graph.output
 
@@ -104,7 +104,7 @@ def test_every_verb_answers_although_no_fault_is_known(
 @pytest.mark.usefixtures("no_guards")
 def test_check_names_the_end_of_the_process() -> None:
     found = opshift.check(model(ENDS), isolate=True)
-    assert any("ended its process" in one.text for one in found.found), found
+    assert any("crashed its process" in one.text for one in found.found), found
 
 
 def test_any_bytes_of_a_model_are_answered_and_as_without_a_child() -> None:

@@ -149,7 +149,7 @@ def test_a_wrong_word_names_the_file_and_the_function(
     adapter: Adapter, tmp_path: Path, line: str
 ) -> None:
     (tmp_path / case_files.CASES / "with_cases.toml").write_text(f"[[downward]]\n{line}\n")
-    with pytest.raises(AdapterBug, match=r"with_cases\.toml: a case of downward is wrong"):
+    with pytest.raises(AdapterBug, match=r"with_cases\.toml: a case of downward is invalid"):
         examples_of(adapter)
 
 

@@ -117,7 +117,7 @@ def test_a_process_that_gives_no_answer_is_ended(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(judge, "_started", silent)
     end = "was ended after 0.1 s without an answer"
     assert judge._ask((), {}) == ("", False, end)
-    with pytest.raises(RuntimeError, match=f"the judge {end} before any inputs"):
+    with pytest.raises(RuntimeError, match=f"the child process {end} before it ran any inputs"):
         judge.compare(MODEL, MODEL, {}, ("given",))
 
 

@@ -88,7 +88,7 @@ def test_the_assertions_are_fixtures_that_compute_as_the_project_says(pytester):
     )
     found = pytester.runpytest_subprocess("-rf")
     found.assert_outcomes(passed=8, failed=1)
-    found.stdout.fnmatch_lines(["*the numbers differ: output 0*12.0 expected, 13.0 given*"])
+    found.stdout.fnmatch_lines(["*the results differ: output 0*12.0 expected, 13.0 given*"])
 
 
 def test_a_package_that_is_named_is_tested(pytester):

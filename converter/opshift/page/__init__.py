@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of reports, each written as one HTML file.
+"""Builds the HTML pages of reports, each as a single file.
 
-A report is a class that returns the sections of its page; this package is the same for all reports.
+A report class returns the sections of its page; this package turns the sections into HTML.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Paged(Shown):
-    """An outcome that has a page."""
+    """An outcome that can be shown as an HTML page."""
 
     __slots__ = ()
 
     def page(self) -> Page:
-        """The verdict and the facts, then the sections."""
+        """Returns a page with the verdict, the facts and the sections."""
         raise NotImplementedError
 
     def to_html(self) -> str:
-        """The page as one HTML file without other files."""
+        """Returns the page as one HTML file that needs no other files."""
         return self.page().html()

@@ -12,26 +12,26 @@ from opshift.page.markup import shortened
 from opshift.records import dataclass
 from opshift.text import counted, markup
 
-BOLD, THIN, MONO = 8.3, 6.9, 7.3  # widths of a letter
-WIDEST, LABEL = 24, 18  # letters of a line of a box, and of the label of a value
-PAD, LINE = 10, 16  # space inside of a box, height of a line
-GAP, BETWEEN = 16, 34  # between the boxes of a row, and between rows
-ROOM = 430.0  # width of a row before it is split
-LINES, BOXES = 5, 24  # lines of a box and boxes of a drawing, before they are counted instead
+BOLD, THIN, MONO = 8.3, 6.9, 7.3  # widths of a letter in pixels, by font
+WIDEST, LABEL = 24, 18  # the most letters of a line in a box, and of the label of a value
+PAD, LINE = 10, 16  # padding inside a box, height of a line
+GAP, BETWEEN = 16, 34  # gaps between the boxes of a row, and between rows
+ROOM = 430.0  # the most width of a row before it is split
+LINES, BOXES = 5, 24  # the most lines of a box, and the most boxes before only counts are drawn
 
-End: TypeAlias = tuple[bool, int]  # whether it is a box, or else an input, and its number
+End: TypeAlias = tuple[bool, int]  # (true for a box or false for an input, its number)
 
 
-ADDED, REMOVED = "+", "\N{MINUS SIGN}"  # signs of items in only one of two drawings
+ADDED, REMOVED = "+", "\N{MINUS SIGN}"  # marks of items that are in only one of two drawings
 _MARKS = {"": "", ADDED: " added", REMOVED: " removed"}
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node: its operator and its content, such as `axis` and `1`.
+    """A node: its operator, its attributes and its constants, such as `axis` and `1`.
 
-    `inputs` are the names of constant inputs in its content. `sign` marks a node that is missing in
-    the other drawing of a pair; `signs` marks such attributes and constants.
+    `inputs` are the names of constant inputs in `holds`. `sign` marks a node that the other drawing
+    of a pair lacks; `signs` marks such attributes and constants.
     """
 
     op: str
@@ -42,30 +42,31 @@ class Box:
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """The attributes and constants of the node, one per line, each with its sign."""
+        """The attributes and constants of the node, one per line, each with its mark."""
         signs = self.signs or ("",) * len(self.holds)
         lines = [
             (f"{name} = {value}" if value else name, sign)
             for (name, value), sign in zip(self.holds, signs, strict=True)
         ]
-        lines.sort(key=lambda line: not line[1])  # what changed has room
+        # marked lines come first, so that they are always visible
+        lines.sort(key=lambda line: not line[1])
         more = len(lines) - LINES
         return lines if more <= 1 else [*lines[:LINES], (f"and {more} more", "")]
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Boxes with the inputs and the outputs of the graph."""
+    """A graph as boxes, with the inputs and outputs of the graph."""
 
     boxes: tuple[Box, ...] = ()
     inputs: tuple[str, ...] = ()
-    wires: tuple[tuple[End, int], ...] = ()  # from what, to which box
-    outputs: tuple[tuple[str, int], ...] = ()  # the name, and the box that gives it
+    wires: tuple[tuple[End, int], ...] = ()  # (source, box that reads it)
+    outputs: tuple[tuple[str, int], ...] = ()  # (name, box that computes it)
 
     def svg(self) -> str:
-        """The drawing; if it is too large, only the operators with their counts."""
+        """Returns the drawing as SVG; a large graph becomes one box that counts each operator."""
         if not self.boxes:
-            return "<p class=soft>Nothing is left.</p>"
+            return "<p class=soft>No node is left.</p>"
         return _Layout(self if len(self.boxes) <= BOXES else self._counted()).svg()
 
     def _counted(self) -> Drawing:
@@ -78,7 +79,7 @@ class Drawing:
 
 @dataclass(slots=True)
 class _Item:
-    """A box or the label of a value, with its place."""
+    """A box or the label of a value, with its position."""
 
     title: str
     lines: list[tuple[str, str]]
@@ -97,12 +98,12 @@ class _Item:
 
     @property
     def shown(self) -> str:
-        """The title, as far as there is room."""
+        """The title, shortened to the available space."""
         room = LABEL if self.label else WIDEST
         return _signed(shortened(self.title, room - 2 * bool(self.sign)), self.sign)
 
     def svg(self) -> str:
-        """The shape with its text."""
+        """Returns the shape with its text as SVG."""
         kind, radius = ("value", 12) if self.label else ("box", 6)
         middle = self.x + self.width / 2
         told = " | ".join([_signed(self.title, self.sign), *(_signed(*one) for one in self.lines)])
@@ -122,13 +123,13 @@ class _Item:
 
 
 def _signed(text: str, sign: str) -> str:
-    """`+ axis = 1`"""
+    """Adds a mark to a text, as in `+ axis = 1`."""
     return f"{sign} {text}" if sign else text
 
 
 @dataclass(slots=True)
 class _Layout:
-    """Places everything: inputs above, boxes by their depth, outputs below."""
+    """Positions all items: inputs at the top, boxes by their depth, outputs at the bottom."""
 
     drawing: Drawing
     items: list[_Item] = field(default_factory=list)
@@ -148,10 +149,10 @@ class _Layout:
         self._place()
 
     def _ranked(self, last: int) -> list[list[int]]:
-        """The items by row: an input is in the row above the first box that reads it."""
+        """Groups the items in rows; an input is in the row above the first box that reads it."""
         depths = [0] * len(self.items)
         first = len(self.drawing.inputs)
-        for _ in self.items:  # a graph has no circle, so this many rounds are enough
+        for _ in self.items:  # a graph has no cycle, so this number of rounds is sufficient
             moved = False
             for start, to in self.wires:
                 if depths[to] <= depths[start]:
@@ -176,7 +177,7 @@ class _Layout:
         return sorted(row, key=lambda n: (sum(sources.get(n, [n])) / len(sources.get(n, [n])), n))
 
     def _split(self, row: Sequence[int]) -> Iterator[list[int]]:
-        """A row that is too wide, as several."""
+        """Splits a row that is too wide into several rows."""
         part, width = list[int](), 0.0
         for number in row:
             wide = self.items[number].width + GAP
@@ -198,7 +199,7 @@ class _Layout:
             y += max(self.items[n].height for n in row) + BETWEEN
 
     def svg(self) -> str:
-        """Wires first, so that boxes cover them."""
+        """Returns the SVG, in which wires come first, so that boxes cover them."""
         tall = max(item.y + item.height for item in self.items) + 1
         told = ", ".join(box.op for box in self.drawing.boxes)
         return (
@@ -228,5 +229,5 @@ class _Layout:
 
 
 def _port(item: _Item, wires: list[int], wire: int) -> float:
-    """The point at the top of an item where a wire ends; several wires end side by side."""
+    """Returns where a wire ends at the top of an item; several wires end side by side."""
     return item.x + item.width * (wires.index(wire) + 1) / (len(wires) + 1)

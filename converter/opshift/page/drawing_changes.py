@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks the parts that only one of two drawings has, and describes the change in words."""
+"""Marks the items that only one of two drawings has, and describes the change in words."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from opshift.page.drawing import ADDED, REMOVED, Box, Drawing
 from opshift.page.markup import repeated
 from opshift.text import shortened
 
-VARIES = "varies"  # stands for values that differ between the places of one form
-MOST = 3  # changes that a title names
+VARIES = "varies"  # stands for a value that differs between the nodes of one form
+MOST = 3  # the most changes in a title
 Pairs = list[tuple[int, int]]
 
 
 def marked(before: Drawing, after: Drawing) -> tuple[Drawing, Drawing]:
-    """Both drawings, with a sign at each box or value that the other one lacks."""
+    """Returns both drawings with a mark at each box or value that the other drawing lacks."""
     pairs = _pairs(before.boxes, after.boxes)
     others = [{i: after.boxes[j] for i, j in pairs}, {j: before.boxes[i] for i, j in pairs}]
     left, right = (
@@ -27,7 +27,7 @@ def marked(before: Drawing, after: Drawing) -> tuple[Drawing, Drawing]:
 
 
 def title(before: Drawing, after: Drawing) -> str:
-    """`Gemm: zero C added`, or the operators before and after if none stays."""
+    """Describes the change, as `Gemm: zero C added`, or lists the operators before and after."""
     pairs = _pairs(before.boxes, after.boxes)
     if not pairs:
         sides = (repeated((box.op for box in one.boxes), 4) for one in (before, after))
@@ -43,7 +43,7 @@ def title(before: Drawing, after: Drawing) -> str:
 
 
 def _pairs(before: Sequence[Box], after: Sequence[Box]) -> Pairs:
-    """The boxes of one operator in both drawings, in their order."""
+    """Pairs the boxes of equal operators in both drawings, in order."""
     waiting: dict[str, list[int]] = {}
     for number, box in enumerate(after):
         waiting.setdefault(box.op, []).append(number)
@@ -60,12 +60,12 @@ def _marked(box: Box, other: Box | None, sign: str) -> Box:
 
 
 def _held(box: Box) -> set[tuple[str, str, bool]]:
-    """The content of a node: the name, the value, and whether it is an input."""
+    """Returns the content of a node: name, value, and whether it is an input."""
     return {(name, value, name in box.inputs) for name, value in box.holds}
 
 
 def _changes(before: Box, after: Box) -> Iterator[str]:
-    """The changes of an operator in words."""
+    """Yields the changes of an operator in words."""
     old, new = dict(before.holds), dict(after.holds)
     for name, value in new.items():
         if name not in old:
@@ -81,7 +81,7 @@ def _changes(before: Box, after: Box) -> Iterator[str]:
 
 
 def _described(box: Box, name: str, value: str) -> str:
-    """`zero C`, or `axis 1`."""
+    """Describes a constant or an attribute, as `zero C` or `axis 1`."""
     numbers = value.replace("[", "").replace("]", "").split(", ")
     if name in box.inputs and all(one in ("0", "0.0", "-0.0") for one in numbers):
         return f"zero {name}"

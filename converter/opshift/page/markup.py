@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns text into HTML: escaped by `text.markup`, with places where a line may end."""
+"""Turns text into HTML: escaped by `text.markup`, with positions where a line may break."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from opshift.text import Line, Role, markup
 
 TIMES = "\N{MULTIPLICATION SIGN}"
-SHORT = 22  # letters of a name that is not divided
-WHOLE = 16  # letters of a text that is too short to be wrapped
-LONGEST = 26  # letters that a narrow screen has room for
-# A line ends rather between the parts of a path than inside one of them.
+SHORT = 22  # the most letters of a name that is not broken
+WHOLE = 16  # the most letters of a text that is not wrapped
+LONGEST = 26  # the most letters that fit on a narrow screen
+# A line breaks after a separator of path parts first, and inside a part only if necessary.
 _SEPARATED = [re.compile(rf"(?<=[{one}])(?=.)") for one in (r"/\\|,;", r".=", r":_\-")]
 
 _CODE = re.compile(r"`([^`]+)`")
@@ -27,9 +27,9 @@ CLASSES = {
 
 
 def words(text: object) -> str:
-    """Text as HTML that wraps at spaces and in long names after separators, never in a word.
+    """Returns HTML that wraps at spaces, and inside long names only after separators.
 
-    Text between backticks is code.
+    Text between backticks becomes code.
     """
     plain, *others = _CODE.split(str(text))
     found = _words(plain)
@@ -46,21 +46,21 @@ def _words(text: str) -> str:
 
 
 def _parts(word: str, depth: int = 0) -> list[str]:
-    """The parts of a long name; a short name, such as a date or a version, stays whole."""
+    """Splits a long name into parts; a short name, such as a date or a version, stays whole."""
     if len(word) <= SHORT or depth == len(_SEPARATED):
         return [word]
     return [one for part in _SEPARATED[depth].split(word) for one in _parts(part, depth + 1)]
 
 
 def _word(word: str) -> str:
-    """One word; the end of a very long word is shown only as a tooltip."""
+    """Returns the HTML of one word; a very long word is cut and gets a tooltip."""
     if len(word) <= LONGEST:
         return markup(word)
     return f'<span class="long" title="{markup(word)}">{markup(word)}</span>'
 
 
 def marked(cell: Line | str) -> str:
-    """Text, in the colour of its verdict if it is one."""
+    """Returns the HTML of a cell, in the colour of its role if it is a line."""
     if isinstance(cell, str):
         return words(cell)
     name = CLASSES[cell.role]
@@ -68,7 +68,7 @@ def marked(cell: Line | str) -> str:
 
 
 def repeated(names: Iterable[str], most: int | None = None) -> str:
-    """Names in words, each once: `Cast, Resize` with the number of each that occurs again."""
+    """Lists names with their numbers, each name once, as in `Cast, Resize` and a count above 1."""
     counts = Counter(names).most_common()
     parts = [name if n == 1 else f"{name} {TIMES}{n}" for name, n in counts[:most]]
     left = len(counts) - len(parts)
@@ -76,7 +76,7 @@ def repeated(names: Iterable[str], most: int | None = None) -> str:
 
 
 def shortened(text: str, letters: int) -> str:
-    """The last parts of a name that have room; of one long word, its beginning."""
+    """Shortens a name to its last parts that fit; one long word is cut at its end."""
     if len(text) <= letters:
         return text
     starts = [found.end() for found in re.finditer(r"[/.:]", text[:-1])]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a section: tables, notes, pairs of drawings, releases of runtimes."""
+"""Defines the blocks of a page: tables, notes, pairs of drawings, and releases of runtimes."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from opshift.records import dataclass
 from opshift.text import Line, Role, counted, markup
 
 Cell: TypeAlias = "Line | str"
-SHOWN = 200  # names of a list
+SHOWN = 200  # the most names of a list
 
 
 class Block(Protocol):
-    """A part of a section."""
+    """A block of a section."""
 
     def html(self) -> str:
-        """The part as HTML."""
+        """Returns the block as HTML."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under a header; columns in `numbers` are aligned at their right."""
+    """Rows under a header; the columns in `numbers` are aligned to the right."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     numbers: frozenset[int] = frozenset()
 
     def html(self) -> str:
-        """The table; a narrow screen shows each row as a card with the header beside each cell."""
+        """Returns an HTML table; a narrow screen shows each row as a card with labels."""
         head = "".join(
             f"<th{self._kind(i)} scope=col>{words(name)}" for i, name in enumerate(self.header)
         )
@@ -53,25 +53,25 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Sentences, one in each line."""
+    """A list of sentences, one on each line."""
 
     lines: Sequence[Line]
 
     def html(self) -> str:
-        """A list, in which a verdict has its colour."""
+        """Returns an HTML list, in which each line has the colour of its role."""
         rows = (f'<li class="{CLASSES[one.role]}">{words(one.text)}' for one in self.lines)
         return f"<ul class=notes>{''.join(rows)}</ul>"
 
 
 @dataclass(frozen=True, slots=True)
 class NameList:
-    """A long list of names that can be unfolded."""
+    """A long list of names that can be expanded."""
 
     title: str
     names: Sequence[str]
 
     def html(self) -> str:
-        """The list, folded if it is long."""
+        """Returns the HTML of the list, which is collapsed if it is long."""
         more = len(self.names) - SHOWN
         listed = "".join(f"<li>{words(name)}" for name in self.names[:SHOWN])
         listed += f"<li>and {more:,} more" if more > 0 else ""
@@ -81,7 +81,7 @@ class NameList:
 
 @dataclass(frozen=True, slots=True)
 class BeforeAfter:
-    """One rewritten form: its drawing before and after, and the places that have it."""
+    """One rewritten form: its drawings before and after, and the nodes that have this form."""
 
     title: str
     note: str
@@ -90,7 +90,7 @@ class BeforeAfter:
     places: NameList
 
     def html(self) -> str:
-        """Both drawings, side by side if there is room."""
+        """Returns the HTML of both drawings, side by side if the screen is wide enough."""
         sides = "".join(
             f"<figure><figcaption>{name}</figcaption>{drawing.svg()}</figure>"
             for name, drawing in (("Before", self.before), ("After", self.after))
@@ -104,7 +104,7 @@ class BeforeAfter:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseAnswer:
-    """One release of a runtime: whether it runs the model before and after, in words."""
+    """One release of a runtime: whether it runs the model before and after the conversion."""
 
     runtime: str
     name: str
@@ -114,7 +114,7 @@ class ReleaseAnswer:
 
     @property
     def state(self) -> str:
-        """The class of its chip."""
+        """The CSS class of the release, from its answers before and after."""
         if "not known" in (self.before, self.after):
             return "unknown"
         return {("yes", "yes"): "both", ("no", "yes"): "gained", ("yes", "no"): "lost"}.get(
@@ -134,12 +134,12 @@ _ROLES = {"gained": Role.GOOD, "lost": Role.BAD}
 
 @dataclass(frozen=True, slots=True)
 class Releases:
-    """The releases of every runtime as a row of chips."""
+    """The releases of every runtime, as a row of coloured labels for each runtime."""
 
     releases: Sequence[ReleaseAnswer]
 
     def html(self) -> str:
-        """A row for each runtime, and the meaning of the chips."""
+        """Returns the HTML: a row for each runtime, and a legend of the colours."""
         rows: dict[str, list[ReleaseAnswer]] = {}
         for release in self.releases:
             rows.setdefault(release.runtime, []).append(release)
@@ -164,18 +164,18 @@ def _chip(release: ReleaseAnswer) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A part that is hidden until it is opened."""
+    """A block that is collapsed until a reader opens it."""
 
     title: str
     block: Block
 
     def html(self) -> str:
-        """The title, which opens the part."""
+        """Returns the HTML: the title, which opens the block, and the block."""
         return f"<details><summary>{words(self.title)}</summary>{self.block.html()}</details>"
 
 
 def reasons(releases: Sequence[ReleaseAnswer]) -> Folded:
-    """Why some releases do not run the model before or after."""
+    """Returns a table of the reasons why releases do not run the model before or after."""
     rows = [
         (
             f"{one.runtime} {one.name}".strip(),

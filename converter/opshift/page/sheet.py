@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page itself: the verdict and the facts first, then the sections, in one file."""
+"""Assembles a page: the verdict and the facts, then the sections, in one HTML file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Section:
     note: str = ""
 
     def html(self) -> str:
-        """The section, or nothing."""
+        """Returns the section as HTML; empty if it has no blocks."""
         if not self.blocks:
             return ""
         note = f"<p class=soft>{words(self.note)}</p>" if self.note else ""
@@ -34,9 +34,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A report to look at; `facts` are short, such as `Opset` and `17 → 13`.
+    """A report as a page; `facts` are short, such as `Opset` and `17 → 13`.
 
-    `proof` is a second verdict, about the numbers that both models compute.
+    `proof` is a second verdict, about the results that both models compute.
     """
 
     kind: str
@@ -47,11 +47,11 @@ class Page:
     proof: Line | None = None
 
     def with_sections(self, *more: Section) -> Page:
-        """A copy of the page with more sections at its end."""
+        """Returns a copy of the page with more sections at its end."""
         return replace(self, sections=(*self.sections, *more))
 
     def html(self) -> str:
-        """The page as one HTML file without other files."""
+        """Returns the page as one HTML file that needs no other files."""
         title = self.title or self.kind
         facts = "".join(
             f"<div><dt>{words(name)}<dd>{words(value)}</div>" for name, value in self.facts
@@ -73,7 +73,7 @@ def _verdict(line: Line, kind: str = "") -> str:
 
 
 def document(title: str, styles: str, body: str, policy: str = POLICY) -> str:
-    """One HTML file without dependencies."""
+    """Returns one HTML file that needs no other files."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -84,17 +84,17 @@ def document(title: str, styles: str, body: str, policy: str = POLICY) -> str:
 
 
 def style() -> str:
-    """How every page looks, in light and dark."""
+    """Returns the CSS of every page, for light and dark mode."""
     return plugins.data("opshift.page", "page.css").decode()
 
 
 def written_by() -> str:
-    """Who wrote a page."""
+    """Returns the footer: the release of opshift and the release of onnx."""
     return f"Written by opshift {release.VERSION} with onnx {versions.installed_name()}."
 
 
 def facts_of(changes: Iterable[tuple[str, object, object]]) -> tuple[tuple[str, str], ...]:
-    """`Opset` and `17 → 13`, or only `17` if it stays."""
+    """Returns facts such as `Opset` and `17 → 13`, or only `17` if the value did not change."""
     return tuple(
         (name, str(after) if before == after else f"{before} → {after}")
         for name, before, after in changes

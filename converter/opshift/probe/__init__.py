@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures a runtime: small models of every operator, run in its Python, become a row."""
+"""Measures what a runtime supports: runs small models of every operator in its Python."""

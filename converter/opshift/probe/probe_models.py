@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models of a probe: one node for each version, element type and form of an operator.
+"""Generates the models of a probe: one node for each version, element type and form.
 
-They come from the examples of the adapters. An example is copied to the other versions of its
-operator and to other element types, as far as the copy is legal and the reference computes it.
+The models come from the examples of the adapters. An example is copied to the other versions of its
+operator and to other element types, if the copy is legal and the reference can compute it.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from opshift.verify.oracle.values import dtype_of
 Key = tuple[str, str]  # (domain, operator)
 Types = tuple[str, ...]
 DOMAINS = ("", versions.ML)
-OLDEST = 7  # the oldest opset of which many runtimes have kernels
-LARGE = 1e4  # above it, runtimes overflow in their own ways
-COPIES = 2  # copies for one choice of element types
-# Element types that can be sent to another Python, the most common ones first.
+OLDEST = 7  # the oldest opset that many runtimes support
+LARGE = 1e4  # runtimes overflow at different numbers above this
+COPIES = 2  # the number of copies for one choice of element types
+# Element types that can be sent to another Python; the most common come first.
 SENT = (*COMMON, "int16", "uint16", "uint32", "uint64")
-INDICES = "indices"  # how schemas call the second input of operators that find places
+INDICES = "indices"  # the name of the second input in schemas of operators that gather elements
 OTHERS = (  # operators that no version changes in a way that needs an adapter
     "(bool[2, 3] x) => (bool[2, 3] y) { y = Not(x) }",
     "(float[1, 2, 3, 4] x) => (float[1, 2, 1, 1] y) { y = GlobalMaxPool(x) }",
@@ -50,36 +50,36 @@ OTHERS = (  # operators that no version changes in a way that needs an adapter
 
 @dataclass(frozen=True, slots=True)
 class ProbeModel:
-    """A model of one node, with the operator, the types and the form of the node."""
+    """A model of one node, with the operator, the element types and the form of the node."""
 
     key: Key
     since: int
     types: Types
     features: frozenset[str]
     model: ModelProto
-    given: Mapping[str, Any]  # values for some inputs
+    given: Mapping[str, Any]  # values for some of the inputs
 
     @property
     def form(self) -> frozenset[str]:
-        """The features without the values of attributes."""
+        """The features of the node without the values of attributes."""
         return _form(self.features)
 
     @property
     def rank(self) -> tuple[bool, bool, int, int]:
-        """Its place in a probe: common types and plain forms come first."""
+        """The sort key in a probe: common types and plain forms come first."""
         names = [SENT.index(one) for one in self.types if one in SENT]
         plain = len(self.form)
         return max(names, default=0) > 0, plain > 0, max(names, default=0), plain
 
     @property
     def constants(self) -> int:
-        """The number of its inputs that are constants."""
+        """The number of inputs that are constants."""
         return len(self.model.graph.initializer)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """The outcome of one model in a runtime; `detail` is its message or the difference."""
+    """The outcome of one model in a runtime; `detail` is an error message or a difference."""
 
     key: Key
     since: int
@@ -109,7 +109,7 @@ class ProbeCase:
 
 
 def models(adapters: Registry, ops: Collection[str] = ()) -> list[ProbeModel]:
-    """The models of a probe in their order; `ops` are the names of the operators, or all."""
+    """Returns the models of a probe in order; `ops` are names of operators, empty for all."""
     found: dict[Hashable, ProbeModel] = {}
     counts, forms = Counter[Hashable](), set[Hashable]()
     for model, given in _sources(adapters, ops):
@@ -135,7 +135,7 @@ def models(adapters: Registry, ops: Collection[str] = ()) -> list[ProbeModel]:
 def _sources(
     adapters: Registry, ops: Collection[str]
 ) -> Iterator[tuple[ModelProto, Mapping[str, Any]]]:
-    """The examples with one node, and their results."""
+    """Yields the examples with one node, and values for their inputs."""
     for adapter in adapters.adapters():
         if adapter.domain not in DOMAINS or (ops and not set(ops).intersection(adapter.ops)):
             continue
@@ -157,7 +157,7 @@ def _sources(
 def _given(
     model: ModelProto, node: NodeProto, given: Mapping[str, Any]
 ) -> Iterator[Mapping[str, Any]]:
-    """The inputs of an example, after a copy with indices from the front if some are negative."""
+    """Yields the inputs of an example; first a copy without negative indices if it has some."""
     types = {info.name: info.type.tensor_type for info in model.graph.input}
     data = types.get(node.input[0]) if node.input else None
     shape = [one.dim_value for one in data.shape.dim] if data is not None else [0]
@@ -173,7 +173,7 @@ def _given(
 
 
 def _negative(model: ModelProto, given: Mapping[str, Any]) -> frozenset[str]:
-    """The feature of negative indices, if the model has them."""
+    """Returns the feature of negative indices if the model has negative indices."""
     node = _node(model)
     found = schemas.history(schemas.normal(node.domain), node.op_type) if node is not None else ()
     if node is None or not found or [one.name for one in found[-1].inputs[1:2]] != [INDICES]:
@@ -186,7 +186,7 @@ def _negative(model: ModelProto, given: Mapping[str, Any]) -> frozenset[str]:
 def _with_constants(
     model: ModelProto, given: Mapping[str, Any], adapters: Registry
 ) -> ModelProto | None:
-    """The model with constants for all inputs but the first, as weights and axes usually are."""
+    """Replaces all inputs except the first by constants, as is usual for weights and axes."""
     names = {tensor.name for tensor in model.graph.initializer}
     free = [info for info in model.graph.input if info.name not in names]
     if len(free) < 2 or model.ir_version < 4:
@@ -206,7 +206,7 @@ def _with_constants(
 
 
 def _node(model: ModelProto) -> NodeProto | None:
-    """The only node of a model; None if it has several."""
+    """Returns the only node of a model; None if it has several nodes."""
     nodes = [node for node in model.graph.node if node.op_type != "Constant"]
     only = len(nodes) == 1 and schemas.normal(nodes[0].domain) in DOMAINS
     return nodes[0] if only else None
@@ -214,7 +214,7 @@ def _node(model: ModelProto) -> NodeProto | None:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy of an example that is not built yet, as most copies are not wanted."""
+    """A copy of an example that is built only if it is selected, because most copies are not."""
 
     key: Key
     since: int
@@ -225,7 +225,7 @@ class Copy:
     retyped: Callable[[], ModelProto | None] | None
 
     def model(self) -> ModelProto | None:
-        """The model; None if a constant cannot have its type."""
+        """Builds the model; returns None if a constant cannot have its type."""
         return self.retyped() if self.retyped is not None else self.base
 
 
@@ -234,7 +234,7 @@ def _form(features: frozenset[str]) -> frozenset[str]:
 
 
 def _copies(model: ModelProto) -> Iterator[Copy]:
-    """The model, then its node at other versions and with other element types."""
+    """Yields the model, then its node at other versions and with other element types."""
     node = _node(model)
     assert node is not None
     key = schemas.normal(node.domain), node.op_type
@@ -284,7 +284,7 @@ def _types(model: ModelProto) -> dict[str, TypeProto]:
 
 
 def _constants(model: ModelProto) -> Iterator[TensorProto]:
-    """The initializers, and the tensors of Constants under the names of their outputs."""
+    """Yields the initializers, and the tensors of Constant nodes named by their outputs."""
     yield from model.graph.initializer
     for node in model.graph.node:
         if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
@@ -293,7 +293,7 @@ def _constants(model: ModelProto) -> Iterator[TensorProto]:
 
 
 def _chosen(model: ModelProto, schema: Schema) -> dict[str, str]:
-    """The element type of each type variable that the node uses; no variable for a fixed type."""
+    """Returns the element type of each type variable that the node uses."""
     node, known = _node(model), _types(model)
     assert node is not None
     return elements_by_variable(node, schema, known.get)
@@ -302,7 +302,7 @@ def _chosen(model: ModelProto, schema: Schema) -> dict[str, str]:
 def _of_types(
     model: ModelProto, schema: Schema
 ) -> Iterator[tuple[Types, Callable[[], ModelProto | None] | None]]:
-    """The types of the model, then other types for one variable each, with a copy that has them."""
+    """Yields the types of the model, then other types for one variable each, with a copy."""
     variables, chosen = probed.variables(schema), _chosen(model, schema)
     yield tuple(chosen.get(one, "") for one in variables), None
     allowed = {p.variable: p.types for p in (*schema.inputs, *schema.outputs)}
@@ -315,7 +315,7 @@ def _of_types(
 
 
 def _retyped(model: ModelProto, schema: Schema, variable: str, kind: str) -> ModelProto | None:
-    """The model with another element type for a type variable; None if a constant forbids it."""
+    """Returns the model with another element type for a type variable; None if impossible."""
     copy = ModelProto()
     copy.CopyFrom(model)
     node = _node(copy)
@@ -347,7 +347,7 @@ def _named(names: Iterable[str], at: Any) -> Iterator[tuple[str, str]]:
 
 
 def case(probe: ProbeModel, adapters: Registry) -> ProbeCase | None:
-    """The model with inputs and expected values; None if it is illegal or no engine computes it."""
+    """Returns the model with inputs and expected results; None if it is illegal or unknown."""
     model = _legal(probe.model, adapters)
     if model is None or oracle.doubtful(model):
         return None
@@ -358,7 +358,8 @@ def case(probe: ProbeModel, adapters: Registry) -> ProbeCase | None:
         with np.errstate(all="ignore"):
             inputs = oracle.make_inputs(model, overrides={**made, **given})
             values = oracle.evaluate(model, inputs)
-    except oracle.OracleError:  # a copy of an example may be legal for onnx and without a meaning
+    # onnx accepts some copies of examples whose computation is undefined
+    except oracle.OracleError:
         return None
     names = [info.name for info in model.graph.output]
     expected = dict(zip(names, values, strict=True))
@@ -368,10 +369,10 @@ def case(probe: ProbeModel, adapters: Registry) -> ProbeCase | None:
 
 
 def _fits(value: Any, declared: TypeProto) -> bool:
-    """Whether the numbers of an example are usual ones of the element type of its copy.
+    """Returns whether the numbers of an example are ordinary numbers of this element type.
 
-    An example may show what an operator does with infinite or equal numbers, which runtimes
-    compute in their own ways, and models rarely have.
+    An example may contain infinite or equal numbers, for which runtimes legitimately differ, and
+    which models rarely contain.
     """
     number = declared.tensor_type.elem_type
     if not number or dtype_of(number).kind not in "iuf":
@@ -386,7 +387,7 @@ def _fits(value: Any, declared: TypeProto) -> bool:
 
 
 def _legal(model: ModelProto, adapters: Registry) -> ModelProto | None:
-    """The model with inferred outputs; None if onnx rejects it."""
+    """Returns the model with inferred outputs; None if onnx rejects it."""
     copy = ModelProto()
     copy.CopyFrom(model)
     for info in copy.graph.output:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the models of a probe in a runtime, and makes a table of the outcomes."""
+"""Runs the models of a probe in a runtime, and builds a table of the outcomes."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from opshift.verify import other_runtime
 from opshift.verify.other_runtime import Answer, OtherRuntime
 from opshift.verify.tolerance import StatedTolerance, distance, element_type
 
-FIRST_BATCH, MOST_IN_BATCH = 50, 1000  # models for one process
-BATCH_SECONDS = 20  # what an ended probe may lose
+FIRST_BATCH, MOST_IN_BATCH = 50, 1000  # the number of models in one process
+BATCH_SECONDS = 20  # an interrupted probe loses at most this much work
 LIMITS = Limits(seconds=30, megabytes=8192)
 OUTCOMES = {
     other_runtime.NOT_LOADED: REFUSED,
@@ -51,8 +51,9 @@ OUTCOMES = {
     other_runtime.ENDED: DIES,
     other_runtime.TOO_SLOW: DIES,
 }
-SHARES = {"float32": 1e-3, "float64": 1e-3, "float16": 2e-2}  # of the largest number
-MOST = 30  # failures in the text form of a result
+# the allowed difference as a share of the largest number
+SHARES = {"float32": 1e-3, "float64": 1e-3, "float16": 2e-2}
+MOST = 30  # the number of failures that are listed without -v
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -62,11 +63,11 @@ class Probing(Shown):
     Attributes
     ----------
     target : str
-        The runtime and its release, as `--for` takes them.
+        The runtime and its release, in the form of the option `--for`.
     results : tuple of ProbeResult
-        Each model and its outcome: `"runs"`, `"wrong"`, `"refused"` or `"dies"`.
+        Each model with its outcome: `"runs"`, `"wrong"`, `"refused"` or `"dies"`.
     left : int
-        The number of models that were not tried, because the probe was stopped or is a sample.
+        The number of models that did not run, because the probe was stopped or is a sample.
     """
 
     name: str
@@ -76,7 +77,8 @@ class Probing(Shown):
     results: tuple[ProbeResult, ...]
     left: int
     reads: stamps.Stamps = field(default_factory=stamps.Stamps)
-    unfinished: frozenset[tuple[Key, int, Types]] = frozenset()  # types with models left out
+    # element types of which not all models ran
+    unfinished: frozenset[tuple[Key, int, Types]] = frozenset()
 
     @property
     def target(self) -> str:
@@ -90,7 +92,7 @@ class Probing(Shown):
 
     @property
     def source(self) -> str:
-        """How the release was probed, in a sentence."""
+        """A sentence about how the release was probed."""
         where = f"{platform.system()} {platform.machine()}"
         left = f" ({self.left} left out)" if self.left else ""
         return (
@@ -124,12 +126,12 @@ class Probing(Shown):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """The number of models with each outcome, and the worst outcomes."""
+        """Yields the number of models with each outcome, and the failures."""
         counts = self.counts
         yield Line(
             f"{self.target} of {self.python}: {counted(len(self.results), 'model')},"
-            f" {counts[RUNS]} run, {counts[WRONG]} give other numbers, {counts[REFUSED]} are not"
-            f" run, {counts[DIES]} end the process.",
+            f" {counts[RUNS]} run, {counts[WRONG]} compute other numbers, {counts[REFUSED]} are"
+            f" refused, {counts[DIES]} crash the process.",
             Role.GOOD,
         )
         if self.left:
@@ -156,15 +158,15 @@ def probe(
     name : str, optional
         The runtime, and its release if the package does not state it, as in `"rknn==2.5.0"`.
     ops : collection of str, optional
-        Only these operators.
+        Only these operators; all operators if it is empty.
     sample : int, optional
-        At most this number of models; common types and plain forms come first.
+        The most models to run; common types and plain forms come first.
     limits : Limits, optional
         The limits for one model.
     path : Path, optional
-        A file to which the results are added. The models of which it has results are not run.
+        A file to which results are added. Models that already have results in it are skipped.
     progress : callable, optional
-        Called with the number of models that were run, and their number.
+        A function that is called with the number of finished models and the number of all models.
     """
     asked, _, release = name.partition("==")
     runtime = other_runtime.find(python, targets.called(asked) or asked if asked else "", limits)
@@ -173,7 +175,7 @@ def probe(
     adapters = registry.default()
     waiting = models(adapters, ops)
     if not waiting:
-        raise BadTarget(f"no operator is called {', '.join(sorted(ops))}; correct the name")
+        raise BadTarget(f"no operator has the name {', '.join(sorted(ops))}; correct the name")
     file = ResultFile.of(path, f"{own}=={release}", waiting) if path is not None else None
     reads, done, results = file.read() if file is not None else (None, 0, [])
     if reads is None:
@@ -198,11 +200,11 @@ def probe(
 
 
 def _release(text: str, name: str) -> str:
-    """A release as rows have it: without the last number if it is 0."""
+    """Returns a release as the tables write it: without the last of three numbers if it is 0."""
     parts = target_names.numbers(text)
     if not parts:
         raise BadTarget(
-            f"the release of {name} is {text!r}, which is not a number; give it, as in"
+            f"the release of {name} is {text!r}, which is not a number; give the release, as in"
             f" --name {name}==1.0"
         )
     return ".".join(map(str, parts[:-1] if len(parts) == 3 and parts[-1] == 0 else parts))
@@ -211,10 +213,10 @@ def _release(text: str, name: str) -> str:
 def _batches(
     waiting: Sequence[ProbeModel], adapters: Registry
 ) -> Iterator[tuple[int, list[ProbeCase]]]:
-    """The number of models, and the cases of the legal ones.
+    """Yields the number of models in a batch, and the cases of the legal models.
 
-    The size of a batch follows the time of the last batch, because some runtimes need seconds to
-    start, and others for each model.
+    Each batch is sized by the time of the last batch, because some runtimes need seconds to start,
+    and others need seconds for each model.
     """
     start, size = 0, FIRST_BATCH
     while start < len(waiting):
@@ -227,9 +229,9 @@ def _batches(
 
 
 def run(runtime: OtherRuntime, batch: Sequence[ProbeCase], limits: Limits) -> list[ProbeResult]:
-    """Runs cases in one process, if none of them ends it.
+    """Runs cases in one process, or in more processes if a case ends its process.
 
-    A case has no result if the runtime does not give all outputs, which only other nodes may read.
+    A case gets no result if the runtime omits an output, because runtimes may omit unused outputs.
     """
     answers = runtime.run_models([(one.model, one.inputs) for one in batch], limits)
     return [
@@ -249,7 +251,7 @@ def _judged(one: ProbeCase, answer: Answer) -> ProbeResult:
 
 
 def _difference(one: ProbeCase, outputs: Mapping[str, Any]) -> str:
-    """The first difference from the expected values; empty if there is none."""
+    """Describes the first difference from the expected values; empty if there is none."""
     for name, expected in one.expected.items():
         if name in one.random:
             continue
@@ -261,7 +263,7 @@ def _difference(one: ProbeCase, outputs: Mapping[str, Any]) -> str:
 
 
 def _in_shape(found: Any, expected: Any) -> Any:
-    """An array in the expected shape, if only axes of one element differ, as in old OpenCV."""
+    """Reshapes an array if it only lacks or adds axes of size 1, as in old releases of OpenCV."""
     if not all(isinstance(one, np.ndarray) for one in (found, expected)):
         return found
     sizes = ([size for size in one.shape if size != 1] for one in (found, expected))
@@ -269,9 +271,9 @@ def _in_shape(found: Any, expected: Any) -> Any:
 
 
 def _in_type(found: Any, expected: Any) -> Any:
-    """An array of the expected type, if it holds these numbers.
+    """Casts an array to the expected type if this keeps its numbers.
 
-    Some runtimes have float tensors only, or no int64.
+    Some runtimes have only float tensors, or lack int64.
     """
     if not all(
         isinstance(one, np.ndarray) and one.dtype.kind in "biuf" for one in (found, expected)
@@ -284,7 +286,7 @@ def _in_type(found: Any, expected: Any) -> Any:
 
 
 def _close(expected: Any, found: Any) -> bool:
-    """Whether an array of fractions differs by no more than other ways to compute it would."""
+    """Returns whether floats differ by no more than usual for another order of computation."""
     share = SHARES.get(element_type(expected), 0.0)
     if not share or element_type(found) != element_type(expected):
         return False
@@ -293,7 +295,7 @@ def _close(expected: Any, found: Any) -> bool:
         finite = np.isfinite(expected)
         same = np.array_equal(finite, np.isfinite(found)) if apart is not None else False
         largest = float(np.max(np.abs(expected), initial=0.0, where=finite))
-    usual = largest <= LARGE  # next to a huge number, a share of it hides every difference
+    usual = largest <= LARGE  # next to a huge number, the allowed share would hide every difference
     return bool(same and usual) and apart is not None and apart <= share * largest
 
 
@@ -303,10 +305,10 @@ def _close(expected: Any, found: Any) -> bool:
 def tabulated(
     results: Iterable[ProbeResult], unfinished: Collection[tuple[Key, int, Types]] = ()
 ) -> dict[Key, dict[int, probed.Outcomes]]:
-    """The outcomes of element types, and the features that explain why models fail.
+    """Returns the outcomes of element types, and the features that explain failures.
 
-    Element types fail only if every model with them fails, and these have no feature in common that
-    a node can do without. They stay unknown if a model with them was left out.
+    Element types count as failing only if every model with these types fails, and the models have
+    no optional feature in common. Element types stay unknown if a model with them did not run.
     """
     groups: dict[tuple[Key, int], list[ProbeResult]] = {}
     for one in results:
@@ -339,14 +341,14 @@ def tabulated(
 def _common(
     group: Iterable[ProbeResult], types: Types, schema: schemas.Schema | None
 ) -> frozenset[str]:
-    """The features of all models of these element types that a node can do without."""
+    """Returns the optional features that all models of these element types have."""
     stated = schema.attributes if schema is not None else {}
     needed = {"@rank", *(f"@{name}" for name, one in stated.items() if one.required)}
     return frozenset.intersection(*(_names(x.features) for x in group if x.types == types)) - needed
 
 
 def _by_types(group: Iterable[ProbeResult]) -> dict[Types, str]:
-    """The best outcome of each choice of element types; of failures, the gravest."""
+    """Returns the best outcome of each choice of element types, or the gravest failure."""
     found: dict[Types, set[str]] = {}
     for one in group:
         found.setdefault(one.types, set()).add(one.outcome)
@@ -357,10 +359,11 @@ def _by_types(group: Iterable[ProbeResult]) -> dict[Types, str]:
 def _explained(
     failed: Sequence[ProbeResult], seen: frozenset[str]
 ) -> tuple[set[tuple[str, str]], list[ProbeResult]]:
-    """The outcomes of features that explain failures, and the failures without an explanation.
+    """Returns the features that explain failures, and the failures without explanation.
 
-    A feature explains a failure if it is the only feature of the model that never ran. An attribute
-    with several values is one if none of them ran; otherwise it is one with its value.
+    A feature explains a failure if it is the only feature of the model that ran in no model. For an
+    attribute with several values, the attribute is the feature if none of its values ran; otherwise
+    the attribute with its value is the feature.
     """
     new = frozenset().union(*(one.features for one in failed)) - seen
     alone = {one.features & new for one in failed if len(_names(one.features & new)) == 1}
@@ -383,7 +386,7 @@ def _explained(
 
 
 def _name(feature: str) -> str:
-    """A feature without its value."""
+    """Returns a feature without its value."""
     return feature.partition("=")[0]
 
 

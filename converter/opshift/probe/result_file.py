@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file of the results of a probe, to which each batch is added, so that a probe can continue."""
+"""Stores the results of a probe in a file after each batch, so that a probe can continue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A file with the runtime and the models in its first line, and a batch in each other line."""
+    """A file whose first line has the runtime and the models; each further line has a batch."""
 
     path: Path
     target: str
@@ -26,7 +26,7 @@ class ResultFile:
 
     @staticmethod
     def of(path: Path, target: str, models: Sequence[ProbeModel]) -> ResultFile:
-        """The file of a probe of these models in a runtime."""
+        """Returns the file for a probe of these models in a runtime."""
         text = "\n".join(
             f"{one.key} {one.since} {one.types} {sorted(one.features)} {one.constants}"
             for one in models
@@ -34,9 +34,9 @@ class ResultFile:
         return ResultFile(path, target, zlib.crc32(text.encode()))
 
     def read(self) -> tuple[Stamps | None, int, list[ProbeResult]]:
-        """The versions that the runtime reads, the number of models that were run, and results.
+        """Returns the versions that the runtime reads, the number of finished models, and results.
 
-        A last line that an ended probe did not complete is removed.
+        Removes an incomplete last line, which an interrupted probe leaves behind.
         """
         if not self.path.exists():
             return None, 0, []
@@ -47,18 +47,18 @@ class ResultFile:
         head, *batches = [json.loads(line) for line in complete.splitlines()] or [{}]
         if (head.get("target"), head.get("models")) != (self.target, self.models):
             raise BadTarget(
-                f"{self.path} has no results of these models in {self.target}; give another file"
-                " with --results"
+                f"{self.path} contains results of other models or of another runtime; give another"
+                " file with --results"
             )
         done = sum(one["done"] for one in batches)
         return Stamps(**head["reads"]), done, [_result(of) for one in batches for of in one["of"]]
 
     def begin(self, reads: Stamps) -> None:
-        """Writes the first line."""
+        """Writes the first line of the file."""
         self._add({"target": self.target, "models": self.models, "reads": asdict(reads)}, "w")
 
     def add(self, done: int, results: Iterable[ProbeResult]) -> None:
-        """Adds a batch of this number of models, of which the legal ones have results."""
+        """Adds a batch of `done` models; only the legal models among them have results."""
         listed = [
             [*one.key, one.since, one.types, sorted(one.features), one.outcome, one.detail]
             for one in results

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the outcomes of probes as a file of targets, which conversions can use at once."""
+"""Writes the outcomes of probes to a file of targets, which conversions can use at once."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from opshift.text import Line, Role
 
 HEAD = "# Written by `opshift probe`, format 1. Use it with `--targets FILE`.\n"
 SHIPPED = ".txt"
-LONGEST = 160  # letters of a message
+LONGEST = 160  # the most letters of a message
 
 
 def write(path: Path, probing: Probing) -> None:
-    """Writes a row, next to the rows of earlier probes in the same file."""
+    """Writes the table of a release, after the tables of earlier probes in the same file."""
     if path.suffix == SHIPPED:
         _ship(path, probing.table)
         return
@@ -41,12 +41,12 @@ def write(path: Path, probing: Probing) -> None:
 
 
 def differences(tables: Sequence[probed.ProbeTable]) -> list[Line]:
-    """The versions of operators with other outcomes in some of the probed releases."""
+    """Lists the operator versions whose outcomes differ between the probed releases."""
     table = probed.merged(tables)
     if table is None:
         return []
     both = frozenset(range(len(table.releases)))
-    found = [Line(f"Other outcomes in releases of {table.runtime}:", Role.GOOD)]
+    found = [Line(f"Releases of {table.runtime} have different outcomes for:", Role.GOOD)]
     for key, versions in sorted(table.outcomes.items()):
         for since, one in sorted(versions.items()):
             if any(where != both for of in (one.types, one.features) for where in of.values()):
@@ -55,17 +55,17 @@ def differences(tables: Sequence[probed.ProbeTable]) -> list[Line]:
 
 
 def _known(path: Path) -> dict[str, Any]:
-    """The tables that earlier probes wrote into a file."""
+    """Reads the tables that earlier probes wrote to a file."""
     if not path.exists():
         return {}
     text = path.read_text("utf-8")
     if not text.startswith(HEAD):
-        raise BadTarget(f"{path} exists and is not a row of a probe; give another file with -o")
+        raise BadTarget(f"{path} was not written by `opshift probe`; give another file with -o")
     return dict(toml.loads(text))
 
 
 def _row(probing: Probing) -> dict[str, Any] | None:
-    """The versions that a release reads, if no shipped row states them."""
+    """Returns the versions that a release reads, unless the shipped table has them."""
     if targets.ships(probing.name, probing.release):
         return None
     reads, row = probing.reads, dict[str, Any](versions=probing.release)
@@ -78,7 +78,7 @@ def _row(probing: Probing) -> dict[str, Any] | None:
 
 
 def _ship(path: Path, table: probed.ProbeTable) -> None:
-    """Writes the running models into the shipped file, without rare element types."""
+    """Writes the models that run to the shipped file, without rare element types."""
     head, *texts = path.read_text("utf-8").split("\nruntime ")
     known = {one.runtime: one for one in map(probed.read, (f"runtime {text}" for text in texts))}
     former = [known[table.runtime]] if table.runtime in known else []
@@ -90,7 +90,7 @@ def _ship(path: Path, table: probed.ProbeTable) -> None:
 
 
 def _written(tables: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """The tables of a file; JSON texts, numbers and lists are also TOML."""
+    """Yields the tables as TOML; JSON texts, numbers and lists are also valid TOML."""
     for name, table in tables.items():
         yield f"\n[{json.dumps(name)}]\nprobed = '''\n{table['probed']}\n'''\n"
         for row in table["releases"]:
@@ -99,7 +99,7 @@ def _written(tables: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _evidence(probing: Probing) -> Iterator[str]:
-    """The messages of the failures, as comments."""
+    """Yields the messages of the failures as comments."""
     yield f"\n# {probing.target} on {probing.date}, {probing.python}\n"
     for outcome in FAILED:
         for one in probing.results:

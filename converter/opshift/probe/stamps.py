@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures which version numbers a runtime reads: opsets, and IR versions."""
+"""Measures which version numbers a runtime reads: opsets and IR versions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opshift.records import dataclass
 from opshift.testing.models import parsed
 from opshift.verify.other_runtime import RAN, OtherRuntime
 
-HIGHEST = {"": 30, versions.ML: 7, "ir": 15}  # above what any release of onnx has
+HIGHEST = {"": 30, versions.ML: 7, "ir": 15}  # higher than in any release of onnx
 X = {"x": np.array([[-1.5, 2.0]], np.float32)}
 GRAPHS = {
     "": "(float[1, 2] x) => (float[1, 2] y) { y = Relu(x) }",
@@ -25,7 +25,7 @@ GRAPHS = {
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """The lowest and highest opsets and the highest IR version; None if there is no limit."""
+    """The lowest and highest opsets and the highest IR version; None if no limit was found."""
 
     lowest: int | None = None
     highest: int | None = None
@@ -34,7 +34,7 @@ class Stamps:
 
 
 def measure(runtime: OtherRuntime, limits: Limits) -> Stamps:
-    """Loads one model at each number. A number is a limit only if no higher one is read."""
+    """Loads one model at each number; the highest number that is read becomes the limit."""
     read = _read(runtime, limits)
     opsets, mls, irs = (read[what] for what in ("", versions.ML, "ir"))
     return Stamps(
@@ -49,7 +49,7 @@ def _limit(numbers: set[int], highest: int) -> int | None:
 
 
 def _read(runtime: OtherRuntime, limits: Limits) -> Mapping[str, set[int]]:
-    """The numbers at which a model runs."""
+    """Returns the numbers at which a model runs."""
     asked = list(_models())
     answers = runtime.run_models([(model, X) for _, _, model in asked], limits)
     found: dict[str, set[int]] = {what: set() for what in HIGHEST}
@@ -60,7 +60,7 @@ def _read(runtime: OtherRuntime, limits: Limits) -> Mapping[str, set[int]]:
 
 
 def _models() -> Iterator[tuple[str, int, ModelProto]]:
-    """A model for each number, with the lowest other numbers that go with it."""
+    """Yields a model for each number; its other versions are as low as possible."""
     for domain, graph in GRAPHS.items():
         for number in range(1, HIGHEST[domain] + 1):
             own = '"" : 9, ' if domain else ""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of onnx: the same classes that `import onnx` gives, without the package onnx.
+"""Provides the message classes of onnx without importing the package onnx.
 
-Everything else of onnx is in a module of this package: `checker`, `inference`, `defs` and `helper`
-need no numpy; `whole` is the package itself. No other module imports onnx.
+The classes are identical to those of `import onnx`. The modules of this package provide the rest of
+onnx: `checker`, `inference`, `defs` and `helper` do not import numpy; `whole` is the whole package.
+No other module of opshift imports onnx.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small things that `onnx.helper` does too; these need no numpy."""
+"""Reimplements small functions of `onnx.helper` without numpy."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _LISTS = {
 
 
 def get_attribute_value(attribute: AttributeProto) -> Any:
-    """The value of an attribute; None if it has no type."""
+    """Returns the value of an attribute; None if its type is undefined."""
     if attribute.ref_attr_name:
-        raise ValueError(f"attribute {attribute.name!r} refers to one of its function")
+        raise ValueError(f"attribute {attribute.name!r} refers to an attribute of its function")
     if (name := _FIELDS.get(attribute.type)) is not None:
         return getattr(attribute, name)
     if (name := _LISTS.get(attribute.type)) is not None:
@@ -42,7 +42,7 @@ def get_attribute_value(attribute: AttributeProto) -> Any:
 
 
 def make_tensor_type_proto(elem_type: int, shape: Iterable[int | str | None] | None) -> TypeProto:
-    """The type of a tensor; a number, a symbol or None for each dimension, None without a rank."""
+    """Returns a tensor type; sizes may be a number, a symbol or None; no shape means no rank."""
     made = TypeProto()
     made.tensor_type.elem_type = elem_type
     if shape is None:

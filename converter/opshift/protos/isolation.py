@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls the C++ code of onnx in this process, or in a child that a model may end without harm.
+"""Calls the C++ code of onnx in this process, or in a child process that may crash.
 
-onnx's inference, checker and parser hang or end the process at some models. The child has limits
-of time and memory, and after its end the next call starts another one.
+onnx's inference, checker and parser hang or crash on some models. The child process has limits of
+time and memory, and after its end the next call starts another child.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 from opshift.isolation_default import Isolation, usual
 from opshift.protos.onnx_calls import CALLS, OnnxEnded
 
-SECONDS = 20.0  # of processor time for one call, and for all calls of one verb that do not end
-MOST_DEATHS = 10  # of children in one verb
+SECONDS = 20.0  # processor time for one call, and for all failed calls of one operation
+MOST_DEATHS = 10  # the most child processes that may end in one operation
 
 
 class _Verb:
-    """The cost that the calls of one verb may still have."""
+    """The remaining time and failures for the calls of one operation, such as a conversion."""
 
     def __init__(self, isolation: Isolation) -> None:
         self.isolation = isolation
@@ -34,7 +34,7 @@ _verb: ContextVar[_Verb | None] = ContextVar("verb", default=None)
 
 @contextlib.contextmanager
 def isolated(wanted: bool | None = None) -> Iterator[None]:
-    """Makes the calls inside in a child or not; None leaves it to the process."""
+    """Chooses whether calls in this context use a child process; None means the default."""
     if wanted is None and _verb.get() is not None:
         yield
         return
@@ -47,21 +47,21 @@ def isolated(wanted: bool | None = None) -> Iterator[None]:
 
 
 def uses_child(*, risky: bool = False) -> bool:
-    """Whether a call is made in a child; `risky` calls are not known to be safe."""
+    """Returns whether a call uses a child process; a `risky` call may crash or hang."""
     verb = _verb.get()
     isolation = usual() if verb is None else verb.isolation
     return isolation is Isolation.ALWAYS or (risky and isolation is Isolation.RISKY)
 
 
 def call(name: str, *arguments: Any, risky: bool = False) -> Any:
-    """The answer of one of `onnx_calls`; raises its errors, or OnnxEnded."""
+    """Returns the answer of one of `onnx_calls`; raises its errors, or OnnxEnded."""
     if not uses_child(risky=risky):
         return CALLS[name](*arguments)
     from opshift.protos import onnx_process
 
     verb = _verb.get() or _Verb(Isolation.ALWAYS)
     if verb.deaths >= MOST_DEATHS or verb.seconds <= 0:
-        raise OnnxEnded(f"{verb.reason}; it is not called for this model again")
+        raise OnnxEnded(f"{verb.reason}; onnx is not called for this model again")
     try:
         return onnx_process.ask(name, arguments, verb.seconds)
     except OnnxEnded as ended:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C library of onnx: its checker, inference, parser and schemas, without the package onnx."""
+"""Provides the C library of onnx (checker, inference, parser, schemas) without the package."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ __all__ = ["checker", "defs", "held_versions", "parser", "printer", "shape_infer
 
 
 def held_versions(imports: Mapping[str, int]) -> dict[str, int]:
-    """The versions of imports, each as near as the library can hold one."""
+    """Limits the versions of imports to the range that the C library can store."""
     return {domain: max(0, min(at, LARGEST_VERSION)) for domain, at in imports.items()}

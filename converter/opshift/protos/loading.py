@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C library and the messages of onnx, loaded without the package around them.
+"""Loads the C library and the messages of onnx without the package around them.
 
-The package imports numpy and much that a conversion does not need: most of the time of a short
-command. The modules are put where the package has them, so an import of onnx by anybody, before or
-after, finds the same message classes and the same C library.
+The package imports numpy and other modules that a conversion does not need, which would take most
+of the time of a short command. The modules are registered under their usual names, so that an
+import of onnx elsewhere, before or after, gets the same message classes and the same C library.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LIBRARY, MESSAGES = "onnx_cpp2py_export", "onnx_ml_pb2"
 def load(part: str) -> None:
     """Makes LIBRARY or MESSAGES importable without the package, or with it if that is safer.
 
-    Raises an ImportError if a package that onnx needs does not fit it.
+    Raises an ImportError if a package that onnx needs is incompatible.
     """
     name = f"{PACKAGE}.{part}"
     if name in sys.modules:
@@ -33,17 +33,17 @@ def load(part: str) -> None:
         _load(name)
     except ModuleNotFoundError:
         raise
-    except Exception as error:  # protobuf has errors of its own for messages that it cannot read
+    except Exception as error:  # protobuf raises errors of its own for incompatible messages
         raise ImportError(
-            f"the installed onnx cannot be loaded, because a package that it needs does not fit:"
-            f" {error}; install an onnx and a protobuf that fit:"
+            f"the installed onnx cannot be loaded, because it needs another version of a package:"
+            f" {error}; install compatible versions of onnx and protobuf:"
             " pip install --upgrade onnx protobuf",
             name=name,
         ) from error
 
 
 def _load(name: str) -> None:
-    """Imports a part of the package; all of it if other code may import it meanwhile."""
+    """Imports one module of the package, or all of it if other threads may import it meanwhile."""
     spec = None if _is_shared() else _spec(name)
     if spec is None or spec.loader is None:
         importlib.import_module(PACKAGE)
@@ -57,7 +57,7 @@ def _load(name: str) -> None:
 
 
 def _is_shared() -> bool:
-    """Whether the package is imported already, or another thread might import it meanwhile."""
+    """Returns whether the package is already imported, or another thread might import it."""
     threading = sys.modules.get("threading")
     return PACKAGE in sys.modules or (threading is not None and threading.active_count() > 1)
 
@@ -70,7 +70,7 @@ def _spec(name: str) -> ModuleSpec | None:
 
 @functools.cache
 def _package() -> ModuleSpec | None:
-    """Where the package is; whoever imports it from now on gets it from there."""
+    """Finds the package, and makes later imports of the package use this specification."""
     found = importlib.util.find_spec(PACKAGE)
     if found is None or not hasattr(found.loader, "exec_module"):
         return None
@@ -79,7 +79,7 @@ def _package() -> ModuleSpec | None:
 
 
 class _Binding:
-    """Finds the package, and binds its loaded modules to it, as its own imports would do."""
+    """Finds the package, and adds its already loaded modules to it when it is imported."""
 
     def __init__(self, package: ModuleSpec) -> None:
         assert package.loader is not None
@@ -90,11 +90,11 @@ class _Binding:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Where the package is; nothing for every other name."""
+        """Returns the specification of the package; None for every other name."""
         return self.package if name == PACKAGE else None
 
     def bind(self, module: ModuleType) -> None:
-        """Runs the package."""
+        """Runs the package with its already loaded modules as attributes."""
         for part in (LIBRARY, MESSAGES):
             if (loaded := sys.modules.get(f"{PACKAGE}.{part}")) is not None:
                 setattr(module, part, loaded)

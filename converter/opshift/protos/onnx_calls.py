@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls into the C++ code of onnx that read the content of a model: bytes in, bytes out.
+"""Defines the calls into the C++ code of onnx that read a model; they take and return bytes.
 
-`isolation` makes each of them in this process or in a child.
+The module `isolation` makes each call in this process or in a child process.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from opshift.protos import IR_VERSION, library
 Named: TypeAlias = Sequence[tuple[str, Any]]  # the items of a dictionary
 
 
-class OnnxEnded(RuntimeError):  # noqa: N818 - it says what happened
-    """The code of onnx ended its process, or did not end within its seconds."""
+class OnnxEnded(RuntimeError):  # noqa: N818 - the name states what happened
+    """The C++ code of onnx crashed its process, or did not finish within its time."""
 
     def __init__(self, message: str, seconds: float = 0.0) -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ def infer_shapes(data: bytes, check_type: bool, strict_mode: bool, data_prop: bo
 def infer_node_outputs(
     operator: tuple[str, str, int], node: bytes, types: Named, data: Named, imports: Named
 ) -> list[tuple[str, bytes]]:
-    """The output types of a node, by the schema of an operator."""
+    """Returns the output types of a node, by the schema of an operator."""
     found = _schema(*operator)._infer_node_outputs(
         node, dict(types), dict(data), {}, library.held_versions(dict(imports)), IR_VERSION
     )
@@ -39,7 +39,7 @@ def infer_node_outputs(
 
 
 @functools.cache
-def _schema(domain: str, op: str, since: int) -> Any:  # the stubs of onnx do not know its method
+def _schema(domain: str, op: str, since: int) -> Any:  # the type stubs of onnx lack the method
     return library.defs.get_schema(op, since, domain)
 
 
@@ -64,10 +64,10 @@ def _context(ir_version: int, imports: tuple[tuple[str, int], ...]) -> Any:
 
 
 def parse_model(text: str) -> bytes:
-    """The model of a text in the form of onnx's parser."""
+    """Parses a model in ONNX's text format."""
     try:
         read, told, data = library.parser.parse_model(text)
-    except IndexError as error:  # names only the function of C++ that reads numbers
+    except IndexError as error:  # the error only names the C++ function that parses numbers
         raise ValueError(f"a number is outside the range of its type ({error})") from None
     if not read:
         raise ValueError(told.decode(errors="replace") if isinstance(told, bytes) else told)
@@ -75,7 +75,7 @@ def parse_model(text: str) -> bytes:
 
 
 def print_model(data: bytes) -> str:
-    """The text of a model in the form of onnx's parser."""
+    """Prints a model in ONNX's text format."""
     return str(library.printer.model_to_text(data))
 
 

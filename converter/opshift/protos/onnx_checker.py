@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checker of onnx, for messages and for their bytes."""
+"""Calls the checker of onnx with messages or with their bytes."""
 
 from __future__ import annotations
 
 from opshift.protos import ModelProto, isolation, library, unknown_sizes
 
-LARGEST = (1 << 31) - 1  # bytes of a message that every release of onnx reads
+LARGEST = (1 << 31) - 1  # the largest message in bytes that every release of onnx reads
 LARGEST_VERSION = library.LARGEST_VERSION
 held_versions = library.held_versions
 CheckerContext = library.checker.CheckerContext
@@ -17,7 +17,7 @@ check_value_info = library.checker.check_value_info
 
 
 def check_node(data: bytes, context: CheckerContext, names: LexicalScopeContext) -> None:
-    """Raises the objection of the checker to a node."""
+    """Raises a ValidationError if the checker rejects the node."""
     if isolation.uses_child():
         imports = list(context.opset_imports.items())
         isolation.call("check_node", data, context.ir_version, imports)
@@ -26,7 +26,7 @@ def check_node(data: bytes, context: CheckerContext, names: LexicalScopeContext)
 
 
 def check_model(model: ModelProto | bytes, *, full_check: bool = False) -> None:
-    """Raises the objection of the checker to a model."""
+    """Raises a ValidationError if the checker rejects the model."""
     data = model if isinstance(model, bytes) else model.SerializeToString()
     if len(data) > LARGEST:
         raise ValueError(f"a model of {len(data)} bytes is too large for the checker")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The child processes that call the C++ code of onnx, and the messages between them and us."""
+"""Starts child processes that call the C++ code of onnx, and exchanges messages with them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from opshift import child_python
 from opshift.protos import library
 from opshift.protos.onnx_calls import OnnxEnded
 
-MEGABYTE_SECONDS = 2.0  # of processor time that a call may use more for each megabyte of a model
-WALL = 10  # a busy machine may give a tenth of the processor
-MOST_IDLE = 4  # children that wait for work
-_CHILD = "opshift.opsets.onnx_child"  # it registers the schemas of installed packages, too
+MEGABYTE_SECONDS = 2.0  # additional processor time for each megabyte of a model
+WALL = 10  # on a busy machine, a process may get a tenth of the processor
+MOST_IDLE = 4  # the most idle child processes
+_CHILD = "opshift.opsets.onnx_child"  # this module also registers the schemas of installed packages
 _idle: list[Child] = []
-_NONSENSE = (  # raised by reading after the end of a child, or from a malformed answer
+_NONSENSE = (  # raised if the child has ended, or if its answer is malformed
     OSError, EOFError, ValueError, LookupError, TypeError, struct.error, MemoryError, OverflowError,
 )  # fmt: skip
 
 
 def ask(name: str, arguments: Iterable[Any], most: float) -> Any:
-    """The answer of a child to a call; raises the error that the child met, or OnnxEnded."""
+    """Returns the answer of a child process to a call; raises the child's error, or OnnxEnded."""
     child = _idle_child() or Child()
     try:
         kind, value = child.ask(name, arguments, most)
@@ -47,7 +47,7 @@ def ask(name: str, arguments: Iterable[Any], most: float) -> Any:
 
 
 def _idle_child() -> Child | None:
-    """A child that waits for work of this process, not of its parent process."""
+    """Returns an idle child process that this process has started, or None."""
     while _idle:
         child = _idle.pop()
         if child.owner == os.getpid() and child.process.poll() is None:
@@ -57,13 +57,13 @@ def _idle_child() -> Child | None:
 
 @atexit.register
 def close() -> None:
-    """Ends the children that wait."""
+    """Ends the idle child processes."""
     while _idle:
         _idle.pop().close()
 
 
 class Child:
-    """A process that makes one call after another."""
+    """A child process that makes one call after another."""
 
     def __init__(self) -> None:
         self.owner = os.getpid()
@@ -72,11 +72,11 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # keys of the terminal are for this process
+            start_new_session=True,  # Ctrl-C in the terminal must not reach the child
         )
 
     def ask(self, name: str, arguments: Iterable[Any], most: float) -> Any:
-        """The answer to a call; raises OnnxEnded if the child gives none."""
+        """Returns the answer to a call; raises OnnxEnded if the child ends without an answer."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         parts = packed([name, list(arguments)])
@@ -94,13 +94,13 @@ class Child:
         self.close()
         code = self.process.returncode
         if -code in {getattr(signal, one, 0) for one in ("SIGXCPU", "SIGALRM", "SIGKILL")}:
-            told = f"{_TASKS[name]} of onnx did not end within {seconds:.0f} s"
+            told = f"{_TASKS[name]} of onnx did not finish within {seconds:.0f} s"
             return OnnxEnded(told, seconds)
         why = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return OnnxEnded(f"{_TASKS[name]} of onnx ended its process ({why})")
+        return OnnxEnded(f"{_TASKS[name]} of onnx crashed its process ({why})")
 
     def close(self) -> None:
-        """Ends the process, unless it belongs to the process from which this one was forked."""
+        """Ends the child process, unless the parent of this forked process has started it."""
         if self.owner != os.getpid():
             return
         self.process.kill()
@@ -109,7 +109,7 @@ class Child:
 
 @contextlib.contextmanager
 def _watched(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
-    """Ends a process after this number of seconds, because some kernels have no such limit."""
+    """On Windows, which has no such limit, ends a process after this number of seconds."""
     if sys.platform != "win32":
         yield
         return
@@ -140,12 +140,12 @@ _ERRORS: dict[str, type[Exception]] = {
 
 # ---------------------------------------------------------------- messages
 
-# A message is a text of JSON and the bytes that it names. A child that a model has taken over can
-# so send no object to this process.
+# A message is a JSON text, followed by the bytes to which it refers. Thus even a child process that
+# a malicious model controls cannot send Python objects to this process.
 
 
 def packed(value: Any) -> list[bytes]:
-    """The parts of a message."""
+    """Returns the parts of a message for a value."""
     parts: list[bytes] = []
 
     def put(one: bytes) -> dict[str, int]:
@@ -157,7 +157,7 @@ def packed(value: Any) -> list[bytes]:
 
 
 def unpacked(parts: list[bytes]) -> Any:
-    """The value of a message."""
+    """Returns the value of a message."""
     return json.loads(parts[0], object_hook=lambda found: parts[found["bytes"]])
 
 
@@ -169,7 +169,7 @@ def write(pipe: IO[bytes], parts: list[bytes]) -> None:
 
 
 def read(pipe: IO[bytes]) -> list[bytes]:
-    """Receives a message; raises EOFError if the other side has ended."""
+    """Receives a message; raises EOFError if the other process has ended."""
     (count,) = struct.unpack(">Q", _exactly(pipe, 8))
     sizes = struct.unpack(f">{count}Q", _exactly(pipe, 8 * count))
     return [_exactly(pipe, size) for size in sizes]

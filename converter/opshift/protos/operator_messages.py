@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of onnx that describe an operator set; they bring the package onnx along."""
+"""Provides the messages of onnx for operator sets; this imports the package onnx."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inference of onnx, for messages and for their bytes."""
+"""Calls the shape inference of onnx with messages or with their bytes."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def infer_shapes(
     data_prop: bool = False,
     risky: bool = False,
 ) -> ModelProto:
-    """A copy of a model with the types that inference finds.
+    """Returns a copy of a model with the types that inference finds.
 
-    A `risky` model may end the process, so inference can run in a child process.
+    A `risky` model may crash the process, so inference can run in a child process.
     """
     data = unknown_sizes.unknown(model if isinstance(model, bytes) else model.SerializeToString())
     found = isolation.call("infer_shapes", data, check_type, strict_mode, data_prop, risky=risky)
@@ -38,13 +38,13 @@ def infer_shapes(
 
 
 def infer_node_outputs(
-    schema: Any,  # the stubs of onnx do not know its method
+    schema: Any,  # the type stubs of onnx lack the method
     node: NodeProto,
     types: Mapping[str, TypeProto],
     data: Mapping[str, TensorProto],
     imports: Mapping[str, int],
 ) -> dict[str, TypeProto]:
-    """The types that a schema infers for the outputs of one node."""
+    """Returns the types that a schema infers for the outputs of one node."""
     shown = {
         name: unknown_sizes.unknown(kind.SerializeToString(), TypeProto)
         for name, kind in types.items()

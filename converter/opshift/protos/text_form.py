@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text form of onnx (.onnxtxt), read and written by its C++ code."""
+"""Parses and prints ONNX's text format (.onnxtxt) with its C++ code."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 
 from opshift.protos import isolation
 
-MOST_LEVELS = 200  # brackets in brackets; a message that protobuf reads needs fewer
+MOST_LEVELS = 200  # the most nested brackets; protobuf cannot read messages that would need more
 _SIGN = re.compile(r'"(?:\\.|[^"\\])*"?|#[^\n]*|[([{]|[)\]}]', re.DOTALL)
 
 
 def parse(text: str) -> bytes:
-    """The model of a text; raises ValueError if it is none.
+    """Parses a model; raises ValueError if the text is not a model.
 
-    The parser follows brackets on its stack and ends the process when the stack is used up.
+    The parser recurses for each bracket and crashes the process if the stack overflows.
     """
     level = 0
     for found in _SIGN.finditer(text):
@@ -28,6 +28,6 @@ def parse(text: str) -> bytes:
 
 
 def written(model: bytes) -> str:
-    """The text of a model."""
+    """Prints a model in ONNX's text format."""
     text: str = isolation.call("print_model", model, risky=True)
     return text

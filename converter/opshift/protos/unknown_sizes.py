@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages without negative sizes, because onnx ends the process if a Slice reads one.
+"""Removes negative sizes from messages, because onnx crashes if a Slice reads one.
 
-Some exporters write -1 for an unknown size, and every runtime reads it so.
+Some exporters write -1 for an unknown size, and every runtime treats it as unknown.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from google.protobuf.message import DecodeError, Message
 
 from opshift.protos import ModelProto, TensorShapeProto, TypeProto
 
-_NEGATIVE = re.compile(rb"\x08[\x80-\xff]{9}\x01")  # after the tag of a size
-# The same at the start of a dimension of a shape whose fields are in order.
+_NEGATIVE = re.compile(rb"\x08[\x80-\xff]{9}\x01")  # the encoding of a negative size, after its tag
+# A negative size at the start of a dimension, in a shape whose fields are in order.
 _IN_A_SHAPE = re.compile(
     rb"\x0a(?:[\x0b-\x7f]|[\x80-\xff]{1,4}[\x00-\x7f])" + _NEGATIVE.pattern, re.DOTALL
 )
 
 
 def unknown(data: bytes, of: type[ModelProto | TypeProto] = ModelProto) -> bytes:
-    """A model, or a type, in which negative sizes are unknown ones."""
+    """Returns a model or a type in which negative sizes became unknown sizes."""
     if _NEGATIVE.search(data) is None:
         return data
     message = of()
@@ -29,7 +29,7 @@ def unknown(data: bytes, of: type[ModelProto | TypeProto] = ModelProto) -> bytes
         message.MergeFromString(data)
     except DecodeError:
         return data
-    if _IN_A_SHAPE.search(message.SerializeToString()) is None:  # most are other numbers
+    if _IN_A_SHAPE.search(message.SerializeToString()) is None:  # most matches are other numbers
         return data
     _clear(message)
     return message.SerializeToString()
@@ -43,14 +43,15 @@ def _clear(message: Message) -> None:
     for field, value in message.ListFields():
         if field.message_type is not None and field.message_type.full_name in _holders():
             for one in [value] if isinstance(value, Message) else value:
-                if _NEGATIVE.search(one.SerializeToString()) is not None:  # most hold none
+                # most messages contain no negative size
+                if _NEGATIVE.search(one.SerializeToString()) is not None:
                     _clear(one)
 
 
 @functools.cache
 def _holders() -> frozenset[str]:
-    """The messages in which a size may be, at any depth."""
-    inside: dict[str, set[str]] = {}  # the messages in the fields of a message
+    """Returns the messages that can contain a size at any depth."""
+    inside: dict[str, set[str]] = {}  # for each message, the messages in its fields
     waiting = [ModelProto.DESCRIPTOR]
     while waiting:
         found = waiting.pop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package onnx itself, for code that computes with numpy or needs the rest of it."""
+"""Provides the whole package onnx, for code that uses numpy or needs the rest of onnx."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assertions for authors of operators or adapters: legal, equal in numbers, or refused."""
+"""Provides assertions for authors of operators and adapters: a model converts or is refused."""
 
 from __future__ import annotations
 

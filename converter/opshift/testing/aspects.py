@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of an operator's meaning, and the uses in a model that cover them."""
+"""Lists the aspects of an operator's meaning, and finds the nodes of a model that cover them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLASSES = {
     "string": "string",
     "complex numbers": "complex64 complex128",
 }
-"""Classes of element types; an adapter treats the types of one alike, or says why not."""
+"""Classes of element types. An adapter should treat all types of a class in the same way."""
 
 OF_CLASS = {
     "floats": ("of double", "of float16"),
@@ -36,12 +36,12 @@ OF_CLASS = {
     "string": ("of string",),
     "complex numbers": ("of complex64",),
 }
-"""The variants of an example that have other element types."""
+"""For each class: the variants of an example that cover its element types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One node of an operator in a model."""
+    """One node of the operator in a model, with the types of its inputs."""
 
     node: NodeProto
     inputs: tuple[TypeProto | None, ...]
@@ -49,7 +49,7 @@ class Use:
     runs_empty: bool
 
     def sets(self, name: str, default: object) -> bool:
-        """Whether the attribute has another value than its default."""
+        """Returns whether the node sets the attribute to a value other than its default."""
         for attribute in self.node.attribute:
             if attribute.name == name:
                 if attribute.ref_attr_name:
@@ -65,7 +65,7 @@ class Use:
 
     @property
     def tensors(self) -> list[TypeProto.Tensor]:
-        """The types of the inputs that are tensors, as far as they are known."""
+        """The known types of those inputs that are tensors."""
         return [one.tensor_type for one in self.inputs if one and one.HasField("tensor_type")]
 
     @property
@@ -83,7 +83,7 @@ class Use:
         return self.runs_empty or any(d.HasField("dim_value") and not d.dim_value for d in sizes)
 
     def has_type(self, places: tuple[int, ...], types: frozenset[int]) -> bool:
-        """Whether one of these inputs, or an input in the same variadic list, has such a type."""
+        """Returns whether one of these inputs, or of the same variadic list, has such a type."""
         return any(
             _elem_type(one) in types
             for place, one in enumerate(self.inputs)
@@ -100,7 +100,7 @@ def _elem_type(kind: TypeProto) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Aspect:
-    """One part of the meaning: its uses, and the message if no example covers it."""
+    """One aspect of the meaning: the message if no example covers it, and a test for covering."""
 
     gap: str
     covered: Callable[[Use], bool]
@@ -108,7 +108,7 @@ class Aspect:
 
 
 def aspects(left: Schema) -> Iterator[Aspect]:
-    """Every part of an operator's meaning at the opset that is left."""
+    """Yields every aspect of an operator's meaning at the opset from which it is converted."""
     for name, attribute in left.attributes.items():
         if not attribute.is_graph:
             off = partial(_sets, name, attribute.default)
@@ -139,7 +139,7 @@ def _leaves_out(place: int, use: Use) -> bool:
 
 
 def _of_types(left: Schema) -> Iterator[Aspect]:
-    """Each class of types of each variable that stands for types of several classes."""
+    """Yields the classes of element types that each type variable may have."""
     variables: dict[str, list[tuple[int, Param]]] = {}
     for place, param in enumerate(left.inputs):
         variables.setdefault(param.variable, []).append((place, param))
@@ -167,7 +167,7 @@ def _has_type(places: tuple[int, ...], types: frozenset[int], use: Use) -> bool:
 
 
 def uses(model: ModelProto, left: Schema, adapters: Registry, *, runs_empty: bool) -> Iterator[Use]:
-    """The nodes of an operator in a model, with the types that inference finds."""
+    """Yields the nodes of an operator in a model, with the types that inference finds."""
     known = _types(model, adapters)
     parts: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
     for part in parts:
@@ -180,7 +180,7 @@ def uses(model: ModelProto, left: Schema, adapters: Registry, *, runs_empty: boo
 
 
 def _types(model: ModelProto, adapters: Registry) -> dict[str, TypeProto]:
-    """The type of every value of the graph and of the graphs inside it, by name."""
+    """Returns the types of all values of a graph and of its subgraphs, by name."""
     found: dict[str, TypeProto] = {}
     inferred = safe_inference.infer(model, adapters)
     for graph in containers_in(inferred.graph):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More examples than document an adapter, as data in `tests/adapters/cases/` of its project.
+"""Reads further examples of adapters from `tests/adapters/cases/` of the package's project.
 
-The cases of `PACKAGE.normalize.softmax` are in `normalize/softmax.toml`. They are found from the
-folder of the module upwards. The wheel of opshift holds the cases of its adapters for
-`opshift probe`.
+The cases of the module `PACKAGE.normalize.softmax` are in `normalize/softmax.toml`. The folder is
+searched above the file of the module. The wheel of opshift contains the cases of its adapters,
+because `opshift probe` needs them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SPAN = re.compile(r"\{(-?\d+)\.\.(-?\d+)\}")
 
 
 class Declared(Protocol):
-    """An adapter or a rule."""
+    """An adapter or a rule that may have examples and cases."""
 
     @property
     def ops(self) -> tuple[str, ...]: ...
@@ -44,9 +44,10 @@ class Declared(Protocol):
 
 
 def examples_of(declared: Declared) -> tuple[Example, ...]:
-    """The examples above a function, and the cases in the file of its module.
+    """Returns the examples above a function, and the cases in the file of its module.
 
-    A rule for other words that is made of an adapter has those that the adapter converts.
+    A rule that decomposes an operator by means of an adapter gets the examples that this adapter
+    converts.
     """
     cases: list[Example] = []
     for module, name in places(declared):
@@ -57,10 +58,10 @@ def examples_of(declared: Declared) -> tuple[Example, ...]:
 
 
 def places(declared: Declared) -> Iterator[tuple[str, str]]:
-    """The modules of the cases of a declaration, and their names there.
+    """Yields the module of the cases of a declaration, and the name of its table in the file.
 
-    The name is that of the function, "FUNCTION mirrored" for a mirror, or "OPERATOR FROM->TO" for a
-    boundary in a table, which may share its function with others.
+    The name is that of the function, "FUNCTION mirrored" for a mirrored rule, or "OPERATOR
+    FROM->TO" for an entry in a table of boundaries, because entries may share a function.
     """
     run = declared.run
     if run is not None:
@@ -82,7 +83,7 @@ def _cases(path: Path) -> Mapping[str, tuple[Example, ...]]:
 
 
 def case_file(module: str) -> Path | None:
-    """The file with the cases of a module; None if it has no cases."""
+    """Returns the file with the cases of a module; None if it has no cases."""
     source = getattr(sys.modules.get(module), "__file__", None)
     name = (module.partition(".")[2] or module).replace(".", "/") + ".toml"
     return _nearest(source, name) if source else None
@@ -90,19 +91,19 @@ def case_file(module: str) -> Path | None:
 
 @cache
 def _nearest(source: str, name: str) -> Path | None:
-    """The file of this name in the cases of the nearest folder above a module."""
+    """Returns the file of this name in the nearest folder of cases above a module."""
     files = (folder / CASES / name for folder in Path(source).parents)
     return next((file for file in files if file.is_file()), None)
 
 
 def _numbers(span: re.Match[str]) -> str:
-    """The whole numbers from the first to the last one of a span, in the text of a graph."""
+    """Expands a span `{1..4}` in the text of a graph to `1,2,3,4`."""
     first, last = map(int, span.groups())
     return ",".join(map(str, range(first, last + 1)))
 
 
 def _values(given: Any) -> Any:
-    """The values of an input, which a table may describe."""
+    """Returns the values of an input; a table describes them by shape and formula."""
     return _counted(**given) if isinstance(given, Mapping) else given
 
 
@@ -115,7 +116,7 @@ def _counted(
     sin: bool = False,
     fill: float | None = None,
 ) -> Array:
-    """The numbers from 0 on in a shape, changed in one way, or one number everywhere."""
+    """Returns the numbers from 0 on in a shape, changed by a formula, or a constant array."""
     if fill is not None:
         return np.full(shape, fill)
     numbers = np.arange(math.prod(shape)).reshape(shape)
@@ -125,7 +126,7 @@ def _counted(
 
 
 def _example(path: Path, function: str, case: Mapping[str, Any]) -> Example:
-    """A case in the words of `@example`."""
+    """Creates an example from a case, whose keys are the parameters of `@example`."""
     words = dict(case)
     try:
         words["graph"] = SPAN.sub(_numbers, words["graph"])
@@ -136,4 +137,4 @@ def _example(path: Path, function: str, case: Mapping[str, Any]) -> Example:
             **words,
         )
     except (TypeError, KeyError, ValueError) as error:
-        raise AdapterBug(f"{path}: a case of {function} is wrong: {error}") from None
+        raise AdapterBug(f"{path}: a case of {function} is invalid: {error}") from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares two models on many sets of inputs, by onnxruntime or by the oracle."""
+"""Compares two models on many sets of inputs, in onnxruntime or in the oracle."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def compared(
     sets: Sequence[str] = SETS, evaluate: Evaluate | None = None,
     *, rtol: float = 0.0, atol: float = 0.0, runtime: bool = True,
 ) -> Iterator[tuple[str, str | None]]:  # fmt: skip
-    """Yields each set when it begins (None), when the original has a result (""), and a difference.
+    """Yields (set, None) at its begin, (set, "") if the original has a result, (set, difference).
 
-    A set for which the original has no result is left out. With `runtime=False` onnxruntime is not
+    A set for which the original has no result is skipped. With `runtime=False`, onnxruntime is not
     used.
     """
     judges = _judges(before, after, inputs, evaluate, runtime)
@@ -53,11 +53,11 @@ def compared(
             yield name, told
 
 
-# -- who computes --------------------------------------------------------------------------------
+# ---- engines ----
 
 
 def _answer(run: Run, feeds: Mapping[str, Any]) -> list[Any] | None:
-    """The result of a model; None if the inputs are not legal."""
+    """Returns the results of a model; None if the model fails on these inputs."""
     try:
         return run(feeds)
     except Exception:
@@ -65,7 +65,7 @@ def _answer(run: Run, feeds: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _fit(model: ModelProto, values: Sequence[Any]) -> bool:
-    """Whether values have the shapes that the outputs declare, on which a conversion relies."""
+    """Returns whether values have the shapes that the outputs declare; conversions rely on them."""
     for info, value in zip(model.graph.output, values, strict=True):
         kind = info.type.tensor_type
         if kind.HasField("shape") and isinstance(value, np.ndarray):
@@ -81,7 +81,7 @@ def _judges(
     before: ModelProto, after: ModelProto, inputs: Mapping[str, Any],
     evaluate: Evaluate | None, runtime: bool,
 ) -> tuple[Run, Run] | None:  # fmt: skip
-    """One engine for both models: the caller's, else onnxruntime, else the oracle, else None."""
+    """Returns an engine for both models: from the caller, onnxruntime, the oracle, or None."""
     pair = before, after
     if evaluate is not None:
         return _by(evaluate, before), _by(evaluate, after)
@@ -114,12 +114,12 @@ def _by(evaluate: Evaluate, model: ModelProto) -> Run:
 
 
 def _newer(model: ModelProto) -> bool:
-    """Whether the installed onnxruntime has no kernels of the opset."""
+    """Returns whether the opset is newer than the installed onnxruntime."""
     return imports.versions(model).get("", 0) > engine_choice.highest_of_runtime()
 
 
 def _session(model: ModelProto) -> Run | None:
-    """onnxruntime with the model as it is written; None if it does not load the model."""
+    """Loads a model in onnxruntime without optimizations; returns None if this fails."""
     try:
         return _loaded(model)
     except Exception:
@@ -127,23 +127,24 @@ def _session(model: ModelProto) -> Run | None:
 
 
 def _loaded(model: ModelProto) -> Run:
-    """onnxruntime with the model as it is written."""
+    """Loads a model in onnxruntime without optimizations."""
     session = as_written(model)
     asked = {one.name for one in session.get_inputs()}
 
     def run(feeds: Mapping[str, Any]) -> list[Any]:
         own = {name: deepcopy(value) for name, value in feeds.items() if name in asked}
-        return list(session.run(None, own))  # BatchNormalization in a branch writes over its inputs
+        # BatchNormalization in a subgraph overwrites its inputs
+        return list(session.run(None, own))
 
     return run
 
 
-# -- what counts as equal ------------------------------------------------------------------------
+# ---- tolerances ----
 
 
 @dataclass(frozen=True, slots=True)
 class _Policy:
-    """Decision 0005 for the outputs of one model."""
+    """The tolerances of decision 0005 for the outputs of one model."""
 
     rtol: float
     atol: float
@@ -151,7 +152,7 @@ class _Policy:
     names: Sequence[str]
 
     def difference(self, expected: list[Any], actual: list[Any], name: str) -> str:
-        """A sentence about the difference of two results; empty if they are equal."""
+        """Describes the difference of two results; empty if they are equal."""
         for output, one, other in zip(self.names, expected, actual, strict=True):
             if output in self.drawn:
                 told: str | None = randomness.unlike(one, other)
@@ -165,9 +166,10 @@ class _Policy:
         arrays = isinstance(one, np.ndarray) and isinstance(other, np.ndarray)
         if name != "given" and arrays and one.shape == other.shape and one.dtype == other.dtype:
             if name in OPEN and one.dtype.kind in "iuO":
-                return None  # rule 4: which integer, and which place, is open
+                return None  # rule 4: the resulting integer or position is undefined
             if is_float(one.dtype):
-                other = np.where(np.isfinite(one), other, one)  # rule 3
+                # rule 3: infinite and NaN elements may become any number
+                other = np.where(np.isfinite(one), other, one)
         usual = StatedTolerance().at(one)
         return oracle.compare(
             [one], [other], rtol=max(usual.rtol, self.rtol), atol=max(usual.atol, self.atol),

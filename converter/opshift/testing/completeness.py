@@ -16,13 +16,13 @@ from opshift.text import counted
 
 
 def assert_complete(package: str, known: Collection[str] = ()) -> None:
-    """Asserts one verdict for every operator, opset and direction, and examples of every part.
+    """Asserts one verdict for each operator, opset and direction, and examples of each aspect.
 
-    `known` are the gaps of `opshift.testing.gaps` that stay.
+    `known` are results of `opshift.testing.gaps` that are accepted.
     """
     try:
         adapters = registry.default()
-    except AdapterBug as bug:  # for example if a crossing has two verdicts
+    except AdapterBug as bug:  # for example if a boundary has two verdicts
         raise AssertionError(str(bug)) from None
     own = [crossing for crossing, one in adapters if stands_in(package, one)]
     if not own:
@@ -31,9 +31,11 @@ def assert_complete(package: str, known: Collection[str] = ()) -> None:
     for domain in sorted({domain for domain, *_ in own}):
         missing += adapters.missing(domain, 1, schemas.latest(domain) or 1)
     _expect_none(missing, "without a verdict")
-    _expect_none(list(_pointless(own)), "with a verdict although the operator does not change")
+    _expect_none(
+        list(_pointless(own)), "with a verdict, although the operator does not change there"
+    )
     stale = list(_stale(adapters, own))
-    _expect_none(stale, "with a claim that was reviewed for other schemas")
+    _expect_none(stale, "whose claim was reviewed for other schemas")
     if new := [gap for gap in gaps(package) if gap not in known]:
         shown = "".join(f"\n{gap}" for gap in new)
         raise AssertionError(f"{len(new)} gaps that no example covers:{shown}")
@@ -46,7 +48,7 @@ def _expect_none(crossings: list[Crossing], what: str) -> None:
 
 
 def _described(own: list[Crossing]) -> Iterator[Crossing]:
-    """The crossings at versions that the installed schemas reach."""
+    """Yields the boundaries up to the newest versions in the installed onnx."""
     for domain, op, start, to in own:
         if start != to and max(start, to) <= (schemas.latest(domain) or 0):
             yield domain, op, start, to

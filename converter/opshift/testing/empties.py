@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models and inputs derived from an example in which one dimension has no elements."""
+"""Derives models and inputs from an example in which one dimension is 0."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opshift.opsets.types import dims_of
 from opshift.protos import ModelProto, TypeProto, ValueInfoProto
 
 MOST = 24
-"""The number of dimensions of an example that are emptied."""
+"""The most dimensions of an example that are tested."""
 Place = tuple[str, int]
 """An axis of an input or an initializer."""
 
@@ -22,9 +22,9 @@ Place = tuple[str, int]
 def empties(
     model: ModelProto, given: Mapping[str, Any]
 ) -> Iterator[tuple[str, ModelProto, dict[str, Any]]]:
-    """Each dimension without elements, together with equal ones; also alone in a single tensor.
+    """Sets each dimension to 0, together with equal dimensions; with a single tensor, also alone.
 
-    The model declares that there are none, or a size that only the inputs determine.
+    The model declares the size 0, or a symbolic size that the inputs determine.
     """
     sizes: dict[Place, object] = dict(list(_sizes(model))[:MOST])
     alike = [
@@ -42,7 +42,7 @@ def empties(
 
 
 def _sizes(model: ModelProto) -> Iterator[tuple[Place, object]]:
-    """The sizes of the tensors that the graph gets, each a number or a name."""
+    """Yields the sizes of the inputs and initializers, each a number or a symbolic name."""
     fed = {tensor.name for tensor in model.graph.initializer}
     for info in model.graph.input:
         if info.name not in fed and info.type.HasField("tensor_type"):
@@ -54,7 +54,7 @@ def _sizes(model: ModelProto) -> Iterator[tuple[Place, object]]:
 
 
 def _cut(name: str, value: Any, places: frozenset[Place]) -> Any:
-    """An array without elements along the axes that are emptied."""
+    """Returns an array without elements along these axes."""
     if isinstance(value, np.ndarray):
         for axis in range(value.ndim):
             if (name, axis) in places:

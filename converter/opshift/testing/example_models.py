@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `@example`s of a package as models, and the assertion that each holds."""
+"""Turns the `@example`s of a package into models, and asserts that each holds."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from opshift.testing.models import (
 )
 from opshift.verify import oracle
 
-EVERYDAY = 17  # the opset of an example that names none, where a domain is left
+EVERYDAY = 17  # the opset of ai.onnx in examples for leaving a domain or decomposing an operator
 
 
 def examples(package: str) -> list[tuple[Adapter, Example]]:
-    """All examples of a package's adapters, for `pytest.mark.parametrize`."""
+    """Returns all examples of a package's adapters, for `pytest.mark.parametrize`."""
     return [
         (adapter, example)
         for adapter in registry.default().adapters()
@@ -43,15 +43,15 @@ def examples(package: str) -> list[tuple[Adapter, Example]]:
 
 
 def stands_in(package: str, adapter: Adapter) -> bool:
-    """Whether an adapter, or a claim, is declared in a package or in this one module of it."""
-    module = adapter.source.partition(":")[0]  # a claim ends in its line
+    """Returns whether an adapter or a claim is declared in a package, or in a single module."""
+    module = adapter.source.partition(":")[0]  # the source of a claim ends with a line number
     return f"{module}.".startswith(f"{package}.")
 
 
 def example_model(
     adapter: Adapter, example: Example, imports: Mapping[str, int] | None = None
 ) -> ModelProto:
-    """The example as a model at the version that is left; `imports` are of other domains."""
+    """Returns an example as a model at its source version; `imports` are for other domains."""
     own = {**(imports or {}), **example.imports}
     if (adapter.start, adapter.to) == LEAVE:
         own.setdefault(adapter.domain, _birth(adapter))
@@ -67,13 +67,13 @@ def example_model(
 
 
 def _birth(adapter: Adapter) -> int:
-    """The lowest version of a domain that has all operators of an adapter."""
+    """Returns the lowest version of a domain that has all operators of an adapter."""
     histories = (schemas.history(adapter.domain, op) for op in adapter.ops)
     return max((known[0].since for known in histories if known), default=1)
 
 
 def too_new(adapter: Adapter, example: Example) -> bool:
-    """Whether the installed onnx lacks a version or the operators of an example."""
+    """Returns whether the installed onnx lacks a version or the operators of an example."""
     if (adapter.start, adapter.to) == WORDS and not any(
         schemas.history(adapter.domain, op) for op in adapter.ops
     ):
@@ -84,21 +84,21 @@ def too_new(adapter: Adapter, example: Example) -> bool:
 
 
 def _newest(domain: str, version: int) -> int:
-    """The newest version of a domain that the installed onnx knows; no limit for other domains."""
+    """Returns the newest version in the installed onnx; `version` itself for an unknown domain."""
     return schemas.latest(domain) or (0 if domain in versions.DOMAINS else version)
 
 
 def example_target(adapter: Adapter, example: Example) -> dict[str, int] | Request:
-    """The version, the runtime or the domain that the example is converted to.
+    """Returns the version, the runtime or the domain to which the example is converted.
 
-    A result that the runtime does not run is kept: a form can leave a node as it is.
+    A result that the runtime cannot run is accepted too, because a form may keep a node unchanged.
     """
     if adapter.runtime:
         return Request.of(example.runtime or adapter.runtime, keep_unrunnable=True)
     if (adapter.start, adapter.to) == WORDS:
         named = re.findall(r"\w+", example.graph)
         lacks = tuple(Lacking(op) for op in adapter.ops if op in named)
-        # An exact form with other operators would come before an approximate one.
+        # Otherwise an exact decomposition with other operators would win over the approximate one.
         given = dict.fromkeys((example.gives or "").split()) if example.approximate else ()
         only = tuple(map(Lacking, given))
         lacking = RuntimeRelease(
@@ -110,18 +110,18 @@ def example_target(adapter: Adapter, example: Example) -> dict[str, int] | Reque
     if adapter.at_boundary:
         return {adapter.domain: adapter.to}
     start = next(iter(example.imports.values()))
-    if (adapter.start, adapter.to) == FORM:  # a form that is written at the end of a conversion
+    if (adapter.start, adapter.to) == FORM:  # a form is written at the end of a conversion down
         return {adapter.domain: start - 1}
-    return {adapter.domain: start + 1}  # it is replaced where it is met
+    return {adapter.domain: start + 1}  # a conversion up replaces an operator at its first step
 
 
 def assert_example(
     adapter: Adapter, example: Example, *, imports: Mapping[str, int] | None = None,
     evaluate: Evaluate | None = None, sets: Sequence[str] = SETS,
 ) -> ModelProto | None:  # fmt: skip
-    """Asserts that an example holds on many `sets` of inputs; returns the result, if there is one.
+    """Asserts that an example holds on these sets of inputs; returns the result if it has one.
 
-    `imports` are of other domains.
+    `imports` are for other domains.
     """
     model, target = example_model(adapter, example, imports), example_target(adapter, example)
     if example.invalid is not None:
@@ -141,7 +141,7 @@ def assert_example(
     if not example.approximate:
         for name, told in differences(model, after, example, others, evaluate):
             if told:
-                raise AssertionError(f"the numbers differ on the inputs {name!r}: {told}")
+                raise AssertionError(f"the results differ on the inputs {name!r}: {told}")
     return after
 
 
@@ -156,7 +156,7 @@ def _assert_fit(model: ModelProto, inputs: Mapping[str, oracle.Value]) -> None:
         other = len(declared) != len(found) or any(isinstance(a, int) and a != b for a, b in pairs)
         if other:
             raise AssertionError(
-                f"the input {info.name!r} has the shape {found}, and the graph declares {declared}"
+                f"the input {info.name!r} has the shape {found}, but the graph declares {declared}"
             )
 
 
@@ -164,9 +164,9 @@ def differences(
     before: ModelProto, after: ModelProto, example: Example, sets: Sequence[str] = SETS,
     evaluate: Evaluate | None = None,
 ) -> list[tuple[str, str]]:  # fmt: skip
-    """Each set of inputs for which the original has a result, and the difference, or "".
+    """Returns each set for which the original has a result, with a difference or "".
 
-    Our own engines compute in a child process, which onnxruntime may end.
+    Without `evaluate`, the engines run in a child process, because onnxruntime may crash.
     """
     tolerance = example.rtol, example.atol
     if evaluate is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sets of inputs for examples: ordinary values and edge cases."""
+"""Derives sets of inputs for examples: ordinary values and edge cases."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from opshift.protos import ModelProto
 from opshift.verify import hints, oracle
 
 SIZES: Mapping[str, tuple[int, ...]] = {"empty": (0,), "one": (1,), "other": (5, 1, 3)}
-"""Sets that give the symbolic dimensions other sizes."""
+"""Sets that give other sizes to the symbolic dimensions."""
 
 VALUES = (
     *("negative", "ties", "repeated", "largest", "beyond", "extreme", "zeros"),
     *("infinite", "nan"),
 )
-"""Sets that change elements."""
+"""Sets that change elements of the inputs."""
 
 SETS = ("given", *SIZES, *VALUES)
 OPEN = ("infinite", "nan")
-"""Sets for which rules 2 to 4 of decision 0005 hold, and not equality of every element."""
+"""Sets on which results may differ by rules 2 to 4 of decision 0005."""
 
 _FLOATS = frozenset(map(np.dtype, (np.float16, np.float32, np.float64, ml_dtypes.bfloat16)))
 _Draw = np.random.Generator
@@ -33,7 +33,7 @@ _Draw = np.random.Generator
 def input_sets(
     model: ModelProto, given: Mapping[str, Any], names: Sequence[str] = SETS
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The sets of inputs by name; a set that equals the given one is left out."""
+    """Yields the sets of inputs by name, without those that equal the set `given`."""
     for name in names:
         feeds = _resized(model, given, name) if name in SIZES else _changed(model, given, name)
         if feeds is not None:
@@ -41,7 +41,7 @@ def input_sets(
 
 
 def _resized(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    """Inputs with other sizes of dimensions that are not fixed; `other` has other numbers."""
+    """Returns inputs with other sizes of symbolic dimensions; `other` also has other numbers."""
     copy = ModelProto()
     copy.CopyFrom(model)
     fixed = {dim.dim_param for info in model.graph.input if info.name in given
@@ -61,9 +61,9 @@ def _resized(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str
 
 
 def _changed(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    """The given set with other elements; None if no input has elements of such a kind."""
+    """Returns the inputs with elements of this set; None if no input can have them."""
     feeds = oracle.make_inputs(model, overrides=dict(given))
-    if name == "given":  # exactly as the example has always been compared
+    if name == "given":  # exactly the inputs of the example
         return feeds
     changed = False
     for key, value in feeds.items():
@@ -74,7 +74,7 @@ def _changed(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str
 
 
 def divisible(model: ModelProto, feeds: dict[str, Any]) -> dict[str, Any]:
-    """The inputs with integer divisors of 0 replaced by 1, as no operator defines the quotient."""
+    """Replaces integer divisors of 0 by 1, because no operator defines such a quotient."""
     for name, wanted in hints.hints(model).items():
         value = feeds.get(name)
         divides = any(one.kind == "nonzero" for one in wanted)
@@ -84,9 +84,9 @@ def divisible(model: ModelProto, feeds: dict[str, Any]) -> dict[str, Any]:
 
 
 def _edged(value: Any, name: str, given: bool) -> Any:
-    """The value with elements of the set; None if the set has no element of the kind.
+    """Returns a value with elements of the set; None if its type has no such elements.
 
-    A given integer is often a size or an axis: only the places -1 and 0 are always legal.
+    An integer in the example is often a size or an axis, for which only -1 and 0 are always legal.
     """
     if isinstance(value, list):
         found = [_edged(item, name, given) for item in value]
@@ -106,12 +106,12 @@ def _edged(value: Any, name: str, given: bool) -> Any:
 
 
 def _drawn(*numbers: float) -> Callable[[Any, _Draw], Any]:
-    """An array in which every element is one of these numbers."""
+    """Returns a function that fills an array with a random choice of these numbers."""
     return lambda value, draw: draw.choice(np.array(numbers), value.shape).astype(value.dtype)
 
 
 def _sprinkled(*numbers: float) -> Callable[[Any, _Draw], Any]:
-    """A copy in which some elements are replaced by these numbers."""
+    """Returns a function that replaces some elements of an array by these numbers."""
 
     def sprinkle(value: Any, draw: _Draw) -> Any:
         places = draw.random(value.shape) < 0.4
@@ -128,7 +128,7 @@ def _extreme(value: Any, draw: _Draw) -> Any:
 
 
 def _negative(value: Any, draw: _Draw) -> Any:
-    """An element that is NaN stays, because the sign of a NaN has no meaning."""
+    """Makes all numbers negative; a NaN stays, because the sign of a NaN has no meaning."""
     return np.where(np.isnan(value), value, -np.abs(value) - value.dtype.type(0.25))
 
 
@@ -139,7 +139,7 @@ def _largest(value: Any, draw: _Draw) -> Any:
 
 
 def _beyond(value: Any, draw: _Draw) -> Any:
-    """Integers that the next narrower floating type rounds."""
+    """Returns integers that the floating-point type of half the precision would round."""
     bits = {4: T.FLOAT.fraction.bits, 8: T.DOUBLE.fraction.bits}.get(value.dtype.itemsize)
     if bits is None:
         return None

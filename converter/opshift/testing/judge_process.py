@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares models in a child process, so that a crash of an engine does not end the tests."""
+"""Compares models in a child process, so that the crash of an engine does not end the tests."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typing import IO, Any
 from opshift import child_python
 from opshift.protos import ModelProto
 
-SECONDS = 600.0  # the limit for one set of inputs; the slowest example needs a hundredth of it
+SECONDS = 600.0  # the limit for one set of inputs; the slowest example takes a hundredth of it
 
 
 class JudgeProcess:
-    """Compares pairs of models in a child, which is restarted after a crash."""
+    """Compares pairs of models in a child process, which is restarted after a crash."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
@@ -31,7 +31,7 @@ class JudgeProcess:
         self, before: ModelProto, after: ModelProto, inputs: Mapping[str, Any],
         sets: Sequence[str], tolerance: tuple[float, float] = (0.0, 0.0),
     ) -> list[tuple[str, str]]:  # fmt: skip
-        """Each set for which the original has a result, and the difference, or ""."""
+        """Returns each set for which the original has a result, with a difference or ""."""
         found: dict[str, str] = {}
         models = before.SerializeToString(), after.SerializeToString()
         waiting, runtime = list(sets), True
@@ -40,18 +40,18 @@ class JudgeProcess:
             begun, answered, end = self._ask(order, found)
             if not end:
                 break
-            if answered:  # the original has an answer, so the result ended the process
+            if answered:  # the original has a result, so the converted model crashed
                 found[begun] = f"the process {end}"
             elif not begun and not runtime:
-                raise RuntimeError(f"the judge {end} before any inputs")
-            elif runtime and (not begun or begun == "given"):  # it cannot run the original
+                raise RuntimeError(f"the child process {end} before it ran any inputs")
+            elif runtime and (not begun or begun == "given"):  # onnxruntime crashes on the original
                 runtime = False
                 continue
             waiting = waiting[waiting.index(begun) + 1 :]
         return list(found.items())
 
     def _ask(self, order: Any, found: dict[str, str]) -> tuple[str, bool, str]:
-        """The last set that began, whether the original had a result, and how the child ended."""
+        """Returns the last started set, if the original had a result, and how the child ended."""
         child = self._started()
         begun, answered, late = "", False, threading.Event()
         try:
@@ -71,7 +71,7 @@ class JudgeProcess:
         return begun, answered, ""
 
     def _step(self, child: subprocess.Popen[bytes], late: threading.Event) -> Any:
-        """The next answer of the child, which is killed if it takes too long."""
+        """Reads the next answer of the child process, which is killed if it takes too long."""
 
         def end() -> None:
             late.set()
@@ -93,7 +93,7 @@ class JudgeProcess:
         return self._child
 
     def close(self) -> None:
-        """Ends the child."""
+        """Ends the child process."""
         child, self._child = self._child, None
         if child is not None:
             child.kill()
@@ -104,17 +104,17 @@ class JudgeProcess:
 
 @cache
 def shared() -> JudgeProcess:
-    """The JudgeProcess that the assertions of this process share."""
+    """Returns the JudgeProcess that all assertions in this process share."""
     return JudgeProcess()
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None  # both are asked for when the child is started
+    assert pipe is not None  # both pipes exist, because Popen was called with PIPE
     return pipe
 
 
 def main() -> None:
-    """Answers orders from the standard input until it ends; discards other output."""
+    """Answers requests from standard input until it ends; discards other output."""
     from opshift.testing.compared import compared
 
     answers = os.fdopen(os.dup(1), "wb")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `@example`s of facts before a model runs: constants, ranks and bounds."""
+"""Asserts the `@example`s of facts that are known before a model runs: constants, ranks, bounds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Kind = TypeVar("_Kind", Fold, Mirror, Modern, OutputBounds, OutputRanks, Output
 
 
 def rules_of(kind: type[_Kind], package: str) -> list[tuple[_Kind, Example]]:
-    """All examples of a package's declarations of one kind, for `pytest.mark.parametrize`."""
+    """Returns all examples for one kind of declaration, for `pytest.mark.parametrize`."""
     return [
         (rule, example)
         for rule in registry.default().each(kind)
@@ -51,17 +51,17 @@ bound_rules = partial(rules_of, OutputBounds)
 
 
 def bounded(rule: OutputBounds, example: Example) -> tuple[ModelProto, Bounds | None]:
-    """The example as a model, and the bounds of its last output."""
+    """Returns an example as a model, and the bounds of its last output."""
     model, facts = _known("", example, registry.default())
     return model, facts.bounds(facts.document.main, model.graph.output[-1].name)
 
 
 def assert_bounds(rule: OutputBounds, example: Example) -> None:
-    """Asserts that the result lies in the bounds; with `refuses=`, that none are known."""
+    """Asserts that the result is within the bounds; with `refuses=`, that no bounds are known."""
     model, found = bounded(rule, example)
     if example.refuses is not None:
         if found is not None:
-            raise AssertionError(f"the bounds are {found}, though none were expected")
+            raise AssertionError(f"the bounds are {found}, but none were expected")
         return
     if found is None:
         raise AssertionError("the bounds are unknown")
@@ -71,35 +71,35 @@ def assert_bounds(rule: OutputBounds, example: Example) -> None:
         except oracle.OracleError:
             if name == "given":
                 raise
-            continue  # such sizes are not legal
+            continue  # the operator does not allow these sizes
         _assert_between(found, value)
 
 
 def _assert_between(found: Bounds, value: Array) -> None:
     if found.each and found.low.shape != value.shape:
-        raise AssertionError(f"there are bounds for {found.low.shape}, not for {value.shape}")
+        raise AssertionError(f"the bounds are for {found.low.shape}, not for {value.shape}")
     if not (np.all(found.low <= value) and np.all(value <= found.high)):
         raise AssertionError(f"{value.tolist()} is not between the bounds {found}")
 
 
 def folded(fold: Fold, example: Example) -> tuple[ModelProto, Array | None]:
-    """The example as a model, and its only constant."""
+    """Returns an example as a model, and the constant that it computes."""
     model, facts = _known(fold.domain, example, registry.default())
     return model, facts.constant(facts.document.main, model.graph.output[0].name)
 
 
 def ranked(rule: OutputRanks, example: Example) -> tuple[ModelProto, list[int | None]]:
-    """The example as a model that declares no shapes of outputs, and the ranks they have."""
+    """Returns an example as a model without output shapes, and the inferred ranks."""
     model, facts = _known(rule.domain, example, registry.default())
     names = [value.name for value in model.graph.output]
     return model, [rank_of(facts.type(facts.document.main, name)) for name in names]
 
 
 def _known(domain: str, example: Example, adapters: Registry) -> tuple[ModelProto, Facts]:
-    """At the newest version unless the example says one."""
+    """Returns a model at the newest version, or at the version of the example, and its facts."""
     imports = {domain: schemas.latest(domain) or 1, **example.imports}
     listed = ", ".join(f'"{domain}" : {version}' for domain, version in imports.items())
-    ir = max(versions.ir_for(imports), 4)  # below 4 an initializer is not a constant
+    ir = max(versions.ir_for(imports), 4)  # below IR 4 an initializer is not a constant
     header = f"<ir_version: {ir}, opset_import: [{listed}]>"
     model = parse_model(f"{header} example {example.graph}")
     for value in model.graph.output:
@@ -112,28 +112,30 @@ def _facts(model: ModelProto, adapters: Registry) -> Facts:
 
 
 def assert_fold(fold: Fold, example: Example) -> None:
-    """Asserts that the constant is the result; with `refuses=`, that no constant is found.
+    """Asserts that the constant equals the result; with `refuses=`, that there is none.
 
-    If a needed input is unknown, the fold must not find a constant.
+    The fold must not return a constant if any input that it needs is unknown.
     """
     model, found = folded(fold, example)
     if example.refuses is not None:
         if found is not None:
-            raise AssertionError(f"it is the constant {found.tolist()}, though none was expected")
+            raise AssertionError(f"the fold returned {found.tolist()}, but none was expected")
         return
     if found is None:
-        raise AssertionError("it is not a constant")
+        raise AssertionError("the fold returned no constant")
     inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
     told = oracle.compare(oracle.evaluate(model, inputs), [found])
     if told is not None:
         raise AssertionError(f"the constant differs from the value that the model computes: {told}")
     for name in _needed(fold, model):
         if _is_constant_without(model, name, registry.default()):
-            raise AssertionError(f"it is a constant without the value of {name!r}: declare sizes=")
+            raise AssertionError(
+                f"the fold returns a constant without the value of {name!r}: declare sizes="
+            )
 
 
 def _needed(fold: Fold, model: ModelProto) -> set[str]:
-    """The initializers that the nodes of a fold cannot do without."""
+    """Returns the initializers whose values the fold needs."""
     given = {tensor.name for tensor in model.graph.initializer}
     nodes = [node for node in model.graph.node if node.op_type in fold.ops]
     needed = [name for node in nodes for i, name in enumerate(node.input) if name and fold.needs(i)]
@@ -141,7 +143,7 @@ def _needed(fold: Fold, model: ModelProto) -> set[str]:
 
 
 def _is_constant_without(model: ModelProto, name: str, adapters: Registry) -> bool:
-    """Whether the result is a constant although an initializer is an input."""
+    """Returns whether the result is a constant even if an initializer becomes an input."""
     other = ModelProto()
     other.CopyFrom(model)
     (tensor,) = (one for one in other.graph.initializer if one.name == name)
@@ -153,20 +155,20 @@ def _is_constant_without(model: ModelProto, name: str, adapters: Registry) -> bo
 
 
 def assert_ranks(rule: OutputRanks, example: Example) -> None:
-    """Asserts that the ranks equal those of the result; with `refuses=`, that no rank is known."""
+    """Asserts that the ranks equal those of the result; with `refuses=`, that none is known."""
     model, found = ranked(rule, example)
     if example.refuses is not None:
         if any(rank is not None for rank in found):
-            raise AssertionError(f"the ranks are {found}, though none was expected to be known")
+            raise AssertionError(f"the inferred ranks are {found}, but no rank was expected")
         return
     inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
     computed = [value.ndim for value in oracle.evaluate(model, inputs)]
     if found != computed:
-        raise AssertionError(f"the ranks are {computed}, not {found}")
+        raise AssertionError(f"the result has the ranks {computed}, not {found}")
 
 
 def assert_shapes(rule: OutputShapes, example: Example) -> None:
-    """Asserts that the known lengths equal those of the result."""
+    """Asserts that the inferred sizes equal those of the result."""
     model, facts = _known(rule.domain, example, registry.default())
     names = [value.name for value in model.graph.output]
     found = [facts.type(facts.document.main, name) for name in names]
@@ -174,11 +176,13 @@ def assert_shapes(rule: OutputShapes, example: Example) -> None:
     run = oracle.evaluate if rule.domain in versions.DOMAINS else _by_onnxruntime
     for name, kind, value in zip(names, found, run(model, inputs), strict=True):
         if is_wrong(kind, value.shape):
-            raise AssertionError(f"{name} has the shape {list(value.shape)}, not the inferred one")
+            raise AssertionError(
+                f"{name} has the shape {list(value.shape)}, not the inferred shape"
+            )
 
 
 def _by_onnxruntime(model: ModelProto, inputs: dict[str, Any]) -> list[Any]:
-    """The results of a model with operators of a vendor, which the judge of examples lacks."""
+    """Computes a model in onnxruntime, because the oracle lacks operators of vendors."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
         path.write_bytes(model.SerializeToString())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the parts of an operator's meaning that no example of an adapter or variant covers."""
+"""Finds the aspects of an operator's meaning that neither an example nor a variant covers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from opshift.testing.input_sets import input_sets
 
 EXAMPLE, VARIANT = "example", "variant"
 Coverage = Mapping[str, str]
-"""What covers each part of the meaning, in the words of its gap: an example, a variant, or ""."""
+"""For each aspect: what covers it, an example, a variant, or "" for nothing."""
 
 
 def gaps(package: str) -> list[str]:
-    """A line for each part of the meaning of an operator that no example covers, nor a variant."""
+    """Returns a line for each aspect that neither an example nor a variant covers."""
     return [
         f"{domain or 'ai.onnx'} {op} {start}->{to}: {gap}"
         for (domain, op, start, to), covered in coverage(package)
@@ -37,11 +37,11 @@ def gaps(package: str) -> list[str]:
 
 
 def coverage(package: str) -> Iterator[tuple[Crossing, Coverage]]:
-    """The coverage of the meaning of each operator at each crossing that the package rewrites.
+    """Yields the coverage of the aspects of each operator at each boundary of the package.
 
-    It is each attribute off its default, each optional input given and absent, each class of
-    element types, an unknown rank, unknown sizes, a tensor without elements, and a use in a
-    subgraph.
+    Aspects are: each attribute with a value other than its default, each optional input given and
+    absent, each class of element types, an unknown rank, unknown sizes, an empty tensor, and a node
+    in a subgraph.
     """
     adapters = registry.default()
     for crossing, adapter in sorted(adapters, key=lambda one: one[0]):
@@ -49,7 +49,7 @@ def coverage(package: str) -> Iterator[tuple[Crossing, Coverage]]:
         if ours and isinstance(adapter.verdict, Rewrite):
             domain, op, start, _ = crossing
             left = schemas.schema(domain, op, start)
-            if left is not None:  # the installed onnx describes it
+            if left is not None:  # the installed onnx has the operator
                 yield crossing, _covered(adapter, left, adapters)
 
 
@@ -74,7 +74,7 @@ def _uses_of(example: Example, model: ModelProto, left: Schema, adapters: Regist
 
 
 def _runs_empty(model: ModelProto, example: Example) -> bool:
-    """Whether an input without elements is given, or is among the sets of inputs."""
+    """Returns whether an example gives an empty input, or the sets of inputs contain one."""
     if any(getattr(value, "size", 1) == 0 for value in example.inputs.values()):
         return True
     return any(input_sets(model, example.inputs, ("empty",)))
@@ -83,7 +83,7 @@ def _runs_empty(model: ModelProto, example: Example) -> bool:
 def _by_variants(
     adapter: Adapter, left: Schema, missing: Sequence[Aspect], adapters: Registry
 ) -> Iterator[str]:
-    """The parts that a legal variant of an example covers."""
+    """Yields the aspects that a legal variant of an example covers."""
     waiting = list(missing)
     for example in examples_of(adapter):
         if not waiting:
@@ -94,7 +94,7 @@ def _by_variants(
         wanted = partial(_helps, waiting)
         for _, variant in variants.variants(model, left.domain, (left.name,), wanted):
             if checker.whole(variant, adapters, full=True) is not None:
-                continue  # the operator takes no such type or attribute
+                continue  # the operator does not allow this type or attribute
             found = _uses_of(example, variant, left, adapters)
             covered = [one for one in waiting if any(map(one.covered, found))]
             waiting = [one for one in waiting if one not in covered]
@@ -102,6 +102,6 @@ def _by_variants(
 
 
 def _helps(missing: Sequence[Aspect], variant: str) -> bool:
-    """Whether a variant of that name may cover the missing uses."""
+    """Returns whether a variant of this name may cover one of the missing aspects."""
     name = variant.partition("=")[0]
     return any(name in one.variants for one in missing)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads models written as text, with equal results in every release of onnx."""
+"""Parses models in ONNX's text format, with equal results in every release of onnx."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOKEN = re.compile(r'\[[^\]]*\]|\{\s*"[^{}=]*\}|(?<=[=:])\s*"[^"]*"|"[^"]+"|""'
 
 
 def parse_model(text: str) -> ModelProto:
-    """`""` is an input or an output that is left out, which onnx 1.17 cannot read yet."""
+    """Parses a model; `""` is an absent input or output, which onnx 1.17 cannot parse yet."""
     named = _TOKEN.sub(lambda found: _ABSENT if found[0] == '""' else found[0], text)
     model = parser.parse_model(named)
     for node in walk.nodes(model) if named != text else ():

@@ -18,7 +18,7 @@ from opshift.testing.model_text import parse_model
 from opshift.verify import generate, oracle
 
 Evaluate: TypeAlias = Callable[[ModelProto, Mapping[str, Any]], Sequence[Any]]
-ROUNDING = 4  # units in the last place: the same arithmetic, rounded in another order
+ROUNDING = 4  # units in the last place: the same arithmetic in another order rounds differently
 
 
 def assert_model_converts(
@@ -34,31 +34,32 @@ def assert_model_converts(
     atol: float = 0.0,
     ulp: int = ROUNDING,
 ) -> ModelProto:
-    """Asserts that the model converts to `to`, legal after every step and equal in numbers.
+    """Asserts that the model converts to `to`, is valid after every step, and has equal results.
 
-    `gives` lists the expected operators in order. `evaluate(model, inputs)` computes models that
-    no engine of opshift can compute.
+    `gives` lists the expected operators in order. `evaluate(model, inputs)` computes models for
+    which opshift has no engine.
     """
     before, adapters = parsed(model), registry.default()
     strict = checker.whole(before, adapters, full=True) is None
     options: ConversionOptions = {"allow_approximate": allow_approximate, "assume": assume}
     try:
-        after: ModelProto = convert_version(before, to, **options)  # checks the rules, too
+        # this also checks the rules of the author API
+        after: ModelProto = convert_version(before, to, **options)
     except Refused as refused:
         raise AssertionError(f"refused: {refused}") from None
     objection = checker.whole(after, adapters, full=strict)
     _expect(not objection, f"the checker rejects the result: {objection}")
     if gives is not None:
         given = " ".join(node.op_type for node in after.graph.node)
-        _expect(given == gives, f"gives {given!r}, not {gives!r}")
-    if after == before:  # and computes the same, even if no engine can compute it
+        _expect(given == gives, f"the result has the operators {given!r}, not {gives!r}")
+    if after == before:  # an equal model has equal results, even if no engine can run it
         return after
     judge = evaluate or oracle.evaluate
     sets = [inputs] if inputs is not None else _generated(before, adapters)
     for values in sets:
         expected, actual = _computed(judge, before, values), _computed(judge, after, values)
         told = oracle.compare(expected, actual, rtol=rtol, atol=atol, ulp=ulp)
-        _expect(told is None, f"the numbers differ: {told}")
+        _expect(told is None, f"the results differ: {told}")
     return after
 
 
@@ -70,30 +71,33 @@ def assert_refused(
     allow_approximate: bool = False,
     assume: Collection[AssumptionName] = (),
 ) -> Refused:
-    """Asserts a refusal in which every blocker has the expected reason; returns it."""
+    """Asserts a refusal in which every node has the expected reason; returns the refusal."""
     try:
         convert_version(parsed(model), to, allow_approximate=allow_approximate, assume=assume)
     except Refused as refused:
         reasons = {one.why for one in refused.refusals}
-        _expect(why is None or reasons == {why}, f"refused for other reasons: {refused}")
+        _expect(
+            why is None or reasons == {why},
+            f"the conversion was refused for other reasons: {refused}",
+        )
         return refused
-    raise AssertionError(f"it converts to {to}, though a refusal was expected")
+    raise AssertionError(f"the model converts to {to}, but a refusal was expected")
 
 
 def assert_invalid(model: ModelProto | str, to: AnyTarget, *, match: str) -> InvalidModel:
-    """Asserts that the model is found invalid, in a sentence that contains `match`."""
+    """Asserts that the model is found invalid, with a message that contains `match`."""
     try:
         convert_version(parsed(model), to)
     except InvalidModel as invalid:
-        _expect(match in str(invalid), f"invalid for another reason: {invalid}")
+        _expect(match in str(invalid), f"the model is invalid for another reason: {invalid}")
         return invalid
     except Refused as refused:
-        raise AssertionError(f"refused, not invalid: {refused}") from None
-    raise AssertionError(f"it converts to {to}, though it is not valid")
+        raise AssertionError(f"the model was refused, not found invalid: {refused}") from None
+    raise AssertionError(f"the invalid model converts to {to}")
 
 
 def parsed(model: ModelProto | str) -> ModelProto:
-    """A model from onnx's text format, `<ir_version: 8, opset_import: ["" : 13]> g (...) ...`."""
+    """Parses ONNX's text format, such as `<ir_version: 8, opset_import: ["" : 13]> g (...) ...`."""
     return parse_model(model) if isinstance(model, str) else model
 
 
@@ -105,7 +109,7 @@ def _computed(judge: Evaluate, model: ModelProto, values: Mapping[str, Any]) -> 
     try:
         return list(judge(model, values))
     except oracle.OracleError as error:
-        raise AssertionError(f"no engine can compute it ({error}); give evaluate=") from None
+        raise AssertionError(f"no engine can compute the model ({error}); give evaluate=") from None
 
 
 def _expect(condition: bool, sentence: str) -> None:

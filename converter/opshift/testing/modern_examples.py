@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `@example`s of the formulas that `--modernize` looks for."""
+"""Asserts the `@example`s of the formulas that `--modernize` replaces."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from opshift.verify import oracle
 
 
 def modern_rules(package: str) -> list[tuple[Modern | Mirror, Example]]:
-    """All examples of a package's formulas, declared or derived, for `pytest.mark.parametrize`."""
+    """Returns all examples of a package's formulas, for `pytest.mark.parametrize`."""
     return [*rules_of(Modern, package), *rules_of(Mirror, package)]
 
 
 def modern_model(rule: Modern | Mirror, example: Example) -> ModelProto:
-    """The example as a model, at its opset, or else at the lowest opset that has the operator."""
+    """Returns an example as a model at its opset, or at the first opset with the new operator."""
     imports = {rule.domain: rule.since, **example.imports}
     ir = example.ir_version or max(versions.ir_for(imports), 4)
     listed = ", ".join(f'"{domain}" : {version}' for domain, version in imports.items())
@@ -31,7 +31,7 @@ def modern_model(rule: Modern | Mirror, example: Example) -> ModelProto:
 def assert_modern(
     rule: Modern | Mirror, example: Example, *, evaluate: Evaluate | None = None
 ) -> ModelProto:
-    """Asserts that the example is modernized as it says and computes equal results."""
+    """Asserts that an example is modernized as stated and has equal results."""
     model = modern_model(rule, example)
     return assert_model_converts(
         model, Request(modernize=True), gives=example.gives, evaluate=evaluate,

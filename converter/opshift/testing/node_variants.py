@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models in which one node sets one more attribute, optional input or output."""
+"""Derives models in which one node has one more attribute, optional input or output."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ WORDS = {
     "post_transform": ("LOGISTIC", "SOFTMAX"),
     "aggregate_function": ("AVERAGE", "MAX"),
 }
-"""Values of attributes that are words; one that the checker does not take is no variant."""
+"""Values for string attributes; a value that the checker rejects gives no variant."""
 LENGTHS = (1, 2, 3, 4, 5, 6)
-"""The lengths that are tried for an attribute that is a list."""
+"""The lengths that are tried for attributes that are lists."""
 COMMON = ("float", "int64", "int32", "bool", "string")
-"""The element types that are tried for an input that shares its type with no other."""
+"""The element types that are tried for an input that shares its type with no other input."""
 
 Edit = Callable[[ModelProto], None]
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectNode:
-    """The node of a model that the variants change, by its place among all nodes."""
+    """The node that the variants change, with its position among all nodes of the model."""
 
     place: int
     node: NodeProto
     schema: Schema
 
     def of(self, model: ModelProto) -> NodeProto:
-        """The same node in a copy of the model."""
+        """Returns the same node in a copy of the model."""
         return next(node for i, node in enumerate(nodes_in(model.graph)) if i == self.place)
 
 
 def subject(model: ModelProto, domain: str, ops: tuple[str, ...]) -> SubjectNode | None:
-    """The first node of these operators; None if there is none or nothing describes it."""
+    """Returns the first node of these operators; None if it does not exist or has no schema."""
     versions = {one.domain: one.version for one in model.opset_import}
     for place, node in enumerate(nodes_in(model.graph)):
         if node.op_type in ops:
@@ -58,7 +58,7 @@ def subject(model: ModelProto, domain: str, ops: tuple[str, ...]) -> SubjectNode
 def node_variants(
     model: ModelProto, found: SubjectNode, wanted: Callable[[str], bool]
 ) -> Iterator[tuple[str, ModelProto]]:
-    """A model for each edit of the node; of equal names, the first legal model counts."""
+    """Yields a model for each edit; if several have the same name, the first legal one counts."""
     for name, edit in edits(model, found):
         if wanted(name):
             copy = ModelProto()
@@ -70,7 +70,7 @@ def node_variants(
 def completed(
     model: ModelProto, found: SubjectNode, is_legal: Callable[[ModelProto], bool]
 ) -> ModelProto:
-    """The model in which the node has every attribute, and every optional input and output."""
+    """Returns a model whose node has every attribute, and every optional input and output."""
     whole, done = model, set[str]()
     for name, edit in edits(model, found):
         part = name.partition("=")[0]
@@ -86,7 +86,7 @@ def completed(
 
 
 def edits(model: ModelProto, found: SubjectNode) -> Iterator[tuple[str, Edit]]:
-    """Additions to the node, with names; a name is repeated for each form that is tried."""
+    """Yields named additions to the node; a name is repeated for each form that is tried."""
     given = {one.name for one in found.node.attribute}
     for attribute in found.schema.attributes.values():
         if attribute.name not in given and not attribute.is_graph:
@@ -111,7 +111,7 @@ def _at(names: Sequence[str], place: int) -> str:
 
 
 def _values(attribute: Attribute) -> Iterator[tuple[str, object]]:
-    """Values off the default, then the default, each with the text that names it."""
+    """Yields values other than the default, then the default, each with its text."""
     default = attribute.default
     off: tuple[object, ...] = ()
     match attribute.kind:
@@ -146,7 +146,7 @@ def _write(found: SubjectNode, name: str, value: object, model: ModelProto) -> N
 def _forms(
     model: ModelProto, found: SubjectNode, param: Param
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Element types and shapes that the input may have."""
+    """Yields element types and shapes that the input may have."""
     shapes: dict[tuple[int, ...], None] = dict.fromkeys(((), (1,)))
     for info in model.graph.input:
         dims = tuple(size if isinstance(size, int) else 2 for size in dims_of(info.type))
@@ -157,7 +157,7 @@ def _forms(
 
 
 def _types(model: ModelProto, found: SubjectNode, param: Param) -> list[int]:
-    """The type of an input that shares the variable of the type, or common ones."""
+    """Returns the type of another input with the same type variable, or common types."""
     known = {info.name: info.type.tensor_type.elem_type for info in model.graph.input}
     known |= {tensor.name: tensor.data_type for tensor in model.graph.initializer}
     shared = [
@@ -190,7 +190,7 @@ def _give(
 
 
 def _read(found: SubjectNode, place: int, model: ModelProto) -> None:
-    """Reads an output through Size, which takes every type."""
+    """Adds a Size node that reads an output, because Size accepts every type."""
     name, node = f"more_output_{place}", found.of(model)
     node.output.extend([""] * (place + 1 - len(node.output)))
     node.output[place] = name

@@ -22,10 +22,10 @@ Shape = Sequence[int | str]
 
 
 def assert_op_upgrades(op: str, since: int, **how: Any) -> ModelProto:
-    """Asserts that an operator of version `since` converts to the newest one.
+    """Asserts that an operator of version `since` converts to the newest version.
 
-    The test becomes non-trivial by itself when a later version changes the operator. It passes for
-    an operator that the newest version adds, if the node is legal.
+    The test becomes meaningful as soon as a later version changes the operator. Until then it
+    passes if the node is valid.
     """
     return _converts(op, since, None, **how)
 
@@ -52,10 +52,10 @@ def _converts(
     imports: Mapping[str, int] | None = None,
     **how: Any,
 ) -> ModelProto:
-    """`to` is the other end if that is not the newest version."""
+    """Converts a model of one node; `to` replaces the newest version as start or target."""
     newest = schemas.latest(domain) if to is None else to
     if newest is None:
-        raise AssertionError(f"nothing is known about the versions of {domain!r}")
+        raise AssertionError(f"the versions of domain {domain!r} are unknown")
     own = {**(imports or {}), domain: newest if start is None else start}
     _require_operator(op, domain, own[domain])
     model = operator(
@@ -66,17 +66,17 @@ def _converts(
 
 
 def _require_operator(op: str, domain: str, version: int) -> None:
-    """Raises in one sentence if a version of a domain has no such operator."""
+    """Raises an AssertionError if this version of a domain does not have the operator."""
     name, newest = domain or "ai.onnx", schemas.latest(domain) or 0
     if not 1 <= version <= newest:
-        raise AssertionError(f"{name} has the versions 1 to {newest}, and not {version}")
+        raise AssertionError(f"{name} has the versions 1 to {newest}, but not {version}")
     known = schemas.history(domain, op)
     if not known:
         near = suggestion(op, list(schemas.operators(domain)))
         raise AssertionError(f"{name} has no operator {op!r}{near}")
     found = schemas.schema(domain, op, version)
     if found is None:
-        raise AssertionError(f"{name} {version} has no {op}, which begins with {known[0].since}")
+        raise AssertionError(f"{name} {version} has no {op}, which exists from {known[0].since} on")
     if found.deprecated:
         raise AssertionError(f"{name} {version} has no {op}, which {found.since} deprecated")
 
@@ -86,7 +86,7 @@ def operator(
     types: Sequence[int] | None, constants: Mapping[int, Any], attrs: Mapping[str, Any],
     outputs: list[ValueInfoProto] | int,
 ) -> ModelProto:  # fmt: skip
-    """A model of one node; a shape of None leaves an input out, a constant is an initializer."""
+    """Returns a model of one node; a shape of None omits an input, constants are initializers."""
     graph = GraphProto(name="operator")
     names = []
     for place, shape in enumerate(shapes):
@@ -103,7 +103,7 @@ def operator(
     ]
     graph.node.append(helper.make_node(op, names, results, domain=domain, **attrs))
     entries = [helper.make_opsetid(name, version) for name, version in imports.items()]
-    # Below 4 an initializer must be a graph input too, and so is not a constant.
+    # Below IR 4, an initializer is also a graph input, and therefore not a constant.
     model = ModelProto(ir_version=max(versions.ir_for(imports), 4), graph=graph)
     model.opset_import.extend(entries)
     model.graph.output.extend(declared or _inferred(model, results))
@@ -112,7 +112,7 @@ def operator(
 
 
 def _declared(shapes: Sequence[Shape] | None, types: Sequence[int] | None) -> list[ValueInfoProto]:
-    """The output types that the caller states; float if the caller states none."""
+    """Returns the output types that the caller states; float if the caller states none."""
     kinds = types or [TensorProto.FLOAT] * len(shapes or ())
     pairs = zip(kinds, shapes or (), strict=False)
     return [helper.make_tensor_value_info(f"y{i}", *pair) for i, pair in enumerate(pairs)]
@@ -129,7 +129,7 @@ def _inferred(model: ModelProto, names: Sequence[str]) -> list[ValueInfoProto]:
 
 
 def _computed(model: ModelProto) -> list[ValueInfoProto]:
-    """The outputs of our evaluator, because onnx infers no types for many operators below 6."""
+    """Computes the types in our evaluator, because onnx infers few types below opset 6."""
     unsaid = AssertionError("the types of the outputs cannot be inferred; give output_shapes=")
     dims = (dim for info in model.graph.input for dim in info.type.tensor_type.shape.dim)
     if not all(dim.HasField("dim_value") for dim in dims):

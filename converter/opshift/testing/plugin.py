@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pytest plugin: the assertions as fixtures, and a test of each package that is named.
+"""Provides a pytest plugin: the assertions as fixtures, and tests for packages of adapters.
 
-Every pytest in an environment with opshift loads it, so it imports nothing before its first use.
+Every pytest in an environment with opshift loads this plugin, so it imports opshift only when
+needed.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("opshift").addoption(
         "--opshift-adapters", action="append", default=[], metavar="PACKAGE",
-        help="test the verdicts of this package, and its examples on many sets of inputs and as"
-        " many variants",
+        help="test the verdicts of this package, its examples on many sets of inputs, and many"
+        " variants of the examples",
     )  # fmt: skip
     parser.addini(
-        "opshift_reasons", "TOML files: parts of findings that stay, and the reasons", type="args"
+        "opshift_reasons", "TOML files: parts of findings to accept, with the reasons", type="args"
     )
 
 
-@pytest.hookimpl(tryfirst=True)  # so that -k and -m choose among these tests too
+@pytest.hookimpl(tryfirst=True)  # so that -k and -m also select from these tests
 def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
@@ -37,7 +38,7 @@ def pytest_collection_modifyitems(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Iterator[None]:
-    """Stores the engine of the project for the test of its examples."""
+    """Stores the engine of the project, which the tests of examples use."""
     value = yield
     if fixturedef.argname == "opshift_evaluate":
         request.config.stash[_EVALUATE] = value
@@ -48,7 +49,7 @@ _EVALUATE = pytest.StashKey[Any]()
 
 
 class PackageTest(pytest.Item):
-    """A test of one package; the package is in the brackets of its name."""
+    """A test of one package, whose name is in the brackets of the test's name."""
 
     @property
     def package(self) -> str:
@@ -56,7 +57,7 @@ class PackageTest(pytest.Item):
 
     @property
     def known(self) -> dict[str, str]:
-        """The findings that stay, with the reasons."""
+        """The findings to accept, with the reasons."""
         from opshift.testing.surveys import reasons
 
         files = self.config.getini("opshift_reasons")
@@ -72,7 +73,7 @@ class PackageTest(pytest.Item):
 
 
 class Verdicts(PackageTest):
-    """Exactly one verdict for every operator, opset and direction."""
+    """Tests that each operator, opset and direction has exactly one verdict."""
 
     def runtest(self) -> None:
         from opshift.testing import assert_complete
@@ -81,7 +82,7 @@ class Verdicts(PackageTest):
 
 
 class Numbers(PackageTest):
-    """Every example computes the same as its original on many sets of inputs."""
+    """Tests that every example computes the same as its original on many sets of inputs."""
 
     def runtest(self) -> None:
         from opshift.testing.surveys import survey
@@ -90,12 +91,12 @@ class Numbers(PackageTest):
         if new := done.unexplained(self.known):
             raise AssertionError("\n".join([f"{len(new)} sets of inputs differ:", *new]))
         if done.idle:
-            told = "no engine computes it; run the tests that use the fixture opshift_evaluate, too"
+            told = "no engine can compute it; also run the tests that use opshift_evaluate"
             warnings.warn(f"{self.package}: {done.idle[0]}: {told}", stacklevel=1)
 
 
 class Variants(PackageTest):
-    """Every variant of an example is refused, or computes the same as its original."""
+    """Tests that every variant of an example is refused, or computes the same as its original."""
 
     def runtest(self) -> None:
         from opshift.testing.surveys import varied
@@ -107,13 +108,13 @@ class Variants(PackageTest):
 
 @pytest.fixture(scope="session")
 def opshift_evaluate() -> Any:
-    """Computes a model, `(model, inputs) -> outputs`; authors of operators override it."""
+    """Computes a model, `(model, inputs) -> outputs`; authors may override this fixture."""
     return None
 
 
 @pytest.fixture(scope="session")
 def assert_op_upgrades(opshift_evaluate: Any) -> Callable[..., Any]:
-    """`opshift.testing.assert_op_upgrades`, computed by `opshift_evaluate`."""
+    """Provides `opshift.testing.assert_op_upgrades` with the engine of `opshift_evaluate`."""
     from opshift import testing
 
     return partial(testing.assert_op_upgrades, evaluate=opshift_evaluate)
@@ -121,7 +122,7 @@ def assert_op_upgrades(opshift_evaluate: Any) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def assert_op_downgrades(opshift_evaluate: Any) -> Callable[..., Any]:
-    """`opshift.testing.assert_op_downgrades`, computed by `opshift_evaluate`."""
+    """Provides `opshift.testing.assert_op_downgrades` with the engine of `opshift_evaluate`."""
     from opshift import testing
 
     return partial(testing.assert_op_downgrades, evaluate=opshift_evaluate)
@@ -129,7 +130,7 @@ def assert_op_downgrades(opshift_evaluate: Any) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def assert_model_converts(opshift_evaluate: Any) -> Callable[..., Any]:
-    """`opshift.testing.assert_model_converts`, computed by `opshift_evaluate`."""
+    """Provides `opshift.testing.assert_model_converts` with the engine of `opshift_evaluate`."""
     from opshift import testing
 
     return partial(testing.assert_model_converts, evaluate=opshift_evaluate)
@@ -137,7 +138,7 @@ def assert_model_converts(opshift_evaluate: Any) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def assert_example(opshift_evaluate: Any) -> Callable[..., Any]:
-    """`opshift.testing.assert_example`, computed by `opshift_evaluate`."""
+    """Provides `opshift.testing.assert_example` with the engine of `opshift_evaluate`."""
     from opshift import testing
 
     return partial(testing.assert_example, evaluate=opshift_evaluate)
@@ -145,7 +146,7 @@ def assert_example(opshift_evaluate: Any) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def assert_fold() -> Callable[..., Any]:
-    """`opshift.testing.assert_fold`."""
+    """Provides `opshift.testing.assert_fold`."""
     from opshift import testing
 
     return testing.assert_fold
@@ -153,7 +154,7 @@ def assert_fold() -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def assert_invalid() -> Callable[..., Any]:
-    """`opshift.testing.assert_invalid`."""
+    """Provides `opshift.testing.assert_invalid`."""
     from opshift import testing
 
     return testing.assert_invalid
@@ -161,7 +162,7 @@ def assert_invalid() -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def assert_refused() -> Callable[..., Any]:
-    """`opshift.testing.assert_refused`."""
+    """Provides `opshift.testing.assert_refused`."""
     from opshift import testing
 
     return testing.assert_refused

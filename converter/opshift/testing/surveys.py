@@ -32,7 +32,7 @@ from opshift.verify import oracle
 
 @dataclass(frozen=True, slots=True)
 class ListedExample:
-    """One example under the name by which it is listed, sampled and explained."""
+    """One example with the name under which surveys list it."""
 
     name: str
     adapter: Adapter
@@ -41,24 +41,24 @@ class ListedExample:
 
 @dataclass(frozen=True, slots=True)
 class InputSurvey:
-    """The result of a survey: the sets that ran for each example, and the differences."""
+    """The result of a survey: the number of sets that ran for each example, and differences."""
 
     ran: Mapping[str, int]
     found: Sequence[str]
 
     @property
     def idle(self) -> list[str]:
-        """The examples of which no engine computed the original."""
+        """The examples whose original no engine could compute."""
         return [name for name, count in self.ran.items() if not count]
 
     def unexplained(self, known: Iterable[str]) -> list[str]:
-        """The differences without a known reason."""
+        """Returns the differences that no known reason explains."""
         parts = [pattern(part) for part in known]
         return [one for one in self.found if not any(part.search(one) for part in parts)]
 
 
 def subjects(package: str) -> list[ListedExample]:
-    """The examples whose numbers can be compared; a name that occurs again gets a number."""
+    """Returns the examples whose results can be compared; a repeated name gets a number."""
     found, seen = [], Counter[str]()
     for adapter, example in examples(package):
         if example.refuses is None and example.invalid is None and not example.approximate:
@@ -74,7 +74,7 @@ def survey(
     chosen: str | Iterable[ListedExample], sets: Sequence[str] = SETS, *,
     evaluate: Evaluate | None = None,
 ) -> InputSurvey:  # fmt: skip
-    """Runs the examples of a package, or a choice of them, on these sets of inputs."""
+    """Runs the examples of a package, or chosen examples, on these sets of inputs."""
     ran, found = {}, []
     for subject in subjects(chosen) if isinstance(chosen, str) else chosen:
         before = example_model(subject.adapter, subject.example)
@@ -82,7 +82,7 @@ def survey(
             after = convert_version(before, example_target(subject.adapter, subject.example))
         except (InvalidModel, Refused) as error:
             ran[subject.name] = 1
-            found.append(f"{subject.name} [given]: it does not convert: {error}")
+            found.append(f"{subject.name} [given]: the example does not convert: {error}")
             continue
         answers = differences(before, after, subject.example, sets)
         if not answers and evaluate is not None:
@@ -95,9 +95,9 @@ def survey(
 def varied(
     chosen: str | Iterable[ListedExample], *, evaluate: Evaluate | None = None, compare: bool = True
 ) -> InputSurvey:
-    """The variants of examples: each is refused, or computes the same as before.
+    """Converts the variants of examples: each must be refused, or compute the same as before.
 
-    With `compare=False` nothing is computed: a variant has to be refused or to convert.
+    With `compare=False`, models do not run: a variant must be refused or convert without an error.
     """
     ran, found, adapters = Counter[str](), list[str](), registry.default()
 
@@ -121,7 +121,7 @@ def varied(
 
 
 def _converted(subject: ListedExample, before: ModelProto) -> ModelProto | str:
-    """The result of a variant, or how the conversion fails; empty if it is refused."""
+    """Returns the result of a variant, or a failure of the conversion; empty if refused."""
     try:
         return convert_version(before, example_target(subject.adapter, subject.example))
     except (InvalidModel, Refused):
@@ -134,7 +134,7 @@ def _variant(
     subject: ListedExample, name: str, before: ModelProto, after: ModelProto,
     values: Mapping[str, Any], evaluate: Evaluate | None,
 ) -> str:  # fmt: skip
-    """The difference of a variant and its result; empty if there is none."""
+    """Describes the difference between a variant and its result; empty if there is none."""
     asked = {info.name for info in before.graph.input}
     given = {key: value for key, value in values.items() if key in asked}
     given = divisible(before, oracle.make_inputs(before, overrides=given))
@@ -149,7 +149,7 @@ def _differences(
     before: ModelProto, after: ModelProto, example: Example, given: Mapping[str, Any],
     sets: Sequence[str], evaluate: Evaluate | None,
 ) -> list[tuple[str, str]]:  # fmt: skip
-    """How the results differ on sets made from these inputs; a vendor's engine is tried last."""
+    """Lists differences on sets made from these inputs; `evaluate` is tried last."""
     tolerance = example.rtol, example.atol
     answers = shared().compare(before, after, given, sets, tolerance)
     if not answers and evaluate is not None:
@@ -159,7 +159,7 @@ def _differences(
 
 
 def emptied(chosen: str | Iterable[ListedExample]) -> InputSurvey:
-    """The examples with each dimension without elements: refused, or the same as before."""
+    """Converts examples with each dimension set to 0: refused, or the same as before."""
     ran, found, adapters = Counter[str](), list[str](), registry.default()
     for subject in subjects(chosen) if isinstance(chosen, str) else chosen:
         ran[subject.name] = 0
@@ -167,7 +167,7 @@ def emptied(chosen: str | Iterable[ListedExample]) -> InputSurvey:
         given = oracle.make_inputs(model, overrides=dict(subject.example.inputs))
         for name, variant, inputs in empties(model, given):
             if checker.whole(variant, adapters, full=True) is not None:
-                continue  # the operator takes no such tensor
+                continue  # the operator does not allow an empty tensor here
             ran[subject.name] += 1
             after = _converted(subject, variant)
             if isinstance(after, ModelProto):
@@ -179,7 +179,7 @@ def emptied(chosen: str | Iterable[ListedExample]) -> InputSurvey:
 
 
 def sampled(every: Iterable[ListedExample], seed: int = 0) -> Iterator[ListedExample]:
-    """One example of each adapter, chosen by the seed."""
+    """Yields one example of each adapter, chosen at random by the seed."""
     by_adapter: dict[int, list[ListedExample]] = {}
     for subject in every:
         by_adapter.setdefault(id(subject.adapter), []).append(subject)
@@ -189,11 +189,11 @@ def sampled(every: Iterable[ListedExample], seed: int = 0) -> Iterator[ListedExa
 
 
 def pattern(part: str) -> re.Pattern[str]:
-    """A known part of a line, in which `*` stands for any text."""
+    """Returns a pattern for a known part of a line, in which `*` matches any text."""
     return re.compile(re.escape(part).replace(r"\*", ".*"))
 
 
 def reasons(path: str | os.PathLike[str]) -> dict[str, str]:
-    """The findings that stay: a part of the line, and the reason, in tables of a TOML file."""
+    """Reads the findings to accept from a TOML file: a part of the line, and the reason."""
     groups = toml.loads(Path(path).read_text())
     return {part: why for group in groups.values() for part, why in group.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models derived from an example: other facts, other types, inside a branch, other parts."""
+"""Derives models from an example: unknown shapes, other types, in subgraphs, more attributes."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ TYPES = {
     "complex64": TensorProto.COMPLEX64,
 }
 SIZES_OF, GIVEN = "{}_sizes", "{}_given"
-"""The names of two inputs that take the place of one: its sizes, and its elements."""
-OF_IR_4 = 9  # the opset that goes with the oldest IR version of an example
-RESHAPE = 5  # the opset from which Reshape has a computed shape
+"""The names of two inputs that replace one input: its sizes, and its elements."""
+OF_IR_4 = 9  # an opset that IR 4, the oldest IR version of an example, supports
+RESHAPE = 5  # the opset from which the shape of Reshape can be computed
 
 
 def variants(
     model: ModelProto, domain: str, ops: tuple[str, ...],
     wanted: Callable[[str], bool] = lambda name: True,
 ) -> Iterator[tuple[str, ModelProto]]:  # fmt: skip
-    """The variants with their names, in several forms if it is unknown which form is legal."""
+    """Yields variants with names; if the legal form is unknown, several forms of one name."""
     ways: dict[str, Callable[[ModelProto], ModelProto]] = {
         "unknown rank": _without_ranks,
         UNKNOWN_SIZES: _without_sizes,
@@ -64,7 +64,7 @@ def variants(
 def legal_variants(
     model: ModelProto, domain: str, ops: tuple[str, ...], is_legal: Callable[[ModelProto], bool]
 ) -> Iterator[tuple[str, ModelProto]]:
-    """The first legal variant of each name, and one with all legal parts of the node at once."""
+    """Yields the first legal variant of each name, and one with all legal additions together."""
     done = set[str]()
     for name, variant in variants(model, domain, ops, lambda name: name not in done):
         if is_legal(variant):
@@ -76,7 +76,7 @@ def legal_variants(
 
 
 def feeds(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs of every variant, from those of the example."""
+    """Returns the inputs of every variant, derived from the inputs of the example."""
     found = {CONDITION: True, **values}
     for name, value in values.items():
         if isinstance(value, np.ndarray):
@@ -86,23 +86,23 @@ def feeds(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fits(model: ModelProto, name: str, *, described: bool) -> bool:
-    """Whether a model has the parts that the variant of this name needs."""
+    """Returns whether a model has what the variant of this name needs."""
     if name == "in a branch":
         return not model.graph.sparse_initializer
     if name == BRANCHES_INSIDE:
         return any(holds_graphs(node) for node in model.graph.node)
-    if name.startswith("of "):  # without a description, no type is known to be legal
+    if name.startswith("of "):  # without a schema, the legal types are unknown
         return described
     return name != "unknown rank" or all(version >= RESHAPE for version in _opsets(model))
 
 
 def _opsets(model: ModelProto) -> list[int]:
-    """The version of ai.onnx, if the model imports it."""
+    """Returns the version of ai.onnx in a list, which is empty if it is not imported."""
     return [one.version for one in model.opset_import if one.domain in ("", "ai.onnx")]
 
 
 def _copy(model: ModelProto) -> ModelProto:
-    """A copy without declared types of inner values, which imports ai.onnx."""
+    """Copies a model without declared types of inner values; the copy imports ai.onnx."""
     copy = ModelProto()
     copy.CopyFrom(model)
     del copy.graph.value_info[:]
@@ -118,7 +118,7 @@ def _declared(model: ModelProto) -> Iterator[ValueInfoProto]:
 
 
 def _without_ranks(model: ModelProto) -> ModelProto:
-    """Reshapes each input to sizes that are known only at run time."""
+    """Inserts a Reshape behind each input, to sizes that are known only at run time."""
     copy = _without_sizes(model)
     names = {one.name for one in copy.graph.initializer}
     for info in list(copy.graph.input):
@@ -143,7 +143,7 @@ def _without_sizes(model: ModelProto) -> ModelProto:
 
 
 def _in_a_branch(model: ModelProto) -> ModelProto:
-    """Puts all nodes into both branches of an If, which capture the inputs."""
+    """Moves all nodes into both branches of an If; the branches capture the inputs."""
     copy = _copy(model)
     _into_branches(copy.graph, "")
     copy.graph.input.append(helper.make_tensor_value_info(CONDITION, TensorProto.BOOL, []))
@@ -151,7 +151,7 @@ def _in_a_branch(model: ModelProto) -> ModelProto:
 
 
 def _branches_inside(model: ModelProto) -> ModelProto:
-    """Puts the nodes of each graph inside a node into both branches of an If."""
+    """Moves the nodes of each subgraph into both branches of an If."""
     copy = _copy(model)
     for number, graph in enumerate(graphs_directly_in(copy.graph)):
         _into_branches(graph, f"_{number}")
@@ -178,7 +178,7 @@ def _rename_output(branch: AttributeProto, info: ValueInfoProto, name: str) -> N
 
 
 def _of_type(elem_type: int, model: ModelProto) -> ModelProto:
-    """Gives every declared float another type; constants in nodes stay."""
+    """Gives every declared float another element type; constants in nodes stay float."""
     copy = _copy(model)
     for graph in graphs_in(copy.graph):
         fed = {tensor.name for tensor in graph.initializer}
