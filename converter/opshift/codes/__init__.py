@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The codes of errors and assumptions, a page for each, and of `refusals`; messages quote them."""
+"""Lists the codes that messages contain, and their pages: errors, assumptions and `refusals`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opshift.codes.page_text import CodeText, of_reason, parsed
 
 @functools.cache
 def names() -> tuple[str, ...]:
-    """Every code that has a page, in alphabetical order."""
+    """Returns every code that has a page, in alphabetical order."""
     from importlib.resources import files
 
     from opshift.codes.refusals import Why
@@ -22,7 +22,7 @@ def names() -> tuple[str, ...]:
 
 
 def page(code: str) -> CodeText:
-    """The page of a code in the terms of the caller; KeyError for a code that does not exist."""
+    """Returns the page of a code in the spelling of the caller; raises KeyError for others."""
     from opshift.codes.refusals import Why
 
     if code not in names():

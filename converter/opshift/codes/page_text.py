@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of the page of a code."""
+"""Splits the page of a code into its parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CodeText:
 
 
 def parsed(code: str, text: str) -> CodeText:
-    """The parts of the text of a page, in the terms of the caller."""
+    """Returns the parts of a page, with options in the spelling of the caller."""
     return _parsed(code, terms.spelled(text))
 
 
@@ -32,10 +32,10 @@ def _parsed(code: str, text: str) -> CodeText:
 
 
 def of_reason(code: str, value: str) -> CodeText:
-    """The page of a reason for a refusal, whose heading is its code."""
+    """Returns the page of a reason for a refusal, whose heading is its code."""
     return parsed(code, f"# {code}\n\n{value}")
 
 
 def _body(section: str) -> str:
-    """The paragraph below a heading, on one line."""
+    """Returns the paragraph below a heading, on one line."""
     return " ".join(section.partition("\n")[2].split())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reasons for a refusal: each in one sentence, what it means, and what to do about it."""
+"""Defines the reasons for a refusal: each with one sentence, its meaning, and what to do."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ A value must be known before the model runs.
 
 ## What it means
 
-The older or newer form of the operator holds this value as an attribute, or its form depends on the
-value. The model computes the value, or it lets a caller replace it: an initializer that is also a
-graph input, or a value that training changes, is not a constant.
+The operator of the other version takes this value as an attribute, or its nodes depend on it. But
+the model computes the value, or a caller can replace it: an initializer that is also a graph input,
+or a value that training changes, is not a constant.
 
 ## What to do
 
@@ -34,8 +34,8 @@ An element type must be known.
 
 ## What it means
 
-The form of the operator depends on the element type of a value, and neither the model nor type
-inference gives it. This happens behind operators of unknown domains.
+The converted nodes depend on the element type of a value. Neither the model states this type, nor
+does type inference find it. A typical cause is an operator of an unknown domain before the value.
 
 ## What to do
 
@@ -47,8 +47,8 @@ A rank must be known.
 
 ## What it means
 
-The form of the operator depends on the number of dimensions of a value, for example where a
-negative axis becomes a positive one. Neither the model nor shape inference gives it.
+The converted nodes depend on the number of dimensions of a value, for example if a negative axis
+becomes a positive axis. Neither the model states this number, nor does shape inference find it.
 
 ## What to do
 
@@ -61,8 +61,8 @@ A shape must be known.
 
 ## What it means
 
-The other form of the operator needs the sizes of a value as numbers. The model gives a symbol or
-nothing, and shape inference finds no number.
+The operator of the other version needs the sizes of a value as numbers. The model states symbolic
+or no sizes, and shape inference finds no numbers.
 
 ## What to do
 
@@ -74,8 +74,8 @@ An attribute of a function must be known inside its body.
 
 ## What it means
 
-A node inside a function takes an attribute from the call. The form of the node depends on it, and
-writing the function out at its calls did not give a value.
+A node inside a function takes an attribute from the call of the function. The converted nodes
+depend on this attribute, and inlining the function did not determine its value.
 
 ## What to do
 
@@ -83,11 +83,12 @@ Inline the functions of the model (for example with onnx.inliner), then convert 
 """
 
     NOT_EXPRESSIBLE = """\
-The target version has no equal form.
+The target version has no operators with the same result.
 
 ## What it means
 
-The node uses something that the operators of the target version cannot compute, not even together.
+The node computes something that no operator of the target version computes, and no combination of
+operators either.
 
 ## What to do
 
@@ -99,9 +100,9 @@ An element type does not exist at the target version.
 
 ## What it means
 
-The operator of the target version does not accept this element type, and no exact form in another
-type exists. If a change of types avoids this, the message names it, for example
-<<types=bfloat16=float>>.
+The operator of the target version does not accept this element type, and no computation in another
+type gives exactly the same result. If a change of types avoids this, the message names the change,
+for example <<types=bfloat16=float>>.
 
 ## What to do
 
@@ -109,30 +110,30 @@ Choose the nearest version.
 """
 
     APPROXIMATE_ONLY = """\
-Only an approximate form exists.
+Only an approximate conversion exists.
 
 ## What it means
 
-The result would differ by more than the rounding of the same arithmetic. opshift never does this
-without permission. With permission, the report lists each such node.
+The results of the converted model would differ by more than the rounding of the same arithmetic.
+opshift approximates only with permission, and the report lists each approximated node.
 
 ## What to do
 
-Allow it with <<allow_approximate>>, and compare both models (`opshift verify`, or `opshift.verify`
-in Python).
+Allow approximations with <<allow_approximate>>, and compare both models (`opshift verify`, or
+`opshift.verify` in Python).
 """
 
     AMBIGUOUS = """\
-The specification does not say which result is right.
+The specification does not define which result is right.
 
 ## What it means
 
-The text of the older version allows several results, and runtimes differ. A conversion would have
-to guess.
+The specification of the older version allows several results, and runtimes differ. A conversion
+would be a guess.
 
 ## What to do
 
-Choose the nearest version, or write the node in a form whose meaning is clear.
+Choose the nearest version, or replace the node by nodes whose meaning is defined.
 """
 
     NO_ADAPTER = """\
@@ -142,7 +143,7 @@ No adapter describes this change.
 
 The operator changed between the two versions, and no installed package describes how to convert it.
 The adapters for the operators of ONNX are installed with opshift. If many operators of ONNX have
-this code, the installation is incomplete. If one operator has it, this is a defect of opshift. For
+this code, the installation is incomplete. If only one operator has the code, opshift has a bug. For
 an operator of another domain, the package of that domain is missing.
 
 ## What to do
@@ -156,11 +157,12 @@ The installed onnx describes the operator differently than when its adapter was 
 
 ## What it means
 
-The claim that nothing changes was made for other schemas. opshift does not trust it for these.
+A reviewer claimed that the operator keeps its meaning, but for other schemas than the installed
+ones. opshift does not apply the claim to schemas that were not reviewed.
 
 ## What to do
 
-Install the onnx release that this opshift was released for, or a newer opshift.
+Install the onnx release for which this opshift was released, or a newer opshift.
 """
 
     IR_TOO_LOW = """\
@@ -168,7 +170,7 @@ The content of the model needs a newer IR version.
 
 ## What it means
 
-The wanted IR version has no place for something that the model holds, such as an element type, a
+The requested IR version has no field for some content of the model, such as an element type, a
 function or training information.
 
 ## What to do
@@ -178,17 +180,17 @@ Choose the IR version that the message names, or remove the content with
 """
 
     TARGET_LACKS = """\
-The target runtime lacks an operator or a form of it.
+The target runtime does not implement an operator, or not with this type or attribute.
 
 ## What it means
 
-The versions fit, but the runtime that the request names has no implementation for this operator, or
-not for this type or attribute, and no equal form exists that it has.
+The runtime reads the versions of the model, but it has no implementation for this operator, element
+type or attribute, and it also lacks the operators of every known replacement.
 
 ## What to do
 
-Run `opshift targets NAME` to see what the runtime lacks, and choose a newer release of it or
-replace the node.
+Run `opshift targets NAME` to see what the runtime lacks. Then choose a newer release of this
+runtime, or replace the node.
 """
 
     UNKNOWN_DOMAIN = """\
@@ -196,8 +198,8 @@ The versions of a domain are unknown.
 
 ## What it means
 
-The model uses operators of a domain that no installed package describes, and the request demands
-that such operators are refused.
+The model uses operators of a domain that no installed package describes, and an option demands that
+such operators are refused.
 
 ## What to do
 
@@ -210,8 +212,8 @@ The result must not use this operator's domain, and no adapter writes it in ai.o
 
 ## What it means
 
-The request names the domains that the result may use. The operator belongs to another domain, and
-opshift does not know a form of it in the operators of ONNX.
+An option names the domains that the result may use. The operator belongs to another domain, and no
+adapter replaces it by operators of ONNX.
 
 ## What to do
 
@@ -221,12 +223,12 @@ Add its domain to <<domains=DOMAIN>>, replace the node, or write an adapter with
 
     @property
     def sentence(self) -> str:
-        """The reason in a sentence."""
+        """The reason as a sentence."""
         return of_reason(self.name, self.value).sentence
 
     @property
     def cure(self) -> str:
-        """The suggested action."""
+        """The action that opshift suggests to the user."""
         return of_reason(self.name, self.value).cure
 
     def __repr__(self) -> str:
