@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts ONNX models between operator-set versions, up and down, or says why not."""
+"""Converts ONNX models between operator-set versions, up and down, or reports why it cannot."""
 
 from __future__ import annotations
 

@@ -181,10 +181,10 @@ def test_every_error_is_json_too(folder, words, code, name, form):
         ),
         (["convert", "--too", "13"], "`opshift convert` has no option --too; did you mean --to"),
         (["check"], "`opshift check` needs the argument IN..."),
-        (["explain", "NEEDS_SHOE"], "no code is called 'NEEDS_SHOE'; did you mean NEEDS_SHAPE"),
-        (["explain", "bad"], "no code is called 'bad'; `opshift explain` lists the codes"),
-        (["ops", "build"], "no file for the document is given; give -o FILE"),
-        (["ops", "-o", "x"], "-o names a file, and nothing is written; give --export"),
+        (["explain", "NEEDS_SHOE"], "'NEEDS_SHOE' is not a code; did you mean NEEDS_SHAPE"),
+        (["explain", "bad"], "'bad' is not a code; `opshift explain` lists the codes"),
+        (["ops", "build"], "the command names no file for the database"),
+        (["ops", "-o", "x"], "-o names a file, but the command writes none; give --export"),
         (
             ["ops", "--export", "acme", "1", "-o", "x"],
             "acme 1 cannot be exported: nothing describes this domain; ins",
@@ -206,15 +206,15 @@ def test_every_error_is_json_too(folder, words, code, name, form):
         (["sofmax.onx"], "'sofmax.onx' is neither a command nor a file; did you mean softmax.onnx"),
         (["help"], "'help' is neither a command nor a file; did you mean --help?"),
         (["--hlep"], "`opshift` has no option --hlep; did you mean --help?"),
-        (["convert", "erf.onnx", "--to", "9"], "no place for the result is given; give -o OUT or"),
+        (["convert", "erf.onnx", "--to", "9"], "the command names no place for the result; give"),
         (
             ["convert", "erf.onnx", "--to", "9", "-o", "o", "--in-place"],
             "-o and --in-place are both given; give one of them",
         ),
-        (["accepts", "erf.onnx"], "no consumer is given; give --for NAME==VERSION, or --opset"),
+        (["accepts", "erf.onnx"], "no consumer is named; give --for NAME==VERSION, or --opset"),
         (
             ["accepts", "erf.onnx", "--for", "onnxruntime==1.2", "--ir", "3"],
-            "--for names a consumer already; leave out",
+            "--for already names the consumer; leave out",
         ),
         (["adapters", "Rezise"], "ai.onnx has no operator 'Rezise'; did you mean Resize"),
         (

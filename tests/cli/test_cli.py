@@ -74,9 +74,9 @@ def test_a_refusal_is_on_stderr_and_its_json_on_stdout(tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--to", "13"], "no place for the result is given"),
+        (["--to", "13"], "names no place for the result"),
         (["--to", "13", "-o", "x", "--in-place"], "-o and --in-place are both given"),
-        (["--in-place"], "no version or other result is named"),
+        (["--in-place"], "names no version and no other goal"),
         (["--in-place", "--to", "soon"], "give a number, `latest`, or DOMAIN=NUMBER"),
         (["--in-place", "--to", "13", "--to", "14"], "is given twice for ai.onnx"),
         (["--in-place", "--to", "acme=latest"], "the versions of domain 'acme' are not known"),

@@ -68,7 +68,7 @@ def test_defaults_from_a_file(folder, name, text):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[convert]\nir = [8]\n", "--ir has one value and is given a list; give one value"),
+        ("[convert]\nir = [8]\n", "--ir takes one value, not a list; give one value"),
         ("[convert]\ntoo = 13\n", "convert has no option --too; did you mean to?"),
         ("[convert\n", "cannot be read"),
         ("convert = 1\n", "[convert] is not a table"),
@@ -167,7 +167,7 @@ def test_settings_name_no_program_and_nothing_that_is_written(folder, command, n
     words = {"completion": ["bash"], "verify": ["m.onnx", "m.onnx"], "ops": ["Relu"]}
     done = run(command, *words.get(command, ["m.onnx"]))
     assert done.exit_code == cli.BAD_INPUT
-    assert f"opshift.toml: --{name} is not a setting" in done.stderr
+    assert f"opshift.toml: settings cannot set --{name}" in done.stderr
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 

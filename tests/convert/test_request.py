@@ -156,7 +156,7 @@ def test_nothing_wanted_is_said_by_every_verb(verb, tmp_path):
         main, [verb, str(tmp_path / "m.onnx"), *["--dry-run"] * (verb != "plan")]
     )
     assert done.exit_code == 2
-    assert "no version or other result is named" in done.output
+    assert "names no version and no other goal" in done.output
 
 
 def literals(hint):

@@ -138,7 +138,7 @@ def test_a_refusal_writes_no_file(torch, tmp_path):
 
 def test_the_older_exporter_needs_a_file(torch, modules):
     module, x = modules["norm"]
-    with pytest.raises(TypeError, match="name one as f"):
+    with pytest.raises(TypeError, match="give a path as f"):
         opshift.torch.export(module, (x,), target=13, dynamo=False)
 
 

@@ -23,9 +23,9 @@ def converted(
     talk: Output, report: Report, action: str, target: str, found: Verification | None = None,
     trials: Trials | None = None, *, kept: bool = True,
 ) -> int:  # fmt: skip
-    """Prints the report or the plan; returns the exit code.
+    """Prints the report of a conversion, or of a dry run, and returns the exit code.
 
-    Without `kept`, the result runs nowhere and is not written.
+    `kept` is false if no tried result runs in the runtime, so that none was written.
     """
 
     def data() -> dict[str, Any]:

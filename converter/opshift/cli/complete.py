@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words that the completion of a shell offers for the arguments and options of commands."""
+"""Completes the arguments and options of commands for the shell."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def complete_runtimes(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
-    """Completes the names of runtimes, and the releases of a named one."""
+    """Completes the names of runtimes, and after `NAME==` the releases of the runtime."""
     from opshift.opsets import targets
 
-    known = targets.table()  # a name with only an answer is not a target
+    known = targets.table()  # the table has only rows with versions, which `--for` accepts
     name, sign, _ = word.lower().partition("==")
     ends = [f"{name}=={one.strip().rpartition('..')[2] or one.strip().rpartition('..')[0]}"
             for row in known if sign and row.name == name
@@ -29,7 +29,7 @@ def complete_runtimes(ctx: click.Context, param: click.Parameter, word: str) -> 
 def complete_models_and_runtimes(
     ctx: click.Context, param: click.Parameter, word: str
 ) -> list[CompletionItem]:
-    """Completes the names of runtimes, or else the path of a model."""
+    """Completes the names of runtimes; if no name fits, the shell completes a file path."""
     from click.shell_completion import CompletionItem
 
     found = complete_runtimes(ctx, param, word) if word else []
@@ -37,7 +37,7 @@ def complete_models_and_runtimes(
 
 
 def complete_operators(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
-    """Completes the names of the operators of the domain that --domain names."""
+    """Completes the names of the operators in the domain of --domain."""
     from opshift.opsets import changelog
     from opshift.opsets.identity import normal
 
@@ -51,7 +51,7 @@ def complete_domains(ctx: click.Context, param: click.Parameter, word: str) -> l
 
 
 def complete_versions(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
-    """Completes `latest`, the versions of ai.onnx, and after `DOMAIN=` those of the domain."""
+    """Completes `latest`, opsets of ai.onnx, and after `DOMAIN=` the versions of that domain."""
     from opshift.opsets import changelog
     from opshift.opsets.identity import normal
 
@@ -71,7 +71,7 @@ def complete_ir(ctx: click.Context, param: click.Parameter, word: str) -> list[s
 
 
 def complete_codes(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
-    """Completes the codes of messages."""
+    """Completes the codes that `opshift explain` takes."""
     return _beginning(word.upper(), codes.names())
 
 

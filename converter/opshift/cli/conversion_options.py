@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of every command that converts: one list, from which requests are made."""
+"""Declares the options of all commands that convert, and builds conversion requests from them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def _mapping_by(read: Callable[[Any], Any]) -> Callable[..., Any]:
-    """A callback that reads the words of an option; faulty words are a usage error."""
+    """Returns a callback that parses the words of an option; invalid words are a usage error."""
 
     def callback(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> Any:
         from opshift.errors import BadTarget
@@ -42,15 +42,15 @@ TARGET = (
         multiple=True,
         metavar="N|latest|DOMAIN=N",
         shell_complete=complete_versions,
-        help="Convert to this opset, or DOMAIN to this version. May be given for several domains.",
+        help="Convert to this opset, or DOMAIN to this version. Repeat it for other domains.",
     ),
     click.option(
         "--for",
         "runtime",
         metavar="NAME==VERSION",
         shell_complete=complete_runtimes,
-        help="Convert for this runtime: not above the versions that it reads, and without operators"
-        " that it lacks. `opshift targets` lists the runtimes.",
+        help="Convert for this runtime: to versions that it reads, and without operators that it"
+        " lacks. `opshift targets` lists the runtimes.",
     ),
     click.option(
         "--at-least",
@@ -69,7 +69,7 @@ TARGET = (
     ),
     click.option("--minimal", is_flag=True, help=help_of("minimal")),
 )
-MARKS = (  # content outside of the graph: useless for a command without a result
+MARKS = (  # options for metadata, for commands that write a model
     click.option("--bump-model-version", is_flag=True, help=help_of("bump_model_version")),
     click.option("--stamp", is_flag=True, help=help_of("stamp")),
 )
@@ -131,7 +131,7 @@ PERMISSIONS = (
 
 
 def all_options(command: _Command) -> _Command:
-    """Adds the options that describe a result; the command is given a `request`."""
+    """Adds the options that describe a result; the command receives them as `request`."""
 
     @functools.wraps(command)
     def wrapped(*given: Any, **named: Any) -> Any:
@@ -143,7 +143,7 @@ def all_options(command: _Command) -> _Command:
 
 
 def permissions(command: _Command) -> _Command:
-    """Adds the options that permit or forbid changes, without those that describe a result."""
+    """Adds the options that permit or forbid changes, but no options for the target."""
 
     @functools.wraps(command)
     def wrapped(*given: Any, **named: Any) -> Any:
@@ -157,18 +157,19 @@ def permissions(command: _Command) -> _Command:
     return found
 
 
-# The permissions that are also the description of a result.
+# Permissions that are also a reason to convert if no version is given.
 _CHANGES = ("prune_imports", "domains", "modernize", "shape", "dim", "types")
 
 
-def _with_options(command: Any, options: tuple[Any, ...]) -> Any:  # click's decorators say no more
+# click's decorators have no more exact type
+def _with_options(command: Any, options: tuple[Any, ...]) -> Any:
     for option in reversed(options):
         command = option(command)
     return command
 
 
 def _names(*options: Any) -> list[str]:
-    """The names of the parameters of some options."""
+    """Returns the parameter names of some options."""
 
     def nothing() -> None: ...
 
@@ -189,8 +190,8 @@ def _request(target: dict[str, Any], named: dict[str, Any]) -> Request:
     asked = (words, at_least, runtime, ir != "auto", minimal, named.get("python"))
     if not any((*asked, *(named[name] for name in _CHANGES))):
         raise click.UsageError(
-            "no version or other result is named; give --to N, --for RUNTIME, --ir N,"
-            " --domains NAME, --shape INPUT=N,... or several of them"
+            "the command names no version and no other goal; give --to N, --for RUNTIME, --ir N,"
+            " --domains NAME, --shape INPUT=N,... or several of these"
         )
     wanted: Any = words
     if runtime is not None or at_least:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The four questions with which people come, each with the first command and its guide."""
+"""Lists four common tasks, each with its first command and the guide to read."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MODEL = "MODEL"
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """A question, the command that helps first, and the page that explains more."""
+    """A common task, its first command, and the guide that explains more."""
 
     question: str
     command: str
     guide: str  # below docs/
 
     def of(self, model: str) -> str:
-        """The command for one model."""
+        """Returns the command for one model."""
         return self.command.replace(MODEL, model)
 
 
@@ -39,12 +39,12 @@ DOORS = (
 
 
 def rows(model: str = MODEL) -> list[tuple[str, str]]:
-    """Each question with its command."""
+    """Returns each task with its command."""
     return [(door.question, door.of(model)) for door in DOORS]
 
 
 def lines(path: str) -> Iterator[Line]:
-    """The questions about one model, below its description."""
+    """Yields the next commands for one model, which `opshift info` prints below its description."""
     model = shlex.quote(path)
     yield Line(f"{TITLE}:")
     looks = [

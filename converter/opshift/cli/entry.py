@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `opshift`, which imports each of its commands when it is needed."""
+"""Defines the command `opshift`, which imports a subcommand only when it is called."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 
 OTHER_NAMES = {"--json": "--json", "--format": "--output-format json"}
 DEFAULT = "info"  # `opshift MODEL` is `opshift info MODEL`
-COLLECT = 50_000  # imports make so many objects, and a short command frees none of them
+# the garbage collector starts later: imports create many objects, and a command frees few
+COLLECT = 50_000
 
 
 class Commands(click.Group):
-    """The commands: one for each module of `commands`, imported when it is needed."""
+    """The group of all subcommands; each module of `cli.commands` is imported when it is called."""
 
     context_class = WholeWords
 
@@ -54,7 +55,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The named command. A path alone means `info`; an unknown name gets a suggestion."""
+        """Finds the subcommand; a file path means `info`, and an unknown name gets a suggestion."""
         word = args[0]
         known = self.list_commands(ctx)
         if word not in known:
@@ -66,13 +67,13 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes where to begin, then the options and the commands."""
+        """Writes the section "Where to begin", then the options and the commands."""
         with formatter.section(doors.TITLE):
             formatter.write_dl(doors.rows())
         super().format_options(ctx, formatter)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Completes a command, or else the path of a model."""
+        """Completes the name of a command; if no name fits, the shell completes a file path."""
         from click.shell_completion import CompletionItem
 
         found = super().shell_complete(ctx, incomplete)
@@ -82,7 +83,7 @@ class Commands(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None,
         complete_var: str | None = None, standalone_mode: bool = True, **extra: Any,
     ) -> Any:  # fmt: skip
-        """Runs a command, and reports usage errors like every other error."""
+        """Runs a command, and prints usage errors in the form of all other errors."""
         gc.set_threshold(COLLECT)
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
@@ -97,7 +98,7 @@ class Commands(click.Group):
         try:
             code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
         except click.ClickException as error:
-            if not words:  # the message is the help
+            if not words:  # click raises its help as an error if there are no arguments
                 click.echo(error.format_message(), err=True)
                 return BAD_INPUT
             code = _output(words).failed(_sentence(error), BAD_INPUT, "BAD_USAGE")
@@ -108,12 +109,12 @@ class Commands(click.Group):
 
 @functools.cache
 def _names() -> tuple[str, ...]:
-    """The commands: each module of `commands` is one."""
+    """Returns the names of the commands, which are the modules of `cli.commands`."""
     return tuple(info.name for info in pkgutil.iter_modules(commands.__path__))
 
 
 def _sentence(error: click.ClickException) -> str:
-    """A usage error of click in the form of opshift's messages."""
+    """Words a usage error of click as a message of opshift."""
     if isinstance(error, click.NoSuchOption) and error.ctx is not None:
         cure = _other_option(error.option_name, error.ctx)
         return f"{_called(error.ctx)} has no option {error.option_name}{cure}"
@@ -127,7 +128,7 @@ def _sentence(error: click.ClickException) -> str:
 
 
 def _other_option(name: str, ctx: click.Context) -> str:
-    """The option, argument or command that a caller of an unknown option may mean."""
+    """Suggests an option, argument or command for an option that the command does not have."""
     if name in OTHER_NAMES:
         return f"; write {OTHER_NAMES[name]} after the name of the command"
     known, own = _options(ctx.command, ctx), ctx.command.params
@@ -145,19 +146,19 @@ def _other_option(name: str, ctx: click.Context) -> str:
 
 
 def _options(command: click.Command, ctx: click.Context) -> list[str]:
-    """The options that the help of a command shows."""
+    """Returns the options that the help of a command shows."""
     shown = (one for one in command.get_params(ctx) if not getattr(one, "hidden", False))
     return [word for one in shown for word in one.opts if word.startswith("-")]
 
 
 def _with_option(name: str, ctx: click.Context) -> list[str]:
-    """The commands that have an option."""
+    """Returns the commands that have an option."""
     found = ((one, main.get_command(ctx, one)) for one in main.list_commands(ctx))
     return [one for one, command in found if command and name in _options(command, ctx)]
 
 
 def _bad_value(error: click.BadParameter, param: click.Parameter, ctx: click.Context) -> str:
-    """A value that an option or an argument does not take, with a value of a similar name."""
+    """Words the error about an invalid value, and suggests a valid value that is similar."""
     argument = isinstance(param, click.Argument)
     name = param.make_metavar(ctx) if argument else max(param.opts, key=len)
     kind = param.type
@@ -167,12 +168,12 @@ def _bad_value(error: click.BadParameter, param: click.Parameter, ctx: click.Con
 
 
 def _called(ctx: click.Context) -> str:
-    """`opshift convert`, however the program was started."""
+    """Returns the command as users type it, such as `opshift convert`, even for `python -m`."""
     return "`opshift`" if ctx.parent is None else f"`opshift {ctx.info_name}`"
 
 
 def _output(words: list[str]) -> Output:
-    """The output for a command line that could not be parsed: only its format is looked for."""
+    """Returns the output for an unparsable command line; only its output format is recognized."""
     text = " ".join(words)
     forms = ("jsonl", "json")
     wanted = (form for form in forms if f"--output-format {form}" in text or
@@ -188,19 +189,20 @@ SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 def main() -> None:
     """Convert ONNX models between opsets, up and down, or explain why a conversion is impossible.
 
-    `opshift MODEL` shows what a model is and where it can go. `opshift COMMAND --help` explains a
-    command. `opshift explain CODE` explains the code in a message.
+    `opshift MODEL` describes a model and shows the next commands. `opshift COMMAND --help` explains
+    a command. `opshift explain CODE` explains the code in a message.
     """
     try:
         usual()
-    except ValueError as error:  # the environment names no isolation
+    except ValueError as error:  # the environment variable has an invalid value
         raise click.UsageError(str(error)) from None
 
 
 def run(prog_name: str | None = None) -> None:
-    """Runs the command as a process of its own."""
+    """Runs the command as the main function of a process."""
     set_default(Isolation.RISKY)
-    # numpy starts a thread for each core, which costs more than the small values of a command need.
+    # By default, numpy starts a thread for each core, which takes longer than the small
+    # computations of a command.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     warnings.showwarning = functools.partial(_show_warning, warnings.showwarning)
     try:
@@ -213,7 +215,7 @@ def run(prog_name: str | None = None) -> None:
 def _show_warning(
     usual: Callable[..., None], message: Warning | str, kind: type[Warning], *place: Any
 ) -> None:
-    """Shows a warning of opshift without the line of code that it comes from."""
+    """Shows a warning of opshift without the line of code that raised it."""
     from opshift.errors import LeftoverWarning
 
     if issubclass(kind, LeftoverWarning):
@@ -223,13 +225,14 @@ def _show_warning(
 
 
 def _end_process(code: object) -> None:
-    """Ends the process at once if no work is left.
+    """Ends the process at once if no other thread is running.
 
-    To take Python and the library of onnx apart costs as much as a fifth of a short command.
+    The normal shutdown of Python and onnx takes up to a fifth of the time of a short command.
     """
     if isinstance(code, int) and threading.active_count() == 1:
         atexit._run_exitfuncs()
-        with contextlib.suppress(OSError):  # Python reports a stream that cannot be written
+        # Python has reported an error if a stream cannot be written
+        with contextlib.suppress(OSError):
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
             os._exit(code)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exit codes of the command, also for errors and for several models."""
+"""Defines the exit codes of the command, for errors and for calls with several models."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ GRAVEST = (BUG, BAD_INPUT, REFUSED, NOT_KNOWN, WOULD_CHANGE, DONE)
 
 
 def of_error(error: OpshiftError) -> int:
-    """The exit code for an error of which neither opshift nor an adapter is the cause."""
+    """Returns the exit code for an error that is not a bug of opshift or of an adapter."""
     return REFUSED if error.code == "INVALID_MODEL" else BAD_INPUT
 
 
 def of_several(found: Set[int]) -> int:
-    """The exit code for several models: the gravest of their own."""
+    """Returns the exit code for several models, which is the worst code of a single model."""
     return next((code for code in GRAVEST if code in found), max(found, default=DONE))
 
 
 def table() -> str:
-    """The exit codes and their meanings, for the help of the command."""
+    """Returns the exit codes and their meanings, for the help of the command."""
     head, *rows = (f"{code:<3}  {meaning}" for code, meaning in MEANINGS.items())
     return "\n".join([f"Exit codes: {head}", *(f"{'':12}{row}" for row in rows)])

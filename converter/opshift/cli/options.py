@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of every command, help with groups and examples, and the handling of errors."""
+"""Defines options that all commands share, grouped help with examples, and error handling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-# The groups of the help, in their order; options that are in none come under "Options".
+# The groups of options in the help, in order; all remaining options come under "Other options".
 GROUPS: dict[str, tuple[str, ...]] = {
     "Wanted versions": ("--to", "--for", "--at-least", "--ir", "--minimal"),
     "Sizes and types": ("--shape", "--dim", "--types", "--keep-io-types"),
@@ -61,7 +61,7 @@ _COMMON = (
 
 
 class _WholeWords(click.HelpFormatter):
-    """Writes a help in which no line ends inside a word such as `no-zero-dims`."""
+    """Writes help whose lines never break inside a word such as `no-zero-dims`."""
 
     def write_dl(
         self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
@@ -83,7 +83,7 @@ def _held(text: str) -> str:
 
 
 class WholeWords(click.Context):
-    """The context of a command, with help that breaks no word."""
+    """The context of a command, whose help breaks no word at a hyphen."""
 
     formatter_class = _WholeWords
 
@@ -98,7 +98,7 @@ class GroupedCommand(click.Command):
         self.examples = tuple(examples)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parses the arguments and keeps them, so that they can be shown."""
+        """Parses the arguments and stores them, so that a report can show the command line."""
         ctx.meta[_WORDS] = (ctx.info_name or "", *args)
         return super().parse_args(ctx, args)
 
@@ -106,7 +106,7 @@ class GroupedCommand(click.Command):
         """Writes one section for each group."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
-            if isinstance(parameter, click.Argument):  # the usage line names them
+            if isinstance(parameter, click.Argument):  # the usage line shows the arguments
                 continue
             record = parameter.get_help_record(ctx)
             if record is not None:
@@ -117,7 +117,7 @@ class GroupedCommand(click.Command):
                     formatter.write_dl(sections[group])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the examples, one a line."""
+        """Writes the examples of the command, one a line."""
         if self.examples:
             with formatter.section("Examples"):
                 for example in self.examples:
@@ -125,7 +125,7 @@ class GroupedCommand(click.Command):
 
 
 def typed() -> str:
-    """The present command as it was typed."""
+    """Returns the command line of the running command."""
     return shlex.join(["opshift", *click.get_current_context().meta[_WORDS]])
 
 
@@ -139,22 +139,22 @@ def _group(parameter: click.Parameter) -> str:
 def command(
     *examples: str, kind: type[GroupedCommand] = GroupedCommand
 ) -> Callable[[Callable[..., Any]], GroupedCommand]:
-    """Makes a function a command; `examples` stand at the end of its help."""
+    """Returns a decorator for a command; its help ends with `examples`."""
     return click.command(cls=kind, examples=examples)
 
 
 def common(function: _Command) -> _Command:
-    """Adds the options of every command, and the handling of every error."""
+    """Adds the options that every command has, and prints every error."""
 
     @click.option(
         "--output-format", type=click.Choice(("text", "json", "jsonl")), default="text",
         show_default=True,
         help="The form of the output: text for people, json or jsonl (one line) for programs.",
     )  # fmt: skip
-    @click.option("--json", "as_json", is_flag=True, help="The short form of --output-format json.")
+    @click.option("--json", "as_json", is_flag=True, help="A short name for --output-format json.")
     @click.option(
         "-q", "--quiet", count=True,
-        help="Print nothing but the first sentence of a refusal or an error.",
+        help="Print only the first sentence of a refusal or an error.",
     )  # fmt: skip
     @click.option(
         "-v", "--verbose", count=True, help="Print every node, and the traceback of an error."
@@ -179,28 +179,28 @@ def common(function: _Command) -> _Command:
 
 
 def results_option(function: _Command) -> _Command:
-    """The option that writes the results of all models into files for other programs."""
+    """Adds the option that writes the results of all models to files for other programs."""
     found: _Command = click.option(
         "--results", multiple=True, metavar="FILE", type=click.Path(dir_okay=False),
-        help="Also write the result of each model to FILE. The ending chooses the format: .jsonl"
-        " or .csv (a row for each model), .xml (JUnit) or .sarif. May be given several times.",
+        help="Also write the result of each model to FILE. The extension chooses the format: .jsonl"
+        " or .csv (a row for each model), .xml (JUnit) or .sarif. Repeat it for more files.",
     )(function)  # fmt: skip
     return found
 
 
 def own_targets(function: _Command) -> _Command:
-    """The option that names a table of targets, for commands that take a runtime."""
+    """Adds the option for a file with targets, for commands that take a runtime."""
     found: _Command = click.option(
         "--targets", metavar="FILE", expose_value=False, callback=_give_targets,
         type=click.Path(exists=True, dir_okay=False),
-        help="Read runtimes from this file, such as one of `opshift probe`, and not from your own"
-        " table of targets.",
+        help="Read targets from this file, such as a result of `opshift probe`, instead of your"
+        " own file of targets.",
     )(function)  # fmt: skip
     return found
 
 
 def _give_targets(ctx: click.Context, param: click.Parameter, path: str | None) -> None:
-    """Names the file in the environment, for child processes too, until the command ends."""
+    """Sets the path in the environment, so that child processes read it, until the command ends."""
     if path is not None:
         from opshift.opsets.targets import CONFIG
 
@@ -216,13 +216,13 @@ def _give_targets(ctx: click.Context, param: click.Parameter, path: str | None) 
 
 
 def documents(function: _Command) -> _Command:
-    """The option that names documents of operator sets, for commands that open a model."""
+    """Adds the option for operator-set documents, for commands that open a model."""
     named = click.option(
         "--operator-set", "documents", multiple=True, metavar="FILE",
         type=click.Path(dir_okay=False), expose_value=False,
         callback=lambda _, __, paths: give_documents(paths),
-        help="Read the operators of a domain from this document (OperatorSetProto). May be given"
-        " several times.",
+        help="Read the operators of a domain from this document (OperatorSetProto). Repeat it for"
+        " more documents.",
     )  # fmt: skip
     earlier = click.option(  # the name of this option up to 0.2
         "--opset", "opset", multiple=True, hidden=True, expose_value=False,
@@ -234,23 +234,25 @@ def documents(function: _Command) -> _Command:
 
 
 def _document(ctx: click.Context, word: str) -> str:
-    """The path of a document; a version is a usage error that names the option for it."""
+    """Returns the path of a document; if the word is a version, raises an error that names --to."""
     number = word.rpartition("=")[2]
     if number.isdecimal() and not os.path.exists(word):
         has_target = any("--to" in one.opts for one in ctx.command.params)
         cure = f"give a version with --to {word}" if has_target else "give the path of a document"
-        raise click.UsageError(f"--opset {word} names a document of an operator set; {cure}")
+        raise click.UsageError(
+            f"--opset {word}: this option takes the file of an operator set; {cure}"
+        )
     deprecation.warn(f"--opset {word}", f"--operator-set {word}", "0.4.0")
     return word
 
 
 def operators_domain(text: str) -> Callable[[_Command], _Command]:
-    """The option that names the domain of operators; `text` is its help."""
+    """Returns the option for the domain of operators, with `text` as its help."""
     return click.option("--domain", default="", shell_complete=complete_domains, help=text)
 
 
 def page(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
-    """Returns the path of a page; raises if the name has no ending of a page."""
+    """Returns the path of an HTML report; raises if the extension is not .html or .htm."""
     if path is not None and not path.lower().endswith((".html", ".htm")):
         raise click.BadParameter(
             f"{path}: a report is an HTML page; give it a name that ends in .html"
@@ -259,16 +261,16 @@ def page(ctx: click.Context, param: click.Parameter, path: str | None) -> str | 
 
 
 def reports(function: _Command) -> _Command:
-    """Adds the option for a page; the command gets its path as `report`."""
+    """Adds the option for an HTML report; the command receives its path as `report`."""
     found: _Command = click.option(
         "--report", metavar="FILE.html", type=click.Path(dir_okay=False), callback=page,
-        help="Also write a page that shows what changed and what runs the model.",
+        help="Also write an HTML page with all changes and with the runtimes that run the model.",
     )(function)  # fmt: skip
     return found
 
 
 def give_documents(paths: Sequence[str]) -> dict[str, int]:
-    """Uses some documents and returns their versions; a faulty document is a usage error."""
+    """Loads operator-set documents and returns their versions; a bad document is a usage error."""
     if not paths:
         return {}
     from opshift.errors import BadTarget
@@ -283,7 +285,7 @@ def give_documents(paths: Sequence[str]) -> dict[str, int]:
 
 
 def guarded(output: Output, work: Callable[[], int]) -> int:
-    """Runs some work and returns its exit code; reports every error."""
+    """Runs a command and returns its exit code; prints every error."""
     from opshift.errors import (
         AdapterBug,
         BadDestination,
@@ -303,7 +305,7 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
         return output.failed(str(error), exit_codes.of_error(error), error.code)
     except click.UsageError as error:
         return output.failed(error.format_message(), BAD_INPUT, "BAD_USAGE")
-    except BrokenPipeError:  # the reader of the output has seen enough
+    except BrokenPipeError:  # the program that reads the output has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(BAD_INPUT)
     except OSError as error:
@@ -324,7 +326,7 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
 
 
 def _sentence(error: OSError) -> str:
-    """The error of a file, with files of a similar name if it does not exist."""
+    """Returns the message of a file error, with similar file names if the file does not exist."""
     if not isinstance(error, FileNotFoundError) or not error.filename:
         return _cause(error)
     return _cause(error) + suggestion(str(error.filename), files_beside(str(error.filename)))
@@ -337,7 +339,7 @@ def _cause(error: OSError) -> str:
 
 
 def files_beside(path: str) -> list[str]:
-    """The files in the folder of a path, for a suggestion."""
+    """Returns the paths of all files in the folder of a path, for a suggestion."""
     folder = os.path.dirname(path)
     try:
         return [os.path.join(folder, name) for name in os.listdir(folder or ".")]
@@ -346,7 +348,7 @@ def files_beside(path: str) -> list[str]:
 
 
 def known_operator(domain: str, op: str, operators: Sequence[str]) -> None:
-    """Refuses an operator that a domain does not have, and suggests a domain or another name."""
+    """Raises for an operator that the domain lacks, and suggests another domain or name."""
     if op in operators:
         return
     from opshift.opsets import changelog
@@ -365,7 +367,7 @@ def known_operator(domain: str, op: str, operators: Sequence[str]) -> None:
 
 
 def refused_as_dict(refused: Refused) -> dict[str, Any]:
-    """A refusal in the JSON form that `opshift schema` describes."""
+    """Returns a refusal in the JSON form that `opshift schema` describes."""
     from opshift.report import SCHEMA_VERSION
 
     return {
@@ -381,7 +383,7 @@ def refused_as_dict(refused: Refused) -> dict[str, Any]:
 
 
 def read_target(words: tuple[str, ...], option: str = "--to") -> dict[str, int]:
-    """`21`, `latest` or `ai.onnx.ml=3`, each domain once."""
+    """Parses versions such as `21`, `latest` or `ai.onnx.ml=3`; each domain may occur once."""
     from opshift.opsets.identity import normal
 
     found: dict[str, int] = {}
@@ -424,5 +426,5 @@ def _number(word: str, version: str) -> int:
 
 
 def read_ir(word: str) -> IrVersion:
-    """The IR version of a word; a request refuses any other word."""
+    """Returns the IR version in a word; any other word is checked by the request."""
     return int(word) if word.isdecimal() else word  # type: ignore[return-value]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defaults of options from `opshift.toml`, or from `[tool.opshift]` in `pyproject.toml`.
+"""Reads defaults of options from `opshift.toml`, or from `[tool.opshift]` in `pyproject.toml`.
 
-The nearest file in the working folder and its parents counts, up to the root of the repository or
-the home folder. A name is an option without its dashes. A table with the name of a command has the
-options of only this command. A folder may come from anybody, so settings cannot make a command run
-or write anything, and a file of another user does not count.
+The nearest of these files in the working folder and its parents is used; the search ends at the
+root of the repository or at the home folder. A key is the name of an option without its dashes. A
+table with the name of a command applies only to this command. A folder may come from an untrusted
+person, so settings cannot make a command run or write anything, and files of other users are
+ignored.
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ from opshift.records import dataclass
 from opshift.text import Line, Role, suggestion
 
 OWN, SHARED = "opshift.toml", "pyproject.toml"
-ROOTS = (".git", ".hg", ".jj")  # what the root of a repository holds
-ONLY_READ = ("inputs", "operator-set", "opset")  # settings may name these files, and no other
-ACTS = ("cluster", "in-place", "install", "runtime")  # run a program, or write without a name
+ROOTS = (".git", ".hg", ".jj")  # folders in the root of a repository
+ONLY_READ = ("inputs", "operator-set", "opset")  # the only options whose files settings may choose
+ACTS = ("cluster", "in-place", "install", "runtime")  # options that run a program or write a file
 _META = "opshift.settings"
-LARGEST = 1 << 20  # bytes of a file with settings
+LARGEST = 1 << 20  # the largest file of settings, in bytes
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsSearch:
-    """The used file with its content, and the ignored files of other users."""
+    """The file of settings that is used, its content, and ignored files of other users."""
 
     path: Path | None = None
     table: Mapping[str, Any] = field(default_factory=dict)
     ignored: tuple[Path, ...] = ()
 
     def lines(self) -> Iterator[Line]:
-        """The files that were found; -v also shows the used file."""
+        """Yields a note for each ignored file; with -v also the path of the used file."""
         for path in self.ignored:
             text = f"note: {path} belongs to another user; its settings are ignored"
             yield Line(text, Role.CAUTION)
@@ -47,7 +48,7 @@ class SettingsSearch:
 
 
 def found() -> SettingsSearch:
-    """The nearest file with settings that counts."""
+    """Finds the nearest file with settings that may be used."""
     ignored = list[Path]()
     for path in _places():
         if not os.path.isfile(path):
@@ -65,7 +66,7 @@ def found() -> SettingsSearch:
 
 
 def _places() -> Iterator[Path]:
-    """The paths that may be a file with settings, the nearest first."""
+    """Yields the paths where settings may be, the nearest first."""
     here, home = Path.cwd(), os.path.realpath(os.path.expanduser("~"))
     for folder in (here, *here.parents):
         yield from (folder / OWN, folder / SHARED)
@@ -74,7 +75,7 @@ def _places() -> Iterator[Path]:
 
 
 def _is_trusted(path: Path) -> bool:
-    """Whether the file, and a link to it, belong to the user or to root."""
+    """Returns whether a file, and a symbolic link to it, belong to the user or to root."""
     if not hasattr(os, "geteuid"):
         return True
     return {os.stat(path).st_uid, os.lstat(path).st_uid} <= {0, os.geteuid()}
@@ -89,7 +90,7 @@ def _mentions_settings(path: Path) -> bool:
 
 
 def _read(path: Path, word: str = "") -> dict[str, Any]:
-    """The content of a file; empty without parsing if a word is not in it."""
+    """Parses a file; if the file does not contain `word`, returns an empty dict."""
     from opshift import toml
 
     try:
@@ -105,7 +106,7 @@ def _read(path: Path, word: str = "") -> dict[str, Any]:
 
 
 def _table(path: Path, name: str, around: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A table of a file, which is empty if the file lacks it."""
+    """Returns a table of a parsed file; the table is empty if the file lacks it."""
     table = around.get(name, {})
     if not isinstance(table, Mapping):
         raise click.UsageError(
@@ -115,13 +116,13 @@ def _table(path: Path, name: str, around: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def apply(ctx: click.Context, command: click.Command | None, name: str) -> None:
-    """Gives a command its defaults."""
+    """Sets the defaults of a command from the settings."""
     settings = ctx.meta[_META] = found()
     ctx.default_map = {name: _defaults(settings, command, name) if command else {}}
 
 
 def show(output: Output) -> None:
-    """Prints on stderr which files were found."""
+    """Prints to stderr which files of settings are used or ignored."""
     settings: SettingsSearch = click.get_current_context().meta.get(_META, SettingsSearch())
     lines = [line for line in settings.lines() if output.verbosity >= int(line.more)]
     if lines:
@@ -129,7 +130,7 @@ def show(output: Output) -> None:
 
 
 def _defaults(settings: SettingsSearch, command: click.Command, name: str) -> dict[str, Any]:
-    """The defaults of one command, by the names of its parameters."""
+    """Returns the defaults for one command, by the names of its parameters."""
     path, table = settings.path, settings.table
     own = table.get(name, {})
     if not isinstance(own, Mapping):
@@ -148,7 +149,7 @@ def _defaults(settings: SettingsSearch, command: click.Command, name: str) -> di
 
 
 def _options(command: click.Command) -> dict[str, click.Option]:
-    """The options of a command by their long names."""
+    """Returns the options of a command by their long names."""
     return {
         name.lstrip("-"): parameter
         for parameter in command.params
@@ -159,12 +160,12 @@ def _options(command: click.Command) -> dict[str, click.Option]:
 
 
 def may_set(name: str, option: click.Option) -> bool:
-    """Whether an option with this long name only shapes a result."""
+    """Returns whether settings may set an option: it must not run a program or write a file."""
     return name in ONLY_READ or not (name in ACTS or isinstance(option.type, click.Path))
 
 
 def _require_plain(path: object, key: str, values: Iterable[Any]) -> None:
-    """Raises for a pipe or a device, which a command could read for ever."""
+    """Raises if a setting names a pipe or a device, because a command could read it forever."""
     for one in map(str, values):
         if os.path.exists(one) and not (os.path.isfile(one) or os.path.isdir(one)):
             raise click.UsageError(
@@ -174,10 +175,10 @@ def _require_plain(path: object, key: str, values: Iterable[Any]) -> None:
 
 
 def _value(path: object, key: str, option: click.Option, value: Any) -> Any:
-    """The value for click: a number as text, and a single value as a list if needed."""
+    """Converts a setting for click: a number becomes text, and a value becomes a list if needed."""
     if not may_set(key, option):
         raise click.UsageError(
-            f"{path}: --{key} is not a setting, because it runs or writes something; give it on"
+            f"{path}: settings cannot set --{key}, because it runs or writes something; give it on"
             " the command line"
         )
     if key in ONLY_READ:
@@ -185,5 +186,5 @@ def _value(path: object, key: str, option: click.Option, value: Any) -> Any:
     if option.multiple:
         return [str(one) for one in (value if isinstance(value, list) else [value])]
     if isinstance(value, list):
-        raise click.UsageError(f"{path}: --{key} has one value and is given a list; give one value")
+        raise click.UsageError(f"{path}: --{key} takes one value, not a list; give one value")
     return value if isinstance(value, bool) and option.is_flag else str(value)

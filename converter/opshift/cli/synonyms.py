@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of other converters, with the option or argument of opshift that does the same."""
+"""Maps options of other converters to the options or arguments of opshift with the same effect."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Collection
 
-SIMILAR = 0.85  # of a mistyped option to one of these
-# The first one that a command has is named.
+SIMILAR = 0.85  # the least similarity (0 to 1) of a mistyped option and an option of this table
+# For each option of another tool: options of opshift, of which the command's first one is
+# suggested.
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "--target": ("--to", "--for"),
     "--opset": ("--to",),
@@ -46,7 +47,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 
 
 def synonym(option: str, known: Collection[str]) -> str:
-    """The option or argument that another converter calls otherwise; empty if there is none."""
+    """Returns the option or argument with the same effect; empty if there is none."""
     word = option.replace("_", "-")
     near = [word] if word in SYNONYMS else difflib.get_close_matches(word, SYNONYMS, 1, SIMILAR)
     meant = SYNONYMS[near[0]] if near else ()

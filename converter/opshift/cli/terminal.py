@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output of a command: results on stdout, everything else on stderr."""
+"""Prints the output of a command: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from opshift.text import Line, Role, coloured, cut, plain, printable
 if TYPE_CHECKING:
     from opshift.page.sheet import Page
 
-# The messages of these codes are ours, and one that ends with what to do needs no general advice.
+# Codes whose messages opshift writes itself. If a message of these codes contains an action after
+# "; ", the general advice of the code is left out.
 OWN_CURE = (
     "BAD_DESTINATION", "BAD_TARGET", "BAD_USAGE", "BROKEN_PACKAGE", "FILE_ERROR", "INVALID_MODEL",
     "MISSING_EXTRA",
@@ -27,12 +28,12 @@ OWN_CURE = (
 
 
 class Output:
-    """The form of the output that the caller wants."""
+    """The output format, verbosity and colours that the caller has chosen."""
 
     def __init__(self, form: str, verbosity: int, color: str, progress: bool) -> None:
         self.form = form
         self.verbosity = verbosity
-        self.aside = False  # results go to stderr, because stdout is for a model
+        self.aside = False  # if true, results go to stderr, because the model goes to stdout
         self.color = color
         self.progress = progress and verbosity >= 0
         self.live = self.progress and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
@@ -46,7 +47,7 @@ class Output:
         *,
         good: bool = True,
     ) -> None:
-        """Prints the result on stdout, or on stderr if stdout is for something else.
+        """Prints the result on stdout, or on stderr if stdout is used for a model.
 
         With -q, a good result prints nothing, and a bad one prints its first sentence on stderr.
         """
@@ -69,7 +70,7 @@ class Output:
         return exit_codes.REFUSED
 
     def failed(self, message: str, code: int, name: str = "BUG") -> int:
-        """Prints an error on stderr and what to do; with -v also the traceback."""
+        """Prints an error and its remedy on stderr; with -v also the traceback."""
         cure = codes.page(name).cure
         if self.form != "text":
             self._data(error_as_dict(name, message, cure, code))
@@ -88,7 +89,7 @@ class Output:
         return code
 
     def say(self, lines: Iterable[Line], *, err: bool = False) -> None:
-        """Prints lines, with colours if the terminal and the options allow them."""
+        """Prints lines, with colours if the terminal and the options allow colours."""
         stream = sys.stderr if err else sys.stdout
         wanted = _colours(self.color, stream.isatty())
         show = coloured if wanted else plain
@@ -98,7 +99,7 @@ class Output:
     def each(
         self, models: tuple[str, ...], work: Callable[[str], int], *, headed: bool = True
     ) -> int:
-        """Runs the work for each model, below its name; returns the worst exit code."""
+        """Runs `work` for each model, below its name; returns the worst exit code."""
         if len(models) == 1:
             return work(models[0])
         self._several = [] if self.form == "json" else None
@@ -125,7 +126,7 @@ class Output:
         click.echo(json.dumps(data, indent=indent, sort_keys=True), err=self.aside)
 
     def page(self, path: str | None, make: Callable[[], Page]) -> None:
-        """Writes a page if the caller wants one."""
+        """Writes an HTML page if the caller has given a path."""
         if path is None:
             return
         from opshift.model.bytes import place
@@ -135,12 +136,12 @@ class Output:
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """A line on stderr while something needs some seconds."""
+        """Shows a line on stderr while a slow operation runs."""
         if not self.live:
             yield
             return
         width = shutil.get_terminal_size().columns - 1
-        # The cursor is at its begin, so that any other output takes its place.
+        # The cursor stays at the start of the line, so that any other output overwrites the line.
         click.echo(f"\x1b[2K{cut(f'{printable(what)} ...', width)}\r", nl=False, err=True)
         try:
             yield
@@ -149,7 +150,7 @@ class Output:
 
     @contextmanager
     def counting(self, things: str) -> Iterator[Callable[[int, int], None]]:
-        """Shows progress on stderr: a changing line, or a line for each tenth."""
+        """Shows progress on stderr: a changing line on a terminal, else a line for each tenth."""
         tenths = set[int]()
 
         def show(done: int, total: int) -> None:
@@ -166,7 +167,7 @@ class Output:
 
 
 def error_as_dict(name: str, message: str, cure: str, exit_code: int) -> dict[str, Any]:
-    """An error in the JSON form that `opshift schema` describes."""
+    """Returns an error in the JSON form that `opshift schema` describes."""
     return {
         "schema_version": 1, "kind": "error", "code": name, "message": message, "cure": cure,
         "exit_code": exit_code,
@@ -174,7 +175,7 @@ def error_as_dict(name: str, message: str, cure: str, exit_code: int) -> dict[st
 
 
 def _colours(choice: str, terminal: bool) -> bool:
-    """Whether to use colours: by the option, else by the environment and the terminal."""
+    """Returns whether to use colours, from the option, the environment and the terminal."""
     if choice != "auto":
         return choice == "always"
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One command in each module, called `command`; none imports onnx before it runs."""
+"""The subcommands of opshift: each module defines `command` and imports onnx only when it runs."""

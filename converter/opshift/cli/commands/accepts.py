@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift accepts`."""
+"""Defines the command `opshift accepts`."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ EXIT_CODES = {"yes": DONE, "no": REFUSED, "may": NOT_KNOWN, "not known": NOT_KNO
 )
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
 @click.option("--for", "runtime", metavar="NAME==VERSION", shell_complete=complete_runtimes,
-              help="Ask for this runtime. `opshift targets` lists the runtimes.")  # fmt: skip
+              help="The consumer is this runtime; `opshift targets` lists all.")  # fmt: skip
 @click.option(
     "--opset",
     "opsets",
     multiple=True,
     metavar="N|DOMAIN=N|FILE",
-    help="The consumer knows this opset, this version of DOMAIN, or the version that a document"
-    " describes.",
+    help="The consumer supports this opset, this version of DOMAIN, or the version that an"
+    " operator-set document describes.",
 )
 @click.option("--ir", type=click.IntRange(min=1),
               help="The consumer reads IR versions up to this one.")  # fmt: skip
@@ -50,7 +50,7 @@ def command(
     ir: int | None,
     model_version: str | None,
 ) -> int:
-    """Tell whether a runtime can use the model IN as it is.
+    """Check whether a runtime can use the model IN as it is.
 
     The consumer is a runtime (--for), whose operators, types and forms opshift knows, or a program
     that reads certain versions (--opset, --ir, --model-version) by the rules of ONNX's versioning.
@@ -61,9 +61,9 @@ def command(
     words = tuple(word for word in opsets if not word.endswith(SUFFIX))
     known = any((words, ir, model_version)) or (documents and runtime is None)
     if (runtime is None) == (not known):
-        told = "no consumer is given; give --for NAME==VERSION, or --opset, --ir, --model-version"
+        told = "no consumer is named; give --for NAME==VERSION, or --opset, --ir, --model-version"
         if known:
-            told = "--for names a consumer already; leave out --opset, --ir and --model-version"
+            told = "--for already names the consumer; leave out --opset, --ir and --model-version"
         raise click.UsageError(told)
 
     def ask(source: str) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift adapters`."""
+"""Defines the command `opshift adapters`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def command(output: Output, op: str | None, domain: str) -> int:
 
 
 def _counts(found: dict[str, list[Adapter]]) -> Iterator[Line]:
-    """How many adapters there are, then the number of each operator."""
+    """Yields the total number of adapters, then the number for each operator."""
     total = sum(map(len, found.values()))
     yield Line(f"{counted(total, 'adapter')} of {counted(len(found), 'operator')}.", Role.GOOD)
     yield from table(("operator", "adapters"), ((op, str(len(found[op]))) for op in sorted(found)))
@@ -88,7 +88,7 @@ def _examples(adapter: Adapter, op: str) -> list[Example]:
 
 
 def _place(adapter: Adapter) -> str:
-    """The file and the line of a verdict: `opshift_adapters/image/resize.py:42`."""
+    """Returns the file and line of an adapter, such as `opshift_adapters/image/resize.py:42`."""
     module, _, line = adapter.source.partition(":")
     if not line and adapter.run is not None:
         module, line = adapter.run.__module__, str(adapter.run.__code__.co_firstlineno)
@@ -96,7 +96,7 @@ def _place(adapter: Adapter) -> str:
 
 
 def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, Any]:
-    """The adapters of operators in the JSON form that `opshift schema` describes."""
+    """Returns the adapters of operators in the JSON form that `opshift schema` describes."""
     from opshift.report import SCHEMA_VERSION
 
     listed = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift audit`."""
+"""Defines the command `opshift audit`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ EXIT_CODES = {"yes": REFUSED, "no": DONE, "not known": NOT_KNOWN}
 )
 @click.argument("sources", metavar="FILE|FOLDER...", nargs=-1, required=True, type=click.Path())
 @click.option("--to", "opsets", multiple=True, metavar="N|DOMAIN=N",
-              help="FILE is a source model: check the adapters that convert it to N.")  # fmt: skip
+              help="FILE is a source model: audit its conversion to this version.")  # fmt: skip
 @click.option("--for", "runtime", metavar="NAME==VERSION", shell_complete=complete_runtimes,
-              help="FILE is a source model: check the adapters of that conversion.")  # fmt: skip
+              help="FILE is a source model: audit its conversion for this runtime.")  # fmt: skip
 @common
 def command(
     output: Output, sources: tuple[str, ...], opsets: tuple[str, ...], runtime: str | None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift batch`."""
+"""Defines the command `opshift batch`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opshift.zoo.workers.supervisor import Supervisor
 
 EXTERNAL = ("copy", "inline", "one-file")
-SOON = 10.0  # seconds for the present models after SIGTERM
+SOON = 10.0  # the seconds that running models get after SIGTERM
 
 
 @options.command(
@@ -40,12 +40,12 @@ SOON = 10.0  # seconds for the present models after SIGTERM
 @click.argument("source", metavar="SRC")
 @click.argument("dst", metavar="[DST]", required=False)
 @click.option(
-    "--dry-run", is_flag=True, help="Write nothing. Show what would become of each model."
+    "--dry-run", is_flag=True, help="Write nothing. Show the outcome that each model would have."
 )
 @click.option(
     "--verify",
     is_flag=True,
-    help="Run each model and its result. Publish only results that are equal.",
+    help="Run each model and its result. Write only results that compute the same.",
 )
 @click.option(
     "--shard", metavar="I/N", default="1/1", help="Convert only the I-th of N parts of the models."
@@ -56,12 +56,12 @@ SOON = 10.0  # seconds for the present models after SIGTERM
     type=click.Choice(("local", "dask", "ray")),
     default="local",
     show_default=True,
-    help="Where the work is done: on this machine, or on a cluster of Dask or Ray.",
+    help="Where the models are converted: on this machine, or on a Dask or Ray cluster.",
 )
 @click.option(
     "--cluster",
     metavar="ADDRESS",
-    help="The address of the cluster. Without it, a cluster is started here.",
+    help="The address of the cluster. By default, a cluster is started on this machine.",
 )
 @click.option(
     "--workers",
@@ -72,14 +72,14 @@ SOON = 10.0  # seconds for the present models after SIGTERM
     "--timeout",
     type=click.FloatRange(0, min_open=True),
     metavar="S",
-    help="The time limit for one model, in seconds. Without it, opshift learns a limit from the"
-    " models before, and tries the models that exceed it once more at the end.",
+    help="The time limit for one model, in seconds. By default, opshift estimates a limit from"
+    " earlier models, and retries the models that exceed it once at the end.",
 )
 @click.option(
     "--memory",
     type=click.IntRange(64),
     metavar="MIB",
-    help="The memory limit for one model. The default is a fair share.",
+    help="The memory limit for one model. The default divides the memory by the number of workers.",
 )
 @click.option(
     "--retry",
@@ -89,12 +89,12 @@ SOON = 10.0  # seconds for the present models after SIGTERM
 @click.option(
     "--rehash",
     is_flag=True,
-    help="Read all models, also those that have not changed since an earlier run.",
+    help="Read all models again, even if they have not changed since an earlier run.",
 )
 @click.option(
     "--journal",
     type=click.Path(dir_okay=False),
-    help="The file that remembers the results of earlier runs: a new file, or a journal.",
+    help="The file that stores the results of all runs. It is created if it does not exist.",
 )
 @click.option(
     "--report",
@@ -109,23 +109,23 @@ SOON = 10.0  # seconds for the present models after SIGTERM
     multiple=True,
     metavar="NAME[==VERSION]",
     shell_complete=complete_runtimes,
-    help="Count the models that this runtime, or every one (all), runs now and converted."
-    " May be given several times.",
+    help="Count the models that this runtime runs before and after the conversion. `all` counts"
+    " for every runtime. Repeat it for more runtimes.",
 )
 @click.option(
     "--max-failures",
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Exit with code 1 only if more models than this fail.",
+    help="Exit with code 1 only if more than this number of models fail.",
 )
 @click.option(
     "--external-data",
     type=click.Choice(EXTERNAL),
     default="copy",
     show_default=True,
-    help="Where weights go that are outside of the model file: into a copy of their file"
-    " (copy), into the model (inline), or into one file (one-file).",
+    help="The place for weights in separate files: a copy of each file (copy), the model file"
+    " (inline), or one new file for all weights (one-file).",
 )
 @documents
 @common
@@ -162,7 +162,7 @@ def command(
 
     if not dry_run and dst is None:
         raise click.UsageError(
-            "no place for the results is given; give DST, or --dry-run to write nothing"
+            "the command names no place for the results; give DST, or --dry-run to write nothing"
         )
     with _engine(kind, cluster, workers, timeout, memory) as engine, _stops_cleanly(engine):
         seen = progress.live(engine.crew) if output.live else progress.plain()
@@ -188,7 +188,7 @@ def command(
     output.result(summary.lines, summary.as_dict, good=not (fails or summary.faults))
     if engine.stopping:
         text = (
-            f"stopped with {summary.left} of {summary.total} models left; run the same command"
+            f"stopped; {summary.left} of {summary.total} models are left; run the same command"
             " again to go on"
         )
         click.echo(text, err=True)
@@ -200,7 +200,7 @@ def command(
 def _engine(
     kind: str, cluster: str | None, workers: int | None, timeout: float | None, memory: int | None
 ) -> Iterator[Supervisor | Spread]:
-    """The engine: children on this machine, or a cluster, which is released afterwards."""
+    """Provides the engine: child processes here, or a cluster, which is released afterwards."""
     from opshift.zoo.migrate import local_engine
     from opshift.zoo.workers.limits import ModelLimits
     from opshift.zoo.workers.shards import Spread
@@ -214,7 +214,7 @@ def _engine(
         yield local_engine(workers, limits)
         return
     module = importlib.import_module(f"opshift.zoo.workers.{kind}")
-    with child_python.safe_multiprocessing():  # a cluster starts its workers whenever it needs them
+    with child_python.safe_multiprocessing():  # a cluster may start workers at any time
         carrier = _carrier(module, kind, cluster)
         try:
             yield Spread(carrier, limits)
@@ -223,7 +223,7 @@ def _engine(
 
 
 def _carrier(module: ModuleType, kind: str, cluster: str | None) -> Any:
-    """The connection to a cluster; a cluster without an address is started."""
+    """Connects to a cluster; without an address, starts a cluster on this machine."""
     from opshift.errors import ClusterLost
 
     try:
@@ -233,7 +233,7 @@ def _carrier(module: ModuleType, kind: str, cluster: str | None) -> Any:
             f"--engine {kind} needs packages that are not installed; run `pip install"
             f" 'opshift[{kind}]'`"
         ) from None
-    except Exception as error:  # each package of a cluster raises its own
+    except Exception as error:  # each cluster package raises exceptions of its own
         place = f"at {cluster}" if cluster else "on this machine"
         raise ClusterLost(f"the {kind} cluster {place} cannot be used: {error}") from error
 
@@ -249,10 +249,11 @@ def read_shard(text: str) -> Shard:
 
 @contextmanager
 def _stops_cleanly(engine: Supervisor | Spread) -> Iterator[None]:
-    """Ends a run early with its summary and its files; the third request ends it at once.
+    """Ends a batch early, but with its summary and files; a third signal ends it at once.
 
-    At the first Ctrl-C, running models end. After SIGTERM they have a few seconds, because systems
-    that send it (Kubernetes, Slurm, systemd) kill the process soon. The second signal ends them.
+    After the first Ctrl-C, models that are being converted are finished. After SIGTERM they get
+    only a few seconds, because a system that sends SIGTERM (Kubernetes, Slurm, systemd) soon kills
+    the process. A second signal stops these conversions.
     """
     import signal
 
@@ -271,8 +272,8 @@ def _stops_cleanly(engine: Supervisor | Spread) -> Iterator[None]:
             text = f"stopping within {SOON:g} seconds"
         else:
             engine.stop()
-            text = "stopping when the present models are done; press Ctrl-C again to stop at once"
-        # The signal may come while Python writes to its stream, or after the reader has gone.
+            text = "stopping after the running conversions; press Ctrl-C again to stop at once"
+        # A signal may arrive while Python writes to the stream, or after its reader has closed it.
         with suppress(OSError):
             os.write(2, f"{text}\n".encode())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift check`."""
+"""Defines the command `opshift check`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def command(
 
 
 def _document(output: Output, source: str) -> int:
-    """Shows a document of an operator set; reading it applies all of its rules."""
+    """Checks an operator-set document by reading it, which applies all of its rules."""
     from opshift.look.document_info import document_info
 
     found = document_info(source)
@@ -80,7 +80,7 @@ def _document(output: Output, source: str) -> int:
 
 
 def _case(source: str, found: Findings, *, fails: bool) -> ModelResult:
-    """The findings in one model as a case of a file of results."""
+    """Returns the findings about one model in the form that a results file takes."""
     from opshift import results as formats
 
     levels = {"error": formats.ERROR, "warning": formats.WARNING}
@@ -94,7 +94,7 @@ def _case(source: str, found: Findings, *, fails: bool) -> ModelResult:
 
 
 def _unread(source: str, error: OpshiftError) -> ModelResult:
-    """A file that cannot be checked as a case of a file of results."""
+    """Returns the error about an unreadable model in the form that a results file takes."""
     from opshift import codes
     from opshift import results as formats
     from opshift.cli import exit_codes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift completion`."""
+"""Defines the command `opshift completion`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from opshift.cli.terminal import Output
 from opshift.text import Line, Role
 
 PROGRAM, VARIABLE = "opshift", "_OPSHIFT_COMPLETE"
-# Without a call of compinit in .zshrc, zsh has no completion at all, and no `compdef`.
+# If .zshrc does not call compinit, zsh has no completion and no function `compdef`.
 ZSH_READY = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }\n"
-# bash splits words at = and :, as in onnxruntime==1.10, and offers only the part behind them.
+# bash splits words such as onnxruntime==1.10 at = and :, and completes only the last part.
 BASH_WHOLE_WORDS = """
 _opshift_whole_words() {
     local line="${COMP_LINE:0:COMP_POINT}" IFS=$' \\t\\n'
@@ -43,13 +43,15 @@ SHELLS = ("bash", "zsh", "fish")
 @options.command("opshift completion --install", "opshift completion zsh > _opshift")
 @click.argument("shell", required=False, type=click.Choice(SHELLS))
 @click.option(
-    "--install", is_flag=True, help="Write the script to the place where the shell finds it."
+    "--install",
+    is_flag=True,
+    help="Install the script for the shell, which finds it at its next start.",
 )
 @common
 def command(output: Output, shell: str | None, install: bool) -> int:
     """Print or install the completion script of a shell.
 
-    Without an argument, it is the script of the login shell.
+    Without an argument, the command takes the login shell.
     """
     shell = shell or _own_shell()
     script = _script(shell)
@@ -86,7 +88,7 @@ def _own_shell() -> str:
     name = Path(os.environ.get("SHELL", "")).name
     if name not in SHELLS:
         raise click.UsageError(
-            f"the login shell has no completion; name a shell: {', '.join(SHELLS)}"
+            f"the login shell has no completion; give another shell: {', '.join(SHELLS)}"
         )
     return name
 
@@ -102,7 +104,7 @@ def _script(shell: str) -> str:
 
 
 def _install(shell: str, script: str) -> tuple[Path, str]:
-    """Installs the script; returns its path and how to start it. A second call changes nothing."""
+    """Installs the script and returns its path and a command that loads it; may be repeated."""
     home = Path.home()
     if shell == "fish":
         base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")

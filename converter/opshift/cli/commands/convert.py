@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift convert`."""
+"""Defines the command `opshift convert`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
     "-o",
     "--output",
     type=click.Path(),
-    help="Write the result to this file. - is the standard output.",
+    help="Write the result to this file. `-` means the standard output.",
 )
 @click.option(
     "--in-place", is_flag=True, help="Replace IN by the result, completely or not at all."
@@ -60,15 +60,15 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
     "--verify",
     "verifies",
     is_flag=True,
-    help="Run both models on equal inputs. Write the result only if it computes the same.",
+    help="Run source and result on equal inputs. Write the result only if both compute the same.",
 )
 @click.option(
     "--runtime",
     "python",
     default="",
     metavar="PYTHON",
-    help="Run the result in the runtime of this Python interpreter. If it fails there or computes"
-    " other numbers, other opsets and forms are tried. The first result that runs is written.",
+    help="Run the result in the runtime that this Python interpreter imports. If it fails or"
+    " computes other numbers, try other opsets and forms. Write the first result that runs.",
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing. Show what a conversion would do.")
 @click.option(
@@ -76,8 +76,8 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
     type=click.Choice(EXTERNAL),
     default="keep",
     show_default=True,
-    help="Where weights go that are outside of the model file: they stay (keep), into a copy of"
-    " their file (copy), into the model (inline), or into one file (one-file).",
+    help="The place for weights in separate files: unchanged (keep), a copy of each file (copy),"
+    " the model file (inline), or one new file for all weights (one-file).",
 )
 @reports
 @documents
@@ -99,25 +99,24 @@ def command(
 ) -> int:
     """Convert the model IN to other versions.
 
-    IN may be a pipe; - is the standard input. Several IN need --in-place, --check or --dry-run.
+    IN may be a pipe; `-` means standard input. Several IN need --in-place, --check or --dry-run.
     """
     wanted = not (only_check or dry_run)
     if wanted and in_place == (output is not None):
         missing = "-o and --in-place are both given; give one of them"
         if output is None:
-            missing = "no place for the result is given; give -o OUT or --in-place"
+            missing = "the command names no place for the result; give -o OUT or --in-place"
         raise click.UsageError(missing)
     if output is not None and len(sources) > 1:
-        raise click.UsageError("-o names one result, and several models are given; give --in-place")
+        raise click.UsageError("-o names one file, but there are several models; give --in-place")
     if report is not None and len(sources) > 1:
         raise click.UsageError(
-            "--report writes the page of one model, and several are given; use `opshift batch"
+            "--report writes the page of one model, but several are given; use `opshift batch"
             " --report`"
         )
     if python and request.minimal:
         raise click.UsageError(
-            "--minimal asks for the lowest versions, and --runtime may choose others; give one of"
-            " them"
+            "--minimal takes the lowest versions, but --runtime may choose others; give one of them"
         )
     action = "check" if only_check else "dry run" if dry_run else "write"
     judge = _judge(python, request) if python else None
@@ -144,7 +143,7 @@ def _convert(
     verifies: bool,
     judge: OtherRuntime | None,
 ) -> int:
-    """Converts one model with the options, prints the outcome, and returns the exit code."""
+    """Converts one model, prints the outcome, and returns the exit code."""
     from opshift.model.bytes import documents
 
     file, target = _places(source, output, in_place)
@@ -172,7 +171,7 @@ def _convert_file(
     in_place: bool,
     verifies: bool,
 ) -> int:
-    """Converts an open file."""
+    """Converts an opened model, and writes the result if the caller has asked for it."""
     from opshift.convert.ir import restamp
 
     if not verifies and (stamp := restamp.look(file, request, target, external_data)):
@@ -193,7 +192,7 @@ def _convert_file(
         told = refused
         talk.page(page, lambda: _page(told, models().of(file, None), file))
         raise
-    # Writing can move parts out of the skeleton, such as weights that go to another file.
+    # Writing may remove parts of the skeleton, such as weights that go to another file.
     shown = (copy_of(skeleton), large_tensors) if page else None
     found = None
     if verifies:
@@ -215,7 +214,7 @@ def _convert_file(
 
 
 def _judge(python: str, request: Request) -> OtherRuntime:
-    """The runtime that runs the results: the named one, if opshift can call it."""
+    """Returns the runtime that runs the results, if opshift has a driver for it."""
     from opshift.opsets.wanted import Wanted
     from opshift.verify import other_runtime
 
@@ -236,7 +235,7 @@ def _convert_and_run(
     *,
     in_place: bool,
 ) -> int:
-    """Converts an open file so that a given runtime runs the result."""
+    """Converts an opened model so that the given runtime runs the result."""
     from opshift.model import weights
     from opshift.model.weights.copy import copy_of
     from opshift.verify.runtime_search import convert_and_run
@@ -260,7 +259,7 @@ def _convert_and_run(
 
 
 def models() -> type[Models]:
-    """Imports the class for pages, which only a page needs."""
+    """Imports the class `Models`, for which only an HTML page has a use."""
     from opshift.look.pages import Models
 
     return Models
@@ -270,7 +269,7 @@ def _page(
     told: Report | Refused, models: Models, file: Opened, found: Verification | None = None,
     trials: Trials | None = None,
 ) -> Page:  # fmt: skip
-    """The page of a conversion; if the results differ, the page begins with that."""
+    """Returns the page of a conversion; different results of the models become its verdict."""
     from opshift.look.pages import complete
 
     page = told.page()
@@ -283,13 +282,13 @@ def _page(
 
 
 def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, File | Stream]:
-    """The file that is read, and the place that is written to."""
+    """Returns the file that is read, and the place where the result is written."""
     from opshift.model.bytes import place
     from opshift.model.bytes.source import Opened
 
     if in_place:
         if source == "-":
-            raise click.UsageError("the standard input cannot be replaced by a result; give -o OUT")
+            raise click.UsageError("--in-place cannot replace the standard input; give -o OUT")
         output = place.to_replace(source)
     file = Opened("standard input", fd=0) if source == "-" else Opened(source)
     if output == "-":
@@ -305,7 +304,7 @@ def _verified(
     values: list[str],
     request: Request,
 ) -> Verification:
-    """Verifies the result before it is written to its place."""
+    """Compares the converted model with its source before the result is written."""
     import tempfile
 
     from opshift.model import weights
@@ -320,7 +319,7 @@ def _verified(
 
 
 def _named(found: Verification, source: Opened, target: str) -> Verification:
-    """A comparison with the names that the caller gave."""
+    """Returns a comparison whose models have the names that the caller gave."""
     names = (source.path, f"{target} (converted)" if target == source.path else target)
     first, second = (
         dataclasses.replace(side, model=name) for side, name in zip(found.sides, names, strict=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift diff`."""
+"""Defines the command `opshift diff`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def command(output: Output, first: str, second: str) -> int:
         return _folders(output, first, second)
     if any(folders):
         folder, file = (first, second) if folders[0] else (second, first)
-        raise click.UsageError(f"{folder} is a folder and {file} is not; give two of one kind")
+        raise click.UsageError(
+            f"{folder} is a folder and {file} is not; give two folders or two models"
+        )
     from opshift.look.compare import diff
 
     with output.working("comparing"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift explain`."""
+"""Defines the command `opshift explain`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def command(output: Output, code: str | None) -> int:
     name = code.upper()
     if name not in codes.names():
         cure = suggestion(code, codes.names()) or "; `opshift explain` lists the codes"
-        raise click.UsageError(f"no code is called {code!r}{cure}")
+        raise click.UsageError(f"{code!r} is not a code{cure}")
     page = codes.page(name)
     output.result(
         lambda: (Line(line, _role(line)) for line in page.text.rstrip().splitlines()),

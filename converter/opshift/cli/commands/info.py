@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift info`."""
+"""Defines the command `opshift info`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 @documents
 @common
 def command(output: Output, sources: tuple[str, ...]) -> int:
-    """Show what each model IN is.
+    """Describe each model IN.
 
-    The answer lists versions, what the model says about itself, interface, nodes, weights, and the
-    runtimes whose versions fit. A document of an operator set is shown as one.
+    The description has versions, metadata, interface, nodes, weights, and the
+    runtimes that read the versions. IN may also be an operator-set document.
     """
 
     def look(source: str) -> int:
@@ -52,7 +52,7 @@ def _found(source: str) -> Info | DocumentInfo:
 
 
 def _next_steps(found: Info | DocumentInfo) -> Iterable[Line]:
-    """The next commands for a model; a document of an operator set has none."""
+    """Returns the next commands for a model; there are none for an operator-set document."""
     from opshift.look.info import Info
 
     return doors.lines(found.path) if isinstance(found, Info) else ()

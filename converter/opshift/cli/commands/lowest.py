@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift lowest`."""
+"""Defines the command `opshift lowest`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 @common
 @permissions
 def command(output: Output, sources: tuple[str, ...], request: Request) -> int:
-    """Show the lowest and highest versions of each model IN.
+    """Show the lowest and highest versions that each model IN can have.
 
-    They are shown twice: without a rewrite of any operator, and by conversion.
+    The answer has two parts: versions that need no rewritten node, and versions by conversion.
     """
 
     def look(source: str) -> int:

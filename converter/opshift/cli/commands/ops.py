@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift ops`."""
+"""Defines the command `opshift ops`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BUILD = "build"
 
 
 class _WithBuild(options.GroupedCommand):
-    """A command whose first word may name another command instead of an operator."""
+    """A command whose first argument may be a subcommand instead of an operator."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None,
@@ -32,7 +32,7 @@ class _WithBuild(options.GroupedCommand):
     ) -> click.Context:  # fmt: skip
         if args[:1] != [BUILD]:
             return super().make_context(info_name, args, parent, **extra)
-        bare = click.Command(info_name)  # its path has no OP
+        bare = click.Command(info_name)  # the usage line of the subcommand must not show OP
         own = self.context_class(bare, info_name=info_name, parent=parent)
         own.default_map = {BUILD: own.default_map}
         return build.make_context(BUILD, args[1:], own, **extra)
@@ -53,14 +53,14 @@ _output_file = click.option(
 @documents
 @common
 def build(output: Output, domain: str, path: str | None) -> int:
-    """Write the version database of a domain of a vendor.
+    """Write the version database of a vendor's domain.
 
-    An installed package or a document (--opset) describes the domain.
+    An installed package or a document (--operator-set) describes the operators of the domain.
     """
     from opshift.opsets.identity import normal
 
     if path is None:
-        raise click.UsageError("no file for the document is given; give -o FILE")
+        raise click.UsageError("the command names no file for the database; give -o FILE")
     return _written(output, path, _built(normal(domain)))
 
 
@@ -74,9 +74,16 @@ def build(output: Output, domain: str, path: str | None) -> int:
 )
 @click.argument("op", required=False, shell_complete=complete_operators)
 @options.operators_domain("The domain of the operators. The default is ai.onnx.")
-@click.option("--since", type=click.IntRange(min=0), help="Show what changed after this version.")
 @click.option(
-    "--diff", "to", type=click.IntRange(min=1), help="Show what changed up to this version."
+    "--since",
+    type=click.IntRange(min=0),
+    help="Show the operators that changed after this version.",
+)
+@click.option(
+    "--diff",
+    "to",
+    type=click.IntRange(min=1),
+    help="Show the operators that changed up to this version.",
 )
 @click.option(
     "--export",
@@ -99,7 +106,7 @@ def command(
 ) -> int:
     """Show the versions of operators.
 
-    With OP, show each version of this operator. With --since and --diff, show what changed between
+    With OP, show each version of this operator. With --since and --diff, show the changes between
     two versions of a domain. --export writes an operator set as a document.
     `opshift ops build` writes the version database of a domain; see `opshift ops build --help`.
     """
@@ -109,9 +116,9 @@ def command(
     domain = normal(domain)
     if (export is not None) != (path is not None):
         if path is None:
-            raise click.UsageError("no file for the document is given; give -o FILE")
+            raise click.UsageError("the command names no file for the document; give -o FILE")
         raise click.UsageError(
-            "-o names a file, and nothing is written; give --export DOMAIN N, or use"
+            "-o names a file, but the command writes none; give --export DOMAIN N, or use"
             " `opshift ops build`"
         )
     if path is not None and export is not None:
@@ -141,14 +148,14 @@ def command(
 
 
 def _exported(domain: str, version: int) -> bytes:
-    """An operator set as a document."""
+    """Returns an operator set as a serialized OperatorSetProto."""
     from opshift.opsets import installed_set, operator_set
 
     return operator_set.write(installed_set.of_installed(domain, version))
 
 
 def _built(domain: str) -> bytes:
-    """The version database of a domain outside of ONNX."""
+    """Returns the serialized version database of a vendor's domain."""
     from opshift import versions
     from opshift.author import database
 
@@ -160,8 +167,8 @@ def _built(domain: str) -> bytes:
     found = database.build((domain,))
     if not found.domains:
         raise click.UsageError(
-            f"nothing describes domain {domain!r}; install its package, or give its document with"
-            " --opset"
+            f"domain {domain!r} has no description; install its package, or give its document with"
+            " --operator-set"
         )
     return bytes(found.SerializeToString(deterministic=True))
 
@@ -185,7 +192,8 @@ def _page(entry: Entry) -> Iterator[Line]:
     if entry.deprecated:
         words.append(f"deprecated, replaced by {', '.join(entry.replaced_by) or 'nothing'}")
     yield Line(f"{entry.operator}  {entry.fingerprint}  {'; '.join(words)}".rstrip())
-    types = (listed for listed in entry.types if len({*listed.split(": ")}) > 1)  # not only itself
+    # a list that repeats only the variable's own name is left out
+    types = (listed for listed in entry.types if len({*listed.split(": ")}) > 1)
     yield from (Line(f"    {listed}") for listed in (*types, *entry.details.lines()))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift plan`."""
+"""Defines the command `opshift plan`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def command(
 
 
 def _planned(source: str, request: Request, *, drawn: bool) -> tuple[Plan, Callable[[], Page]]:
-    """The plan, and its page with drawings if it is wanted."""
+    """Returns the plan, and a function for its page; `drawn` adds drawings of the graphs."""
     if not drawn:
         from opshift.look.planning import plan
 

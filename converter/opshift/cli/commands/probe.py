@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift probe`."""
+"""Defines the command `opshift probe`."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ from opshift.cli.terminal import Output
 )
 @click.argument("pythons", metavar="PYTHON...", nargs=-1, required=True, type=click.Path())
 @click.option("--name", default="", metavar="NAME[==VERSION]",
-              help="The runtime, if PYTHON has several, or the name of the row, and its release"
-              " if the package does not state it.")  # fmt: skip
+              help="The name of the runtime, if PYTHON can import several. Add its release if"
+              " the package does not state it.")  # fmt: skip
 @click.option("-o", "--output", "path", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write the measurements to this file, next to earlier ones.")  # fmt: skip
+              help="Write the measurements to this TOML file, after earlier ones.")  # fmt: skip
 @click.option("--results", type=click.Path(dir_okay=False, path_type=Path),
-              help="Add results to this file, and continue after those that it has.")  # fmt: skip
-@click.option("--op", "ops", multiple=True, metavar="NAME", help="Only this operator.")
+              help="Add raw results to this file; skip models that it contains.")  # fmt: skip
+@click.option(
+    "--op", "ops", multiple=True, metavar="NAME", help="Run only models of this operator."
+)
 @click.option("--sample", type=click.IntRange(min=1), metavar="N",
-              help="At most N models: those of common types first.")  # fmt: skip
+              help="Run at most N models; models of common types come first.")  # fmt: skip
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), default=30,
               show_default=True, help="The limit of time for each model.")  # fmt: skip
 @click.option("--megabytes", type=click.IntRange(min=1), default=8192, show_default=True,
@@ -83,7 +85,7 @@ def command(
 
 @contextlib.contextmanager
 def _interrupted_by_sigterm() -> Iterator[None]:
-    """SIGTERM has the effect of Ctrl-C."""
+    """Makes SIGTERM end the probe as Ctrl-C does."""
 
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt

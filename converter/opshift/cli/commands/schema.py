@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift schema`."""
+"""Defines the command `opshift schema`."""
 
 from __future__ import annotations
 

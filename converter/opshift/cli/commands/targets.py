@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift targets`."""
+"""Defines the command `opshift targets`."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     "--learn",
     "report",
     type=click.Path(dir_okay=False),
-    help="Keep the success of this report of `opshift convert --runtime PYTHON --json`. Later"
-    " conversions for the same release begin with its opset and forms.",
+    help="Store the success in this report of `opshift convert --runtime PYTHON --json`. Later"
+    " conversions for the same release first try its opset and forms.",
 )
 @documents
 @options.own_targets
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 def command(
     output: Output, words: tuple[str, ...], every: bool, report: str | None, request: Request
 ) -> int:
-    """List the runtimes that --for knows.
+    """List the runtimes that --for accepts.
 
-    With MODEL, show which of them run the model as it is, and after a conversion with these
+    With MODEL, show which runtimes run the model as it is, and after a conversion with these
     options. There is a row for each runtime, or for each release of the named runtimes.
     """
     from opshift.convert.request import Request as Options
@@ -62,28 +62,34 @@ def command(
     if words and _is_path(words[0]):
         return _survey(output, words[0], words[1:], every, request)
     if request != Options():
-        raise click.UsageError("options of a conversion need a model; give one before the runtimes")
+        raise click.UsageError(
+            "options of a conversion need a model; give a model before the runtimes"
+        )
     return _list(output, words)
 
 
 def _is_path(word: str) -> bool:
-    """Whether an argument is the path of a model, which may not exist."""
+    """Returns whether an argument is the path of a model; the file need not exist."""
     return os.path.exists(word) or word.lower().endswith(".onnx")
 
 
 def _learn(output: Output, report: str, words: tuple[str, ...]) -> int:
-    """Keeps a fact in the user's own file, and shows the row of its target."""
+    """Stores the result of a report in the user's own file, and prints the row of its target."""
     from opshift.opsets import learned, targets
 
     if words:
-        raise click.UsageError("--learn takes the target from the report; give no other words")
+        raise click.UsageError(
+            "--learn takes the target from the report; leave out the other arguments"
+        )
     path = targets.own_file().with_name(learned.FILE)
     try:
         content = json.loads(Path(report).read_text("utf-8"))
     except ValueError as error:
-        raise click.UsageError(f"{report} is not JSON: {error}; give a report") from None
+        raise click.UsageError(
+            f"{report} is not JSON: {error}; give a report of `opshift convert --json`"
+        ) from None
     target = learned.learn(content, report, path)
-    output.say([Line(f"Kept the fact about {target} in {path}.", Role.GOOD)], err=True)
+    output.say([Line(f"Stored the success for {target} in {path}.", Role.GOOD)], err=True)
     return _list(output, (target,))
 
 

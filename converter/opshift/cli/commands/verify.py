@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift verify`."""
+"""Defines the command `opshift verify`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ENGINES = ("auto", "onnxruntime", "opshift")
 @click.option(
     "--inputs",
     type=click.Path(),
-    help="Run the models on these inputs: an .npz file, or a folder of test data. Without it,"
+    help="Run the models on these inputs: an .npz file, or a folder of test data. By default,"
     " inputs are generated.",
 )
 @click.option(
@@ -38,16 +38,16 @@ ENGINES = ("auto", "onnxruntime", "opshift")
     type=click.Choice(ENGINES),
     default="auto",
     show_default=True,
-    help="What runs the models. auto prefers onnxruntime; opshift is the interpreter of this"
-    " package.",
+    help="The engine that runs the models. auto prefers onnxruntime; opshift is the interpreter"
+    " of this package.",
 )
 @click.option(
     "--runtime",
     default="",
     metavar="PYTHON",
-    help="Run B in the runtime of this Python interpreter, such as the one of a device:"
-    " onnxruntime, openvino, opencv, tract, onnx2torch, iree, tvm, tinygrad, mnn or"
-    " rknn-toolkit2, the first that it can import.",
+    help="Run B in the runtime that this Python interpreter imports, such as the Python of a"
+    " device. The first of these is taken: onnxruntime, openvino, opencv, tract, onnx2torch,"
+    " iree, tvm, tinygrad, mnn, rknn-toolkit2.",
 )
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="The seed of generated inputs."
@@ -62,7 +62,7 @@ ENGINES = ("auto", "onnxruntime", "opshift")
 @click.option(
     "--reduce",
     type=click.Path(file_okay=False),
-    help="Save the smallest part of the models that differs into this folder.",
+    help="Write the smallest pair of submodels whose results differ to this folder.",
 )
 @click.option(
     "--seconds",
@@ -99,7 +99,7 @@ def command(
 ) -> int:
     """Run the models A and B and compare the results.
 
-    Both run on equal inputs. The exit code is 1 if the results differ or a model gives none.
+    Both run on equal inputs. The exit code is 1 if the results differ, or if a model fails.
     """
     from opshift.verify import Limits, verify
 
