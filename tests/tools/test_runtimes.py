@@ -256,7 +256,7 @@ def test_a_fault_of_the_runtime_is_told_with_its_proof():
     later = {"elsewhere_op1": {"before": wrong, "after": wrong}}
     found = runtime_table.Results({"1.0": models, "1.1": later})
     proofs = {name: runtime_table.fault(name, "1.0", found) for name in models}
-    assert "under numbers that the release reads" in proofs["stamped_op1"]
+    assert "the original nodes with the versions of the result" in proofs["stamped_op1"]
     assert proofs["later_op1"] == "the same file is right in onnxruntime 1.17.3"
     assert "without the optimizations" in proofs["optimized_op1"]
     assert "sibling_op1" in proofs["sibling_op2"]

@@ -170,7 +170,9 @@ def test_what_is_not_there_is_one_sentence(source, sentence, server, tmp_path):
 def test_sources_in_a_store_are_never_overwritten(server, prefix, tmp_path):
     source = server.upload(zoo(tmp_path / "src", 2), prefix)
     driver = start(server, tmp_path, source, source + "/", "--to", "13")
-    assert "the sources are in this folder; give another folder" in driver.communicate(timeout=120)[1]
+    assert (
+        "the sources are in this folder; give another folder" in driver.communicate(timeout=120)[1]
+    )
     assert batch(server, tmp_path, source, f"{source}/out", "--to", "13")["fates"] == {"ok": 2}
     assert batch(server, tmp_path, source, f"{source}/out", "--to", "13")["total"] == 2
 
