@@ -13,8 +13,7 @@ skipped. A crash counts as a difference. `--variants` runs variants of each exam
 ranks and sizes, other element types, a node in a branch, branches in subgraphs, each attribute with
 and without its default, and each absent optional input and output. With `--convert`, variants must
 convert or be refused, but models do not run. `--empty` sets each dimension of inputs and constants
-to 0. `tools/author/edges.toml` has the reasons for accepted differences, and
-`tools/author/empties.toml` those of `--empty`.
+to 0. `edges.toml` has the reasons for accepted differences, `empties.toml` those of `--empty`.
 """
 
 from __future__ import annotations

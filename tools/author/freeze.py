@@ -9,8 +9,7 @@ has one model for each operator version, with inputs, outputs and the digest of 
 each target. `forms.json` has the JSON output of each command, `batch.zip` the files of a batch with
 marks and journal, `names.json` the names that callers write (functions, options, codes, exit
 codes), and `vendor.zip` operator-set documents and the database of a vendor. A later release must
-convert every model that was converted, and the result must compute the frozen outputs. Its bytes
-may differ; the tool prints how many do.
+convert every model that was converted, with the frozen outputs; the bytes may differ.
 """
 
 from __future__ import annotations

@@ -6,9 +6,8 @@
 A mutant has an axis or a constant that is off by one, a guard that is dropped or negated, a
 reversed comparison, swapped operands, or another operator. The examples that run the changed line
 are converted with the mutant and compared on every set of `opshift.testing.input_sets`. A mutant is
-killed if an example fails, if a result is longer, or if it has a form that
-`tools/lib/written_forms.py` forbids; otherwise it survives. `tools/author/mutation.toml` lists
-equivalent mutants with the reasons.
+killed if an example fails, if a result is longer, or if it has a form that `written_forms.py`
+forbids; otherwise it survives. `mutation.toml` lists equivalent mutants with the reasons.
 """
 
 from __future__ import annotations

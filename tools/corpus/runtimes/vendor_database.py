@@ -3,10 +3,9 @@
 
     python -m tools.corpus.runtimes.vendor_database [OPERATOR ...]
 
-`vendor_changelog.bin` has the format of `opshift ops build`. An operator gets an entry if it
-already has one, if an adapter replaces it, or if it is an argument. If this onnxruntime lacks an
-operator, its entry is kept. The ranks are in `vendor_ranks.toml`. Run this tool after a new release
-of onnxruntime.
+`vendor_changelog.bin` has the format of `opshift ops build`. An operator gets an entry if it has
+one, if an adapter replaces it, or if it is an argument. The entry of an operator that this
+onnxruntime lacks is kept. `vendor_ranks.toml` has the ranks. Run this after each new release.
 """
 
 from __future__ import annotations
