@@ -34,7 +34,7 @@ def table(package: str) -> str:
 
 
 def _rows(row: str, sets: Collection[frozenset[str]]) -> Iterator[frozenset[str]]:
-    """Yields each set of operators of a form for runtimes; for other adapters, their union."""
+    """Yields each set of operators for forms of runtimes, and one union for other adapters."""
     if example_results.is_for_runtimes(row):
         # Some nodes only become constants, so that no operator is written.
         yield from filter(None, sets) if any(sets) else sets

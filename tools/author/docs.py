@@ -4,7 +4,7 @@
     python -m tools.author docs                write docs/reference/generated/
     python -m tools.author docs --site DIR     also build the site into DIR (needs opshift[docs])
 
-The generated pages are not committed. The tests compare them with the adapters.
+The generated pages are not committed. The tests compare these pages with the adapters.
 """
 
 from __future__ import annotations

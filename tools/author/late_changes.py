@@ -81,7 +81,7 @@ def compare(rows: Sequence[str], table: str, first: tuple[int, int]) -> int:
 
 
 def _of(row: str) -> tuple[int, int]:
-    """Returns the release of a row."""
+    """Returns the onnx release at the start of a table row."""
     major, minor = row.split(" ")[0].split(".")
     return int(major), int(minor)
 

@@ -90,7 +90,7 @@ def _read(text: str) -> Length:
 
 
 def objections(known: Lengths, found: Lengths) -> Iterator[str]:
-    """Yields the results that are larger than recorded, and those that are not recorded."""
+    """Yields the results that are larger than recorded or not recorded."""
     for title, lengths in found.items():
         before = known.get(title, ())
         if len(before) != len(lengths):

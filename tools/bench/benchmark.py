@@ -58,7 +58,7 @@ class Measurement:
 
     @property
     def done(self) -> bool:
-        """Whether there is a time, which may be a lower bound."""
+        """Whether a time was measured, which may be a lower bound."""
         return self.cpu > 0
 
 

@@ -11,7 +11,7 @@ from tools.bench.benchmark import Benchmark, Measurement, Row
 
 
 def ratio(ours: Measurement, theirs: Measurement) -> float | None:
-    """Returns the ratio of CPU times; None if one is missing or only a bound for ours."""
+    """Returns the ratio of CPU times; None if our time is a bound or a time is missing."""
     return ours.cpu / theirs.cpu if ours.done and not ours.bound and theirs.done else None
 
 

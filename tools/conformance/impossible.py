@@ -64,7 +64,7 @@ class Catalogue:
     def unexcused(
         self, model: ModelProto, refusals: Iterable[RefusedNode]
     ) -> tuple[RefusedNode, ...]:
-        """Returns the refused nodes that no entry accepts; none if one of them is accepted."""
+        """Returns the refused nodes, or nothing if an entry of the file accepts one of them."""
         refusals, subject = tuple(refusals), AskedModel(model)
         if any(row.excuses(one, subject) for one in refusals for row in self.impossible):
             return ()

@@ -59,7 +59,7 @@ class NodeVerdict:
 
 @dataclass(frozen=True, slots=True)
 class TestSubject:
-    """A test whose graph may have moved, and its expected outputs."""
+    """A test, possibly moved into a subgraph or function, and its expected outputs."""
 
     test: NodeTest
     model: ModelProto
@@ -161,7 +161,7 @@ def _inexpressible(model: ModelProto, domain: str, to: int) -> bool:
 def survey(
     tests: Sequence[NodeTest], shape: str, jobs: int, log: TextIO | None = None
 ) -> list[TargetResult]:
-    """Runs every test in a child of its own; results also go to the log as they come."""
+    """Runs every test in a child process of its own; also writes results to the log."""
 
     def one(test: NodeTest) -> list[TargetResult]:
         outcome = children.run(examine, test, shape, seconds=300, megabytes=8000)

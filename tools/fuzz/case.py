@@ -72,7 +72,7 @@ def mutator(seed: int) -> str:
 
 
 def make(pool: Sequence[bytes], seed: int, verbs: Sequence[str] = VERBS) -> Case:
-    """Generates the case of a seed, with one of these functions."""
+    """Generates the case of a seed, which calls one of these functions."""
     rng = Random(seed)
     text, donor = rng.choice(pool), rng.choice(pool)
     files: dict[str, bytes] = {}

@@ -7,7 +7,7 @@ from random import Random
 
 
 def mutated(rng: Random, data: bytes, donor: bytes) -> bytes:
-    """Makes a few changes; equal seeds make equal changes."""
+    """Makes a few random changes; equal seeds lead to equal changes."""
     text = bytearray(data)
     while True:
         _change(rng, text, donor)

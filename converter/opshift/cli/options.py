@@ -98,7 +98,7 @@ class GroupedCommand(click.Command):
         self.examples = tuple(examples)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parses the arguments and stores them, so that a report can show the command line."""
+        """Parses the arguments, and stores the words for the command line in a report."""
         ctx.meta[_WORDS] = (ctx.info_name or "", *args)
         return super().parse_args(ctx, args)
 
@@ -144,7 +144,7 @@ def command(
 
 
 def common(function: _Command) -> _Command:
-    """Adds the options that every command has, and prints every error."""
+    """Adds the options that all commands share, and prints errors of the command."""
 
     @click.option(
         "--output-format", type=click.Choice(("text", "json", "jsonl")), default="text",
@@ -426,5 +426,5 @@ def _number(word: str, version: str) -> int:
 
 
 def read_ir(word: str) -> IrVersion:
-    """Returns the IR version in a word; any other word is checked by the request."""
+    """Returns the IR version as a number; the request checks a word that is not a number."""
     return int(word) if word.isdecimal() else word  # type: ignore[return-value]

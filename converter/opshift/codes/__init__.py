@@ -22,7 +22,7 @@ def names() -> tuple[str, ...]:
 
 
 def page(code: str) -> CodeText:
-    """Returns the page of a code in the spelling of the caller; raises KeyError for others."""
+    """Returns the page of a code, with options as the caller writes them; KeyError if unknown."""
     from opshift.codes.refusals import Why
 
     if code not in names():

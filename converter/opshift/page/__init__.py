@@ -24,5 +24,5 @@ class Paged(Shown):
         raise NotImplementedError
 
     def to_html(self) -> str:
-        """Returns the page as one HTML file that needs no other files."""
+        """Returns the page as a single HTML file."""
         return self.page().html()

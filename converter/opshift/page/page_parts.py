@@ -53,7 +53,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """A list of sentences, one on each line."""
+    """A list of sentences, each on its own line."""
 
     lines: Sequence[Line]
 

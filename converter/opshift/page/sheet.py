@@ -51,7 +51,7 @@ class Page:
         return replace(self, sections=(*self.sections, *more))
 
     def html(self) -> str:
-        """Returns the page as one HTML file that needs no other files."""
+        """Returns the page as a single HTML file."""
         title = self.title or self.kind
         facts = "".join(
             f"<div><dt>{words(name)}<dd>{words(value)}</div>" for name, value in self.facts
@@ -73,7 +73,7 @@ def _verdict(line: Line, kind: str = "") -> str:
 
 
 def document(title: str, styles: str, body: str, policy: str = POLICY) -> str:
-    """Returns one HTML file that needs no other files."""
+    """Returns a single HTML file with the given styles and body."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what a runtime supports: runs small models of every operator in its Python."""
+"""Measures a runtime: runs small models of every operator in the Python of the runtime."""

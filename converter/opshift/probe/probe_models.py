@@ -302,7 +302,7 @@ def _chosen(model: ModelProto, schema: Schema) -> dict[str, str]:
 def _of_types(
     model: ModelProto, schema: Schema
 ) -> Iterator[tuple[Types, Callable[[], ModelProto | None] | None]]:
-    """Yields the types of the model, then other types for one variable each, with a copy."""
+    """Yields the model's element types, then variants in which one type variable differs."""
     variables, chosen = probed.variables(schema), _chosen(model, schema)
     yield tuple(chosen.get(one, "") for one in variables), None
     allowed = {p.variable: p.types for p in (*schema.inputs, *schema.outputs)}

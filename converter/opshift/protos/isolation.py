@@ -54,7 +54,7 @@ def uses_child(*, risky: bool = False) -> bool:
 
 
 def call(name: str, *arguments: Any, risky: bool = False) -> Any:
-    """Returns the answer of one of `onnx_calls`; raises its errors, or OnnxEnded."""
+    """Makes one of the calls in `onnx_calls`; raises OnnxEnded if its process crashes."""
     if not uses_child(risky=risky):
         return CALLS[name](*arguments)
     from opshift.protos import onnx_process

@@ -109,7 +109,7 @@ class Child:
 
 @contextlib.contextmanager
 def _watched(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
-    """On Windows, which has no such limit, ends a process after this number of seconds."""
+    """Kills a process after this number of seconds on Windows, which has no kernel limit."""
     if sys.platform != "win32":
         yield
         return

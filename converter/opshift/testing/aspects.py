@@ -65,7 +65,7 @@ class Use:
 
     @property
     def tensors(self) -> list[TypeProto.Tensor]:
-        """The known types of those inputs that are tensors."""
+        """The types of all tensor inputs that are known."""
         return [one.tensor_type for one in self.inputs if one and one.HasField("tensor_type")]
 
     @property

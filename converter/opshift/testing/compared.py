@@ -65,7 +65,7 @@ def _answer(run: Run, feeds: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _fit(model: ModelProto, values: Sequence[Any]) -> bool:
-    """Returns whether values have the shapes that the outputs declare; conversions rely on them."""
+    """Returns whether values have the declared output shapes, on which conversions rely."""
     for info, value in zip(model.graph.output, values, strict=True):
         kind = info.type.tensor_type
         if kind.HasField("shape") and isinstance(value, np.ndarray):

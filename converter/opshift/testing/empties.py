@@ -22,7 +22,7 @@ Place = tuple[str, int]
 def empties(
     model: ModelProto, given: Mapping[str, Any]
 ) -> Iterator[tuple[str, ModelProto, dict[str, Any]]]:
-    """Sets each dimension to 0, together with equal dimensions; with a single tensor, also alone.
+    """Sets each dimension to 0, together with all dimensions of equal size.
 
     The model declares the size 0, or a symbolic size that the inputs determine.
     """

@@ -61,7 +61,7 @@ def _resized(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str
 
 
 def _changed(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    """Returns the inputs with elements of this set; None if no input can have them."""
+    """Returns inputs with the elements of a set; None if no input can have such elements."""
     feeds = oracle.make_inputs(model, overrides=dict(given))
     if name == "given":  # exactly the inputs of the example
         return feeds

@@ -114,7 +114,7 @@ def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
 
 
 def main() -> None:
-    """Answers requests from standard input until it ends; discards other output."""
+    """Answers requests until standard input ends; discards other output."""
     from opshift.testing.compared import compared
 
     answers = os.fdopen(os.dup(1), "wb")

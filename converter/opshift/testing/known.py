@@ -155,7 +155,7 @@ def _is_constant_without(model: ModelProto, name: str, adapters: Registry) -> bo
 
 
 def assert_ranks(rule: OutputRanks, example: Example) -> None:
-    """Asserts that the ranks equal those of the result; with `refuses=`, that none is known."""
+    """Asserts that the inferred ranks are right; with `refuses=`, that no rank is inferred."""
     model, found = ranked(rule, example)
     if example.refuses is not None:
         if any(rank is not None for rank in found):
@@ -168,7 +168,7 @@ def assert_ranks(rule: OutputRanks, example: Example) -> None:
 
 
 def assert_shapes(rule: OutputShapes, example: Example) -> None:
-    """Asserts that the inferred sizes equal those of the result."""
+    """Asserts that the inferred sizes equal the sizes of the result."""
     model, facts = _known(rule.domain, example, registry.default())
     names = [value.name for value in model.graph.output]
     found = [facts.type(facts.document.main, name) for name in names]

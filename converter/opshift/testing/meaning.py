@@ -74,7 +74,7 @@ def _uses_of(example: Example, model: ModelProto, left: Schema, adapters: Regist
 
 
 def _runs_empty(model: ModelProto, example: Example) -> bool:
-    """Returns whether an example gives an empty input, or the sets of inputs contain one."""
+    """Returns whether an example, or a set of its inputs, contains an empty tensor."""
     if any(getattr(value, "size", 1) == 0 for value in example.inputs.values()):
         return True
     return any(input_sets(model, example.inputs, ("empty",)))

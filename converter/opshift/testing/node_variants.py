@@ -58,7 +58,7 @@ def subject(model: ModelProto, domain: str, ops: tuple[str, ...]) -> SubjectNode
 def node_variants(
     model: ModelProto, found: SubjectNode, wanted: Callable[[str], bool]
 ) -> Iterator[tuple[str, ModelProto]]:
-    """Yields a model for each edit; if several have the same name, the first legal one counts."""
+    """Yields a model for each edit; of edits with one name, callers take the first legal one."""
     for name, edit in edits(model, found):
         if wanted(name):
             copy = ModelProto()

@@ -52,7 +52,7 @@ class InputSurvey:
         return [name for name, count in self.ran.items() if not count]
 
     def unexplained(self, known: Iterable[str]) -> list[str]:
-        """Returns the differences that no known reason explains."""
+        """Returns the differences without a known reason."""
         parts = [pattern(part) for part in known]
         return [one for one in self.found if not any(part.search(one) for part in parts)]
 

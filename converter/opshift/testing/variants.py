@@ -64,7 +64,7 @@ def variants(
 def legal_variants(
     model: ModelProto, domain: str, ops: tuple[str, ...], is_legal: Callable[[ModelProto], bool]
 ) -> Iterator[tuple[str, ModelProto]]:
-    """Yields the first legal variant of each name, and one with all legal additions together."""
+    """Yields the first legal variant of each name, and a variant with all legal additions."""
     done = set[str]()
     for name, variant in variants(model, domain, ops, lambda name: name not in done):
         if is_legal(variant):
@@ -86,7 +86,7 @@ def feeds(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fits(model: ModelProto, name: str, *, described: bool) -> bool:
-    """Returns whether a model has what the variant of this name needs."""
+    """Returns whether a variant of this name can be derived from the model."""
     if name == "in a branch":
         return not model.graph.sparse_initializer
     if name == BRANCHES_INSIDE:

@@ -93,7 +93,7 @@ def cases(
 def with_sizes_of(model: ModelProto, other: ModelProto) -> ModelProto:
     """Returns a model whose unknown input sizes are replaced by the sizes of another model.
 
-    The inputs must fit both models; the other may be a conversion of this model to fixed sizes.
+    The generated inputs must fit both models, and the other model may have fixed sizes.
     """
     narrower = {
         info.name: info.type

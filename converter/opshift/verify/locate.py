@@ -2,8 +2,8 @@
 """Finds the first value that differs between two models, its nodes, and their adapters.
 
 A difference can vanish later (for example after a Relu) and another difference can begin, so a
-binary search may miss the first one. Therefore all common values are compared in order: many values
-in one run, and half of the values if a run does not have enough memory.
+binary search may not find the first difference. Therefore all common values are compared in order:
+many values in one run, and half of the values if a run does not have enough memory.
 """
 
 from __future__ import annotations
@@ -135,9 +135,9 @@ class ValueSearch:
     ) -> Cause:
         """Describes the first value that differs.
 
-        The nodes between equal values and this value may not repeat the difference, if it grew over
-        several nodes within the tolerance. Then all nodes between the inputs and the value are
-        shown.
+        A difference may grow over several nodes, each within the tolerance, so that the nodes
+        after the last equal values do not reproduce the difference. Then all nodes between the
+        inputs and the value are shown.
         """
         detail = self.pair.difference(values[0], values[1], name)
         nodes, small, inputs = self._cut(name, values, self.same)
@@ -181,7 +181,7 @@ def exposing(model: ModelProto, names: Sequence[str]) -> ModelProto:
 
 
 def _called(nodes: list[NodeProto]) -> str:
-    """Lists the operators of nodes; if there is only one node, also its name."""
+    """Lists the operators of nodes; for a single node, also its name."""
     if len(nodes) > SHOWN:
         return f"{len(nodes)} nodes up to {_called(nodes[-1:])}"
     shown = " ".join(node.op_type for node in nodes) or "nothing"

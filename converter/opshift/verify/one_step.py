@@ -100,7 +100,7 @@ class OneStep:
 
 
 def _not_compared(models: tuple[ModelProto | None, ...]) -> str:
-    """Returns the reason why no engine can run a training graph; empty if one engine can."""
+    """Returns the reason why no engine can run a training graph; empty if an engine can."""
     for model, letter in zip(models, "AB", strict=True):
         if model is None:
             return f"{letter} has no such graph"

@@ -93,7 +93,7 @@ class OtherRuntime:
             return self.run(jobs, limits)
 
     def run(self, jobs: Sequence[RuntimeJob], limits: Limits) -> list[Answer]:
-        """Runs models one by one. If a model ends the process, the others run in a new process."""
+        """Runs models in turn; after a crash, the next models run in a new process."""
         with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
             failed = {

@@ -3,8 +3,8 @@
 
 First, the model is converted according to the known limits of the runtime. If the runtime fails or
 computes other numbers, further conversions are tried: to other opsets, with other forms of
-operators, with operators decomposed into others, and without functions. The cheapest is tried
-first.
+operators, with operators decomposed into others, and without functions. The candidate
+with the lowest cost is tried first.
 """
 
 from __future__ import annotations

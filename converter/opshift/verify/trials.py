@@ -19,7 +19,7 @@ NOT_CONVERTED = "not converted"
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One tried conversion: its differences from the first one, and its outcome."""
+    """One tried conversion: its differences from the first conversion, and its outcome."""
 
     opset: int
     other_forms: tuple[str, ...]
@@ -38,7 +38,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Trials(Shown):
-    """The conversions that were run in a runtime; if one succeeded, it is the last.
+    """The conversions that were run in a runtime; only the last conversion can be successful.
 
     Attributes
     ----------

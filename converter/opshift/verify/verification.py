@@ -84,12 +84,12 @@ class Verification(Paged):
 
     @property
     def equal(self) -> bool:
-        """Whether every output was compared and none differs."""
+        """Whether every output was compared and all are equal."""
         return bool(self.rows) and all(row.outcome in (EQUAL, LIKE) for row in self.rows)
 
     @property
     def different(self) -> bool:
-        """Whether an output was compared and differs; False if a result is missing."""
+        """Whether an output was compared and differs; a missing result does not count."""
         return any(row.outcome == DIFFERENT for row in self.rows)
 
     @property

@@ -194,7 +194,7 @@ def _in_model(found: Info) -> list[Evidence]:
 
 
 def _stamped(line: re.Match[str], found: Info) -> Evidence:
-    """Returns the conversion that one line of a stamp describes."""
+    """Returns the conversion that a line of a stamp describes."""
     source, result = dict(found.imports), dict(found.imports)
     for name, before, after in _MOVE.findall(line["way"]):
         domain = "" if name == "opset" else name

@@ -38,7 +38,7 @@ class Journal:
     """
 
     def __init__(self, path: str, *, default: bool = False) -> None:
-        """Opens or creates a journal. Raises for any other file, which stays unchanged.
+        """Opens or creates a journal. A file of another kind raises an error and stays unchanged.
 
         A damaged file is renamed if `default` is set, which means that the caller did not choose
         it.

@@ -100,8 +100,8 @@ def _real_paths() -> Callable[[str], str]:
 def _over_data(found: Pairs, home: str) -> dict[str, str]:
     """Finds results that would overwrite a data file, and data files that would share a name.
 
-    If all sources are in one folder that is separate from the results folder, this is impossible,
-    and no model is read.
+    If all sources are in one folder that is separate from the results folder, no such conflict is
+    possible, and no model is read.
     """
     roots = set(map(os.path.realpath, {_root(name, path) for name, path in found}))
     if len(roots) == 1 and not any(_overlap(root, os.path.realpath(home)) for root in roots):

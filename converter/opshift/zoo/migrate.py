@@ -318,7 +318,7 @@ class ZooRun:
     def sweep(self) -> None:
         """Removes unused data files, and files of killed workers, from all folders of results.
 
-        In an object store, nothing is removed.
+        In an object store, no files are removed.
         """
         if self.dst and not is_url(self.dst):
             leftovers.sweep_below(self.dst, leave_out=HIDDEN)

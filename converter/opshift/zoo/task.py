@@ -189,7 +189,7 @@ def _imports(skeleton: ModelProto) -> dict[str, int]:
 
 
 def _once(model: LocalModel) -> OpenSkeleton:
-    """Returns a function that opens the model; the first call uses what is already read."""
+    """Returns a function that opens the model; its first call reuses the opened skeleton."""
 
     def each() -> Iterator[tuple[ModelProto, Weights]]:
         yield model.skeleton, model.weights

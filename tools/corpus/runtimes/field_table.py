@@ -132,7 +132,7 @@ def measure(runtime: Installed, operators: dict[str, ContribOperator]) -> dict[s
 def _lacking(runner: Runner, op: str, signature: ContribOperator, unlisted: bool) -> list[str]:
     """Returns the types that have no kernel for any choice of the other types; `*` for all.
 
-    If a release rejects every node for other reasons, it has no kernel if it lists none.
+    If a release rejects every node for other reasons, its list of kernels decides.
     """
     names = tuple(signature.kinds)
     loads = {

@@ -94,7 +94,7 @@ def choices(allowed: list[list[str]]) -> list[tuple[str, ...]]:
 
 
 def elements(types: list[str] | set[str]) -> list[str]:
-    """Returns the element types in types such as `tensor(float)`."""
+    """Extracts element types from type texts such as `tensor(float)`."""
     return sorted(t[7:-1] for t in types if t.startswith("tensor(") and t[7:-1] in kernels.SHORT)
 
 

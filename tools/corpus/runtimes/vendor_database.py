@@ -5,7 +5,7 @@
 
 `vendor_changelog.bin` has the format of `opshift ops build`. An operator gets an entry if it has
 one, if an adapter replaces it, or if it is an argument. The entry of an operator that this
-onnxruntime lacks is kept. `vendor_ranks.toml` has the ranks. Run this after each new release.
+onnxruntime lacks is kept. `vendor_ranks.toml` has the ranks of outputs. Run this after a release.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def command(
     ir: int | None,
     model_version: str | None,
 ) -> int:
-    """Check whether a runtime can use the model IN as it is.
+    """Check whether a runtime can use the model IN without a conversion.
 
     The consumer is a runtime (--for), whose operators, types and forms opshift knows, or a program
     that reads certain versions (--opset, --ir, --model-version) by the rules of ONNX's versioning.

@@ -30,11 +30,11 @@ def command(
 ) -> int:
     """Find wrong results of earlier conversions.
 
-    Later releases list the wrong results that they correct. FILE is a converted model with a stamp
-    (--stamp), the JSON form of a report, rows of a batch (--results), or a journal. A FOLDER with
-    the results of a batch has marks. If a model has neither a stamp nor a mark, the answer lists
-    the adapters that may have written it. The exit code is 1 if a result must be made again, and 5
-    if this is not known.
+    Each release lists the wrong results of earlier releases that it corrects. FILE is a converted
+    model with a stamp (--stamp), the JSON form of a report, rows of a batch (--results), or a
+    journal. A FOLDER with the results of a batch has marks. If a model has neither a stamp nor a
+    mark, the answer lists the adapters that may have written the model. The exit code is 1 if a
+    result must be converted again, and 5 if this is not known.
     """
     if opsets and runtime is not None:
         raise click.UsageError("--to and --for both name a target; give one of them")

@@ -75,7 +75,7 @@ def equal_shapes(call: Call, *values: np.ndarray) -> np.ndarray:
 
 @kernel("PRelu", until=6)
 def prelu_channel(call: Call, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """Below PRelu-7, a slope of length C belongs to axis 1; one element applies to all."""
+    """Below PRelu-7, a slope of length C belongs to axis 1, and a single element to all axes."""
     if slope.size == 1:
         slope = slope.reshape(())
     elif slope.ndim == 1 and x.ndim >= 2 and slope.shape[0] == x.shape[1]:
@@ -90,7 +90,9 @@ def gemm_limited(call: Call, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.
     """Gemm broadcasts C by the limited rules of opset 1 to 6."""
     product = (a.T if call["transA"] else a) @ (b.T if call["transB"] else b)
     if not call["broadcast"] and c.shape != product.shape:
-        raise OracleError(f"Gemm-{call.since}: C is {c.shape}, the product {product.shape}")
+        raise OracleError(
+            f"Gemm-{call.since}: the shape of C is {c.shape}, but the product has {product.shape}"
+        )
     if c.size == 1 and c.ndim <= 2:
         c = c.reshape(())
     elif product.shape[2 - c.ndim :] != c.shape:

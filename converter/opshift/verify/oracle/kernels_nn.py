@@ -144,7 +144,7 @@ def dropout_mode(
     ratio: np.ndarray | None = None,
     training: np.ndarray | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """Dropout in training mode scales what it keeps; numbers depend on shape and seed."""
+    """Dropout in training mode scales the kept elements; shape and seed determine them."""
     share = 0.5 if ratio is None else float(ratio.item())
     if training is None or not training.item() or share == 0:
         return x, np.ones(x.shape, dtype=bool)

@@ -79,7 +79,7 @@ def _reduced(call: Call, x: np.ndarray, axes: Sequence[int] | None) -> np.ndarra
 
 @kernel(f"{_MOST} ReduceSumSquare", until=17)
 def reduce_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """Before version 18, an empty list of axes means all, but onnx.reference reduces none."""
+    """Before version 18, empty axes of reductions mean all axes; onnx.reference reduces none."""
     return _reduced(call, x, call["axes"] or None)
 
 

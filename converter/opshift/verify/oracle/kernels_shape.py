@@ -180,7 +180,7 @@ def squeeze_attribute(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("Unsqueeze", until=12)
 def unsqueeze_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """onnx.reference for Unsqueeze inserts axes one by one, which is wrong if unsorted."""
+    """onnx.reference for Unsqueeze inserts axes in turn, which is wrong for unsorted axes."""
     return np.expand_dims(x, tuple(call["axes"]))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the report of a run as one HTML file that needs no other files.
+"""Writes the report of a run as a single HTML file.
 
 Python writes the counts. The models are written as JSON data, from which the browser builds the
 visible rows. All names are escaped.

@@ -65,7 +65,7 @@ def _stack(
 
 
 def _rank(name: str) -> tuple[bool, int, str]:
-    """Sorts opsets by number, then other names by text."""
+    """Returns a sort key: opsets by number, then other names by text."""
     return not name.isdecimal(), int(name) if name.isdecimal() else 0, name
 
 

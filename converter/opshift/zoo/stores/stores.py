@@ -56,7 +56,7 @@ class Store(Protocol):
         """Writes a small object as a whole; with `create`, raises if the object exists."""
 
     def upload(self, key: str, path: str, *, create: bool) -> Stamp:
-        """Uploads a file in pieces; readers see the complete object or nothing."""
+        """Uploads a file in pieces; readers never see a partial object."""
 
     def delete(self, key: str) -> None:
         """Deletes an object if it exists."""
@@ -132,7 +132,7 @@ class Listed:
         return found
 
     def look(self, path: str) -> tuple[int, str]:
-        """Returns the same as the function `look`, from a listing if there is one."""
+        """Returns size and version of a file or object, from a listing if there is one."""
         folder = next((url for url in self._known if path.startswith(url + "/")), None)
         if folder is None:
             return look(path)

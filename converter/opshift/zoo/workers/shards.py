@@ -70,7 +70,7 @@ class Spread:
     def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]:
         """Yields an outcome for each item; a lost shard is split in halves and tried again.
 
-        Raises ClusterLost if the cluster ends, because all other items would be lost too. If the
+        Raises ClusterLost if the cluster ends, because all further items would be lost. If the
         run was stopped before, the error is ignored, because the cluster may have been stopped as
         well.
         """

@@ -74,7 +74,7 @@ class Supervisor:
         self.aside.clear()
 
     def _feed(self, fn: Callable[..., Outcome], fresh: Iterator[Job]) -> Iterator[Outcome]:
-        """Starts workers as needed; gives a job to idle workers, and a next job to busy ones."""
+        """Starts workers as needed; gives jobs to idle workers, and next jobs to busy workers."""
         while not self.stopping:
             if not (job := self._next(fresh)):
                 return

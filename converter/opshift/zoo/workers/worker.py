@@ -73,7 +73,7 @@ class Worker:
 
     @property
     def worn(self) -> bool:
-        """Whether the child process has done its number of items and must be replaced."""
+        """Whether the child process has reached its limit of items and must be replaced."""
         return self.served >= self.limits.recycle
 
     def takes(self, job: Job) -> bool:
