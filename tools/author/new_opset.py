@@ -53,7 +53,7 @@ def {name}_{start}_{to}(node: Node, op: Builder) -> Result:
 BIRTH = '''
 
 @adapter("{op}", {start}, {to}{domain})
-@example("SAY WHICH CASE", "{example}")
+@example("SAY WHICH CASE", "{example}", gives="SAY WHICH OPERATORS")
 def {name}_{start}_{to}(node: Node, op: Builder) -> Result:
     """The operator is new in {version}."""
     return op.expand(node)
