@@ -175,7 +175,7 @@ def test_flaws_can_be_asked_at_every_version_of_an_operator():
 def test_squeeze_names_each_axis_once():
     text = "(float[4] x, int64[2] axes) => (float y) { y = Squeeze(x, axes) }"
     found = [one.text for one in rules.check(model(text, 13)).found]
-    assert found == ["Squeeze 'y': it removes 2 axes from an input of rank 1"]
+    assert found == ["Squeeze 'y': the node removes 2 axes from an input of rank 1"]
 
 
 QKV = "(float[2,{q},3,{e}] q, float[2,{k},5,4] k, float[2,{v},5,6] v{more}) => (y) {{ y = Attention(q, k, v{names}) }}"
@@ -214,12 +214,12 @@ SIZES = [
     (heads(more=", float[1,5] m", names=", m"), 23, "", heads(more=", float[2,5] m", names=", m"), "its mask has 2 queries instead of 3"),
     (turned(), 23, "", turned(c="[2,4,3]"), "a cache has the shape [2, 4, 3], but must end in [2, 4, 4]"),
     (turned(), 23, "", turned(c="[2,4,4]", s="[2,4,1]"), "its caches have the shapes [2, 4, 4] and [2, 4, 1]"),
-    (turned(a="rotary_embedding_dim=6", c="[2,4,3]"), 23, "", turned(a="rotary_embedding_dim=5", c="[2,4,3]"), "it rotates 5 of the 8 numbers of a head"),
+    (turned(a="rotary_embedding_dim=6", c="[2,4,3]"), 23, "", turned(a="rotary_embedding_dim=5", c="[2,4,3]"), "the node rotates 5 of the 8 numbers of a head"),
     (turned(c="[9,4]", p=", int64[2,4] p"), 23, "", turned(c="[9,4]", p=", int64[2,3] p"), "position_ids has the shape [2, 3] instead of [2, 4]"),
     (turned(c="[9,4]", p=", int64[2,4] p"), 23, "", turned(c="[9,4]"), "a cache has rank 2, but must have rank 3"),
     ("(float[2,4,{}] x, float[2,4,4] c) => (y) {{ y = RotaryEmbedding<num_heads=3>(x, c, c) }}", 23, "24", "25", "the last axis of X has size 25, not a multiple of its 3 heads"),
-    ("(float[2,3] a, float[2,{}] b) => (y) {{ s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=0>(s) }}", 11, "3", "4", "it concatenates tensors of the shapes [2, 3] and [2, 4]"),
-    ("(float[{},6] x) => (y) <int64 n = {{2}}> {{ s = SplitToSequence(x, n) y = ConcatFromSequence<axis=1>(s) }}", 11, "4", "5", "it concatenates parts of sizes 2 and 1 along another axis"),
+    ("(float[2,3] a, float[2,{}] b) => (y) {{ s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=0>(s) }}", 11, "3", "4", "the node concatenates tensors of the shapes [2, 3] and [2, 4]"),
+    ("(float[{},6] x) => (y) <int64 n = {{2}}> {{ s = SplitToSequence(x, n) y = ConcatFromSequence<axis=1>(s) }}", 11, "4", "5", "the node concatenates parts of sizes 2 and 1 along another axis"),
     ("(float[5,2] x, int64[{}] s) => (y) {{ y = CenterCropPad(x, s) }}", 18, "2", "3", "shape holds 3 numbers for 2 axes, but must hold 2"),
     (UNPOOL.format(n=3, k="[2]", more=""), 11, "", UNPOOL.format(n=3, k="[2,2]", more=""), "kernel_shape has 2 sizes for 1 axes"),
     (UNPOOL.format(n=3, k="[2]", more=",pads=[1,1]"), 11, "", UNPOOL.format(n=3, k="[2]", more=",pads=[1,4]"), "its pads crop 3 elements of an axis of size 2"),
@@ -233,21 +233,21 @@ SIZES = [
     (PRODUCT.format("", "", "").replace("float p, uint8 i", "float[2,1] p, uint8[2,1] i"), 21, "", PRODUCT.format("[2]", "[5]", ""), "a_zero_point has the shape [5] instead of [2]"),
     ("(uint8[2,5] x, uint8[5,4] w, uint8{} z) => (y) {{ y = MatMulInteger(x, w, , z) }}", 10, "[4]", "[5]", "b_zero_point has the shape [5] instead of [4]"),
     ("(int8[2,2,3] a, int8[3,4] b, int8{} p) => (y) {{ y = MatMulInteger(a, b, p) }}", 10, "[2,2,1]", "[3,2,1]", "a_zero_point has the shape [3, 2, 1] instead of [2, 2, 1]"),
-    ("(float[4,3] x, int64{} n) => (y) {{ y = ReverseSequence(x, n) }}", 10, "[3]", "[4]", "it has 4 lengths for 3 sequences"),
+    ("(float[4,3] x, int64{} n) => (y) {{ y = ReverseSequence(x, n) }}", 10, "[3]", "[4]", "the node has 4 lengths for 3 sequences"),
     ("(float[3,3] x, int64[3] n) => (y) {{ y = ReverseSequence<batch_axis={}>(x, n) }}", 10, "1", "0", "batch_axis and time_axis are both 0"),
     ("(float[1,2,5] x, float[2,3,2] w, float{} b) => (y) {{ y = ConvTranspose<group=2>(x, w, b) }}", 11, "[6]", "[3]", "B has 3 numbers for 6 channels"),
     (UNPOOL.format(n=3, k="[2]", more=""), 11, "", "(float[1,1,3] x, int64[1,1,2] i) => (y) { y = MaxUnpool<kernel_shape=[2]>(x, i) }", "X has the shape [1, 1, 3], but I has [1, 1, 2]"),
     ("(float[1,6,4] b, float[{},2,6] s) => (y) {{ y = NonMaxSuppression(b, s) }}", 11, "1", "2", "axis 0 of scores 's' has the size 2, but must have 1 because of axis 0 of boxes"),
     ("(float[1,6,{}] b, float[1,2,6] s) => (y) {{ y = NonMaxSuppression(b, s) }}", 11, "4", "5", "axis 2 of boxes 'b' has the size 5, but must have 4"),
     ("(float[1,{},4] x) => (y) <int64[2] i = {{3,3}}, int64[2] k = {{2,2}}> {{ y = Col2Im(x, i, k) }}", 18, "8", "6", "its axis 1 has size 6, not a multiple of the block size 4"),
-    ("(float[1,8,{}] x) => (y) <int64[2] i = {{3,3}}, int64[2] k = {{2,2}}> {{ y = Col2Im(x, i, k) }}", 18, "4", "5", "it has 5 blocks, but the image has 4"),
+    ("(float[1,8,{}] x) => (y) <int64[2] i = {{3,3}}, int64[2] k = {{2,2}}> {{ y = Col2Im(x, i, k) }}", 18, "4", "5", "the node has 5 blocks, but the image has 4"),
     ("(float[3,5] s, int64[{}] l) => (y) {{ y = SoftmaxCrossEntropyLoss(s, l) }}", 13, "3", "4", "its scores have the shape [3, 5], but its labels [4]"),
     ("(float[1,1,4,4] x, float[{}] r) => (y) <int64[4] n = {{1,1,2,2}}> {{ y = Resize<coordinate_transformation_mode=\"tf_crop_and_resize\">(x, r, , n) }}", 13, "8", "6", "its roi has 6 numbers for 4 axes"),
     (heads(more=", float[2,1,3,5] m", names=", m"), 23, "", heads(more=", float[3,1,3,5] m", names=", m"), "its mask has the shape [3, 1, 3, 5]"),
     ("(float[1,1,{}] x) => (y) {{ y = AveragePool<kernel_shape=[1]>(x) }}", 13, "1", "0", "axis 2 of its input has size 0"),
     ("(float[1,1,4,4] x, float[2,1,2,2] w, float[1,8,{},3] o) => (y) {{ y = DeformConv(x, w, o) }}", 19, "3", "4", "its offset has size 4 on axis 2, but the result 3"),
     ("(float[1,3,5] x, float[4,3,{}] w) => (y) {{ y = Conv<kernel_shape=[3]>(x, w) }}", 13, "3", "2", "kernel_shape is [3], but its weights have the shape [4, 3, 2]"),
-    ("(float[5] x, int64[{}] i, float[{}] u) => (y) {{ y = ScatterElements(x, i, u) }}".replace("[5] x", "[5,2] x").replace("[{}]", "[3,{0}]"), 18, "2", "3", "it has 3 indices along axis 1, which has size 2"),
+    ("(float[5] x, int64[{}] i, float[{}] u) => (y) {{ y = ScatterElements(x, i, u) }}".replace("[5] x", "[5,2] x").replace("[{}]", "[3,{0}]"), 18, "2", "3", "the node has 3 indices along axis 1, which has size 2"),
     ("(float[{},1,3] x, float[1,2,3] w, float[1,2,2] r) => (y) <int32[1] n = {{4}}> {{ y = RNN<hidden_size=2>(x, w, r, , n) }}", 13, "4", "3", "a sequence length is 4, but axis 0 has size 3"),
     ("(float[4,1,3] x, float[1,2,3] w, float[1,2,2] r, float[1,{}] b) => (y) {{ y = RNN<hidden_size=2>(x, w, r, b) }}", 13, "4", "3", "axis 1 of B 'b' has the size 3, but must have 4 because of axis 1 of R"),
     ("(float[2,{}] x) => (y) {{ y = Pad<mode=\"reflect\", pads=[0,-1,0,2]>(x) }}", 10, "4", "3", "its mode reflect adds 2 elements to axis 1, which has only 2"),

@@ -833,7 +833,7 @@ def test_axes_of_reductions_ascend_for_a_reader_that_needs_it(op, axes, negative
         graph = f"{{ y = {op}<axes = [{shown}]>(x) }}"
     before = model(f"(float[2,3,4,5] x) => (float[a,b,c,d] y) {graph}", opset, ir=7)
     disorder = any(
-        f"{op} with axes that do not ascend" in one
+        f"{op} with axes in another order than ascending" in one
         for one in accepts(before, "opencv==4.5.5").reasons
     )
     has_attribute = bool(before.graph.node[0].attribute)

@@ -431,7 +431,8 @@ def with_the_negative(node: Node, op: Builder) -> Result:
     "Mul",
     "opencv 4.5.5",
     "Mul fails at a constant that varies along an axis other than the second",
-    source="2026-11-29 measured in 4.5.5: Add, Sub, Mul and Div with constants of six shapes at 12",
+    source="2026-11-29 measured in 4.5.5: Add, Sub, Mul and Div with constants of six shapes"
+    " at opset 12",
 )
 def scales_another_axis(node: Node) -> bool:
     return _scaled_axis(node) is not None
@@ -475,7 +476,7 @@ def scale_of_a_normalization(node: Node, op: Builder) -> Result:
     "Pow",
     "opencv 4.5.5",
     "Pow before Add, Sub, Mul or Div is merged with that node and gives wrong numbers",
-    source="2026-11-29 measured in 4.5.5: Pow by 2 and 3, alone and before Mul and Add, at 12",
+    source="2026-11-29 measured in 4.5.5: Pow by 2 and 3, alone and before Mul and Add at opset 12",
 )
 def is_joined_with_arithmetic(node: Node, around: Surroundings) -> bool:
     result = node.outputs[0]

@@ -33,7 +33,7 @@ def coefficients_for_fewer_features(node: Node) -> str | None:
     results = len(node.attr("intercepts") or [0])
     if count is None or given >= count * results:
         return None
-    return f"it has only {given} coefficients for {count} features and {results} results"
+    return f"the node has only {given} coefficients for {count} features and {results} results"
 
 
 @flaw("SVMClassifier SVMRegressor", domain=ML)

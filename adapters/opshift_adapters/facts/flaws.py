@@ -135,7 +135,7 @@ updates_of_other_ranks = flaw("ScatterND")(unfit_updates)
 def categories(node: Node) -> str | None:
     """The categories of OneHotEncoder must be either integers or strings."""
     given = [name for name in ("cats_int64s", "cats_strings") if name in node.attributes]
-    told = "it must have exactly one of cats_int64s and cats_strings"
+    told = "the node must have exactly one of cats_int64s and cats_strings"
     return told if len(given) != 1 else None
 
 
@@ -167,13 +167,14 @@ def scales_along_no_axis(node: Node) -> str | None:
     if dims is None or scales is None or scales in ((), (1,)):
         return None
     if node.schema is None or "axis" not in node.schema.attributes:
-        return f"it has {scales[0]} scales, but must have 1 before opset 13"
+        return f"the node has {scales[0]} scales, but must have 1 before opset 13"
     axis = node.int("axis")
     if not -len(dims) <= axis < len(dims):
         return f"axis is {axis}, but the input has {len(dims)} axes"
     pair = dims[axis], scales[0]
     other = len(scales) == 1 and all(isinstance(one, int) for one in pair) and len(set(pair)) > 1
-    return f"it has {scales[0]} scales for axis {axis} of size {dims[axis]}" if other else None
+    words = f"the node has {scales[0]} scales for axis {axis} of size {dims[axis]}"
+    return words if other else None
 
 
 @flaw("DequantizeLinear QuantizeLinear")
@@ -196,17 +197,17 @@ def bounds_of_other_counts(node: Node) -> str | None:
     counts = {name: one[0] for name, one in dims.items() if one and isinstance(one[0], int)}
     told = " and ".join(f"{count} {name}" for name, count in counts.items())
     if len(set(counts.values())) > 1:
-        return f"it has lists of different lengths: {told}"
+        return f"the node has lists of different lengths: {told}"
     rank = node["data"].rank_or_none
     wrong = rank is not None and max(counts.values(), default=0) > rank
-    return f"it has {told}, but the input has {rank} axes" if wrong else None
+    return f"the node has {told}, but the input has {rank} axes" if wrong else None
 
 
 @flaw("Resize")
 def no_size(node: Node) -> str | None:
     """Resize needs the input `scales` or the input `sizes`."""
     given = [value for value in node.inputs[2:4] if value and value.shape_or_none != (0,)]
-    return "it has neither scales nor sizes" if len(node.inputs) > 2 and not given else None
+    return "the node has neither scales nor sizes" if len(node.inputs) > 2 and not given else None
 
 
 @flaw("Reshape")
@@ -225,7 +226,8 @@ def elements_lost(node: Node) -> str | None:
     if not all(isinstance(one, int) for one in (*dims, *found)):
         return None
     counts = prod(dims), prod(found)  # type: ignore[arg-type]
-    return f"it reshapes {counts[0]} elements to {counts[1]}" if len(set(counts)) > 1 else None
+    words = f"the node reshapes {counts[0]} elements to {counts[1]}"
+    return words if len(set(counts)) > 1 else None
 
 
 @flaw("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss")
@@ -248,9 +250,9 @@ def scales_of_other_counts(node: Node) -> str | None:
         dims = value and value.dims_or_none
         count = dims[0] if dims and len(dims) == 1 else None
         if isinstance(count, int) and wanted is not None and count not in (wanted, 0):
-            return f"it has {count} scales or sizes for {wanted} axes"
+            return f"the node has {count} scales or sizes for {wanted} axes"
         if count == 0 and len(node.inputs) == 2:
-            return "it has no scales"
+            return "the node has no scales"
     return None
 
 
@@ -282,7 +284,7 @@ def more_axes_than_there_are(node: Node) -> str | None:
     axes, rank = node.input_at(1), node["data"].rank_or_none
     named = (axes.dims_or_none or (1,))[0] if axes is not None else 0
     wrong = isinstance(named, int) and rank is not None and named > rank
-    return f"it removes {named} axes from an input of rank {rank}" if wrong else None
+    return f"the node removes {named} axes from an input of rank {rank}" if wrong else None
 
 
 @flaw("MelWeightMatrix")
@@ -404,7 +406,8 @@ def channels_of_other_groups(node: Node) -> str | None:
         return None
     pair, groups = (data[1], kernel[1]), node.int("group")
     wrong = isinstance(pair[0], int) and isinstance(pair[1], int) and pair[0] != pair[1] * groups
-    return f"it has {pair[0]} input channels, but {groups} groups of {pair[1]}" if wrong else None
+    words = f"the node has {pair[0]} input channels, but {groups} groups of {pair[1]}"
+    return words if wrong else None
 
 
 @flaw("CumProd CumSum")
@@ -447,7 +450,9 @@ def blocks_beyond_the_image(node: Node) -> str | None:
     pads = node.ints_or_none("pads") or [0] * (2 * count)
     dilations = node.ints_or_none("dilations") or [1] * count
     if (len(block), len(pads), len(dilations)) != (count, 2 * count, count):
-        return f"it has {count} spatial axes, but {len(block)} block sizes and {len(pads)} pads"
+        return (
+            f"the node has {count} spatial axes, but {len(block)} block sizes and {len(pads)} pads"
+        )
     for axis, (size, span, gap) in enumerate(zip(image, block, dilations, strict=False)):
         room, reach = int(size) + pads[axis] + pads[axis + count], (int(span) - 1) * gap + 1
         if reach > room:

@@ -42,7 +42,7 @@ def indices_of_more_places(node: Node) -> str | None:
     for axis, (size, count) in enumerate(pairs):
         other = axis != node.int("axis") % len(pairs)
         if other and isinstance(size, int) and isinstance(count, int) and count > size:
-            return f"it has {count} indices along axis {axis}, which has size {size}"
+            return f"the node has {count} indices along axis {axis}, which has size {size}"
     return None
 
 

@@ -117,7 +117,7 @@ def angles_of_other_sizes(node: Node) -> str | None:
         return f"the last axis of X has size {packed}, not a multiple of its {count} heads"
     width = node.attr("rotary_embedding_dim") or head
     if isinstance(width, int) and (width % 2 or (isinstance(head, int) and width > head)):
-        return f"it rotates {width} of the {head} numbers of a head, but must rotate pairs"
+        return f"the node rotates {width} of the {head} numbers of a head, but must rotate pairs"
     wanted: list[int | str | None] = [width // 2 if isinstance(width, int) else None]
     each = [dims[0], dims[-2]] if dims is not None and len(dims) in (3, 4) else []
     places = dims_of(node, "position_ids")
@@ -152,7 +152,7 @@ def elements_of_other_sizes(node: Node) -> str | None:
         joined = None if new or not one else axis % len(one)
         pairs = enumerate(zip(shapes[0], one, strict=False))
         if len(one) != len(shapes[0]) or any(at != joined and differ(*two) for at, two in pairs):
-            return f"it concatenates tensors of the shapes {list(shapes[0])} and {list(one)}"
+            return f"the node concatenates tensors of the shapes {list(shapes[0])} and {list(one)}"
     return None
 
 
@@ -167,7 +167,7 @@ def _uneven_parts(split: Node, joined: int | None) -> str | None:  # pragma: no 
     whole, part = dims[axis], int(each)
     if not isinstance(whole, int) or part <= 0 or whole <= part or not whole % part:
         return None
-    return f"it concatenates parts of sizes {part} and {whole % part} along another axis"
+    return f"the node concatenates parts of sizes {part} and {whole % part} along another axis"
 
 
 @flaw("MaxUnpool")
@@ -245,7 +245,7 @@ def lengths_of_another_batch(node: Node) -> str | None:
     dims, lengths = dims_of(node, "input"), dims_of(node, "sequence_lens")
     count = dims[batch] if dims is not None and -len(dims) <= batch < len(dims) else None
     if lengths and differ(lengths[0], count):
-        return f"it has {lengths[0]} lengths for {count} sequences"
+        return f"the node has {lengths[0]} lengths for {count} sequences"
     return None
 
 

@@ -139,5 +139,7 @@ def blocks_that_do_not_fit(node: Node) -> str | None:
     steps = np.array(node.ints_or_none("strides") or [1] * block.size)
     count = prod(((image + pads - spans) // steps + 1).tolist())
     return (
-        f"it has {found[2]} blocks, but the image has {count}" if differ(found[2], count) else None
+        f"the node has {found[2]} blocks, but the image has {count}"
+        if differ(found[2], count)
+        else None
     )

@@ -66,7 +66,7 @@ INFERS_BESIDE_ZERO = [
         )(infers_beside_zero)
     )
     for releases, effect, source in (
-        ("onnxruntime 1.8..1.10", "fails when it is run", "measured in 1.8 to 1.11: a Reshape"),
+        ("onnxruntime 1.8..1.10", "fails at run time", "measured in 1.8 to 1.11: a Reshape"),
         ("openvino 2022.1", "is rejected", "measured: 73 operators, each in the forms that it had"),
     )
 ]

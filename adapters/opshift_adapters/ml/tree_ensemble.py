@@ -67,7 +67,7 @@ def lists_that_do_not_fit(node: Node) -> str | None:
         named |= {(tree, end) for tree, end, mode in ends if mode != "LEAF"}
     lost = named - {*zip(trees, node.ints("nodes_nodeids"), strict=True)}
     return (
-        f"it refers to node {min(lost)[1]} of tree {min(lost)[0]}, which is missing"
+        f"the node refers to node {min(lost)[1]} of tree {min(lost)[0]}, which is missing"
         if lost
         else None
     )

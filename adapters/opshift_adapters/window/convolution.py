@@ -77,7 +77,8 @@ def _cut(node: Node) -> list[int] | None:
     "Conv",
     "opencv 4.5.5",
     "Conv along one axis adds equal pads to both ends, even if `pads` differ",
-    source="2026-11-29 measured in 4.5.5: Conv of rank 3 and 4 with equal and unequal pads at 12",
+    source="2026-11-29 measured in 4.5.5: Conv of rank 3 and 4 with equal and unequal pads"
+    " at opset 12",
 )
 def pads_one_axis_unequally(node: Node) -> bool:
     pads = node.ints_or_none("pads") or []

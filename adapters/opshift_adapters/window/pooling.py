@@ -103,7 +103,8 @@ def counts_beyond_the_end(node: Node) -> bool:
     "AveragePool",
     "onnxruntime 1.21..1.28",
     COUNTS,
-    source="2026-11-29 measured in each release from 1.21 to 1.32: 216 forms at 11, 19 and 22",
+    source="2026-11-29 measured in each release from 1.21 to 1.32: 216 forms"
+    " at opsets 11, 19 and 22",
     since=10,
     before=19,
 )
@@ -196,7 +197,8 @@ def _is_padded(x: Value) -> bool:
     "MaxPool",
     "onnxruntime 0.4..1.2",
     "MaxPool with storage_order=1 returns wrong Indices",
-    source="2026-11-29 measured in 0.4, 1.0 to 1.4 and 1.7: 384 forms of MaxPool at 8, 10 and 11",
+    source="2026-11-29 measured in 0.4, 1.0 to 1.4 and 1.7: 384 forms of MaxPool"
+    " at opsets 8, 10 and 11",
     since=10,
 )
 def counts_by_columns(node: Node) -> bool:
