@@ -167,3 +167,15 @@ def test_quantized_pools_of_int8(op, kind, answer):
     assert accepts(made, "onnxruntime==1.11").answer == "yes"
     result = convert_version(made, "onnxruntime==1.10")
     assert accepts(result, "onnxruntime==1.10").answer == "yes"
+
+
+@pytest.mark.parametrize(("columns", "release", "answer"), [
+    (24, "1.7", "yes"), (12, "1.7", "no"), (48, "1.7", "no"), (12, "1.8", "yes"),
+])  # fmt: skip
+def test_an_attention_of_another_size_than_its_input(columns, release, answer):
+    text = f"""(float[2,3,8] x, float[8,{columns}] w, float[{columns}] b) => (float[2,3,{columns // 3}] y) {{
+        y = com.microsoft.Attention<num_heads=2>(x, w, b) }}"""
+    made, target = model(text, 11, more=', "com.microsoft" : 1'), f"onnxruntime=={release}"
+    made.ir_version = 7
+    assert accepts(made, target).answer == answer
+    assert accepts(convert_version(made, target), target).answer == "yes"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention and QAttention of com.microsoft: one input is projected to queries, keys and values."""
 
-from opshift.adapter import Builder, Node, Result, T, Value, leaving
+from opshift.adapter import Builder, Node, Result, T, Value, leaving, misread
 
 from opshift_adapters._lib.contrib import MICROSOFT, named, refuse
 from opshift_adapters._lib.heads import apart, attended, biases_of, scale_of, width, with_past
@@ -38,6 +38,18 @@ def _attended(node: Node, op: Builder, projected: Value, w: Value) -> Result:
         return y
     both = [op.Unsqueeze(one, op.const([0])) for one in (k, v)]
     return y, op.Concat(*both, axis=0)
+
+
+@misread(
+    "Attention",
+    "onnxruntime 1.2..1.7",
+    "the result of an Attention is taken to have the size of its input",
+    source="2026-11-29 measured in 1.4, 1.5, 1.7 and 1.8: Attention with 8, 16 and 32 columns of V",
+    domain=MICROSOFT,
+)
+def changes_the_size(node: Node) -> bool:
+    x, w = (node[name].dims_or_none or (None,) for name in ("input", "weights"))
+    return isinstance(x[-1], int) and isinstance(w[-1], int) and w[-1] != 3 * x[-1]
 
 
 @leaving("QAttention", domain=MICROSOFT, since=13)
