@@ -61,7 +61,7 @@ class ProbeModel:
 
     @property
     def form(self) -> frozenset[str]:
-        """The features of the node without the values of attributes."""
+        """The features of the node (attributes, inputs, rank), without attribute values."""
         return _form(self.features)
 
     @property

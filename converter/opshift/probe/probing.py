@@ -341,7 +341,7 @@ def tabulated(
 def _common(
     group: Iterable[ProbeResult], types: Types, schema: schemas.Schema | None
 ) -> frozenset[str]:
-    """Returns the optional features that all models of these element types have."""
+    """Returns the optional node features that all models of these element types share."""
     stated = schema.attributes if schema is not None else {}
     needed = {"@rank", *(f"@{name}" for name, one in stated.items() if one.required)}
     return frozenset.intersection(*(_names(x.features) for x in group if x.types == types)) - needed

@@ -116,7 +116,7 @@ def _counted(
     sin: bool = False,
     fill: float | None = None,
 ) -> Array:
-    """Returns the numbers from 0 on in a shape, changed by a formula, or a constant array."""
+    """Returns 0, 1, 2, ... in a shape, optionally scaled or wrapped, or a constant array."""
     if fill is not None:
         return np.full(shape, fill)
     numbers = np.arange(math.prod(shape)).reshape(shape)

@@ -46,7 +46,7 @@ class Row:
 
     @property
     def difference(self) -> str:
-        """The difference of the output; if it is equal, the largest difference of two numbers."""
+        """The difference in words; within the tolerance, the largest difference as a number."""
         return self.detail or ("" if self.distance is None else f"{self.distance:.2g}")
 
 

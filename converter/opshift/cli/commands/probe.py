@@ -27,7 +27,7 @@ from opshift.cli.terminal import Output
               help="The name of the runtime, if PYTHON can import several. Add its release if"
               " the package does not state it.")  # fmt: skip
 @click.option("-o", "--output", "path", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write the measurements to this TOML file, after earlier ones.")  # fmt: skip
+              help="Add the measurements to this TOML file.")  # fmt: skip
 @click.option("--results", type=click.Path(dir_okay=False, path_type=Path),
               help="Add raw results to this file; skip models that it contains.")  # fmt: skip
 @click.option(

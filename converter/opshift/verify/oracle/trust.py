@@ -70,7 +70,7 @@ def judge(call: Call) -> Judge:
     if key in BODY:
         return _body
     if key in NOBODY:
-        raise OracleError(f"no engine can judge {call.op}: {NOBODY[key]}")
+        raise OracleError(f"no engine can evaluate {call.op}: {NOBODY[key]}")
     return lambda _frame, *rest: engines.reference(*rest)
 
 
