@@ -618,7 +618,7 @@ class Misreading:
 
 @pytest.mark.parametrize(
     ("processors", "doubt"),
-    [("x86", "computes the same on all processors"), ("", "shares this fault of its CPU build")],
+    [("x86", "computes the same on all processors"), ("", "shares this fault of the CPU provider")],
 )
 def test_a_form_that_some_processors_misread(processors, doubt, monkeypatch):
     form = Misreading()

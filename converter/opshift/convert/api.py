@@ -259,7 +259,7 @@ def convert_file(
     src : path
         The file of the model.
     dst : path
-        The file of the result. It appears complete or not at all.
+        The file of the result, which is written completely or not at all.
     target : int, mapping or str, optional
         An opset, versions by domain (`{"": 13, "ai.onnx.ml": 2}`), or a runtime
         (`"onnxruntime==1.10"`). Without a target only the IR version changes.

@@ -145,7 +145,7 @@ class Conversion(State):
         return hasattr(self, "document")
 
     def branch(self, options: Request, strategy: Strategy) -> Conversion:
-        """Returns another conversion of this opened model. This conversion stays unchanged."""
+        """Returns a copy of this conversion with other options. The original stays unchanged."""
         twin = self.fork()
         twin.options, twin.strategy, twin.boundaries = options, strategy, ()
         return twin

@@ -26,7 +26,7 @@ def writes_casts(kinds: Iterable[Rewritten]) -> bool:
 
 
 def may_lose(first: int, last: int) -> bool:
-    """Returns whether a Cast to `first` and a Cast to `last` differ from the second Cast only."""
+    """Returns whether two Casts, to `first` and then to `last`, differ from one Cast to `last`."""
     middle, target = T(first).name.lower(), T(last).name.lower()
     return any(cast_pairs.narrows(kind.name.lower(), middle, target) for kind in T)
 

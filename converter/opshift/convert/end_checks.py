@@ -50,8 +50,8 @@ def check_fully(state: State, step: Step) -> None:
             raise FaultyChange(bug, suspect.depends_on)
         if not step.rewritten:
             raise InvalidModel(
-                f"onnx rejects the model at {step.domain or 'ai.onnx'} {step.to}, where no node is"
-                f" written in another form: {error}; correct the model, or report it if a runtime"
+                f"onnx's checker rejects the model at {step.domain or 'ai.onnx'} {step.to},"
+                f" although no node changed: {error}; correct the model, or report it if a runtime"
                 " runs it"
             )
         by = ", ".join(sorted({f"{one.adapter} on {one.op}" for one in step.rewritten}))

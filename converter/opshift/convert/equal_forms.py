@@ -136,7 +136,7 @@ def _lacked(state: State, row: RuntimeRelease) -> Lacked:
 def _write_in_other_words(state: State, row: RuntimeRelease, lacked: Lacked) -> None:
     """Replaces nodes that the runtime still lacks by other operators that it has.
 
-    A node is never written as an operator from which it came, so the search ends.
+    A node is never replaced by an operator that it replaced before, so the search ends.
     """
     opset = state.document.imports.get("") or 1
     if opset < LOWEST or not lacked:

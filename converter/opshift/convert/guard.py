@@ -14,7 +14,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """The checks for one pair of schemas. They are derived once."""
+    """The checks that follow from two schemas of an operator, the old and the new one."""
 
     old: Schema
     new: Schema

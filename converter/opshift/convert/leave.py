@@ -73,7 +73,7 @@ def leave(
 ) -> Iterator[Step]:
     """Rewrites nodes whose facts are known; raises if `needed` and no node could be written.
 
-    A rewrite may need the type of a value that another operator of `left` computes. That type is
+    A rewrite may need the type of a value that another operator of `left` computes. The type is
     known only after the other operator is rewritten, so the caller repeats the call until none is
     left.
     """

@@ -184,7 +184,7 @@ class Modernizer(Stepper):
         return None
 
     def _told(self, found: Binding, env: Env) -> dict[str, Any] | None:
-        """Returns the attributes and constants of the new node, or None if it differs."""
+        """Returns the attributes and constants of the new node; None if results would differ."""
         told: Mapping[str, Any] | None = found.numbers
         if self.rule.declared.when is not None:
             told = self.rule.declared.when(Found(found, env))

@@ -21,8 +21,8 @@ def replace(
 ) -> Iterator[Step]:
     """Converts nodes of operators that were removed before the imported version.
 
-    The conversion starts at the last version with the operator. It is done only if the target
-    version lacks the operator too. A refused node stays.
+    The conversion starts at the last version with the operator. A node is converted only if the
+    target version lacks the operator too. A refused node stays.
     """
     for root in document.roots:
         version = root.imports.get(domain)

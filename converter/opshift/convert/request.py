@@ -118,7 +118,9 @@ class Request:
         if self.unknown_domains not in ("keep", "refuse"):
             raise BadTarget(f"unknown_domains is {self.unknown_domains!r}; give 'keep' or 'refuse'")
         if self.minimal and self.target not in (None, NOTHING):
-            raise BadTarget("minimal is a target of its own; give either minimal or a target")
+            raise BadTarget(
+                "minimal cannot be combined with a target; give either minimal or a target"
+            )
         for name in _FLAGS:
             _require_flag(name, getattr(self, name))
         if self.prune_imports is not None:

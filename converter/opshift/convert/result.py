@@ -44,7 +44,7 @@ class Result(Paged, Generic[_Model]):
         return self.report.lines()
 
     def page(self, source: Any = None) -> Page:
-        """Returns the report's page. With the unconverted model as `source`, it has drawings."""
+        """Returns the page of the report, with drawings if `source` is the unconverted model."""
         if source is None:
             return self.report.page()
         from opshift.look import pages

@@ -2,11 +2,11 @@
 """The alternative strategies of a conversion, and the choice of the cheapest.
 
 The default strategy (`STRAIGHT`) keeps every function, lowers IR features after the steps, and
-visits only versions between source and target. It is tried first. An alternative is tried only in
-three cases: it may avoid a refusal or an approximation, the conversion leaves a domain, or the
-result cannot hold functions. Then every strategy that may be better runs, because only a finished
-result shows its number of nodes. Functions are kept. A function is inlined only to avoid a refusal
-or an approximation, never to write fewer nodes.
+visits only versions between source and target. The search tries the default strategy first, and an
+alternative only in three cases: the alternative may avoid a refusal or an approximation, the
+conversion leaves a domain, or the result cannot hold functions. In these cases every strategy that
+may be better runs, because only a finished result shows its number of nodes. A function is inlined
+only to avoid a refusal or an approximation, never to write fewer nodes.
 """
 
 from __future__ import annotations

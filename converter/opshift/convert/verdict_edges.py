@@ -144,7 +144,7 @@ def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
 def table_of(adapters: Registry) -> str:
     """Returns the table of all solved verdicts in onnx's domains, as text.
 
-    The verdicts on equal forms are the last rows. They apply to every version.
+    The last rows are the verdicts on equal forms, which apply to every version of an operator.
     """
     lines = []
     for domain in sorted(schemas.known_domains().intersection(versions.DOMAINS)):

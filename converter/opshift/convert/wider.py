@@ -117,7 +117,7 @@ def _only_moves(
 ) -> bool:
     """Returns whether an operator only moves or compares elements, so that floats hold integers.
 
-    This is assumed if the operator accepts strings, or if no output has the element type.
+    An operator that accepts strings, or whose outputs have another type, only moves or compares.
     """
     return "tensor(string)" in accepted[variable] or variable not in made
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts about a user's own runtimes that were measured and improve later conversions.
 
-The file `learned.toml` is next to the user's own table of targets. It has a table for each target,
+The file `learned.toml` is next to the user's own table of targets, and has a table for each target
 with fields of the target's row. A fact applies only to the release that ran the model.
 """
 

@@ -13,8 +13,9 @@ from opshift.opsets import target_names
 def around(release: str, releases: tuple[str, ...]) -> frozenset[int]:
     """Returns the numbers of the measured releases that represent a release.
 
-    These are the release itself, or the releases before and after it. A release that is older or
-    newer than all measured releases has none.
+    A measured release represents itself. Other releases are represented by the measured releases
+    before and after them; a release older or newer than all measured releases has no
+    representative.
     """
     earlier = [
         n for n, measured in enumerate(releases) if target_names.between(measured, release, "")

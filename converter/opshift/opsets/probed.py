@@ -6,7 +6,7 @@ Each further line names an operator, one of its versions, its type variables, an
 an outcome, the releases that had it, and the choices of element types or the features of a node.
 A feature begins with `@`: an attribute, an attribute with its value, an input, an output,
 or negative indices.
-Features that a group `runs` lists were seen in a model that runs. Those of another group fail.
+Features in a group `runs` were seen in a model that runs. Features in other groups fail.
 Element types that `partly` run have models that fail, and no feature explains this.
 An element type `-` stands for a variable that the node does not use.
 """
@@ -94,8 +94,8 @@ class ProbeTable:
     def around(self, release: str) -> frozenset[int]:
         """Returns the numbers of the probed releases that represent a release.
 
-        These are the release itself, or the releases before and after it. A release such as 1.15
-        also represents its patches, such as 1.15.1.
+        A probed release represents itself and its patches: 1.15 also represents 1.15.1. Other
+        releases are represented by the probed releases before and after them.
         """
         patches = [n for n, one in enumerate(self.names) if f"{one}.".startswith(f"{release}.")]
         if release and patches:

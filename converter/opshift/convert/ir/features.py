@@ -91,7 +91,7 @@ def _densify(work: OlderForms) -> None:
 
 
 def _places() -> ModuleType:
-    """Returns the module that finds content in models. It imports onnx, so it is imported late."""
+    """Returns the module `places`, which is imported late because the module needs onnx."""
     from opshift.convert.ir import places
 
     return places

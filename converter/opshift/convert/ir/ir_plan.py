@@ -129,8 +129,8 @@ def require_planned(plan: FeaturePlan, present: Iterable[Feature]) -> None:
     for feature in present:
         if feature not in plan:
             raise AdapterBug(
-                f"the plan has no step IR {feature.ir}->{feature.ir - 1} for {feature.says},"
-                " because the model did not have it before; an adapter must not write it"
+                f"the plan cannot lower {feature.says} from IR {feature.ir} to {feature.ir - 1},"
+                " because the source model does not have this content; an adapter must not write it"
             )
 
 

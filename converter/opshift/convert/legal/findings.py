@@ -81,7 +81,7 @@ class Unjudged:
 class Rule:
     """A rule: its code, level and phase, and the search for violations.
 
-    The search gets the object of its phase, which is `Checked` for a whole model. It yields
+    The search gets the object of its phase, which is `Checked` for a whole model. The search yields
     sentences, pairs of names and a sentence, or nodes for which the rule failed. Rules with
     `visits_all` visit every node or value, so a conversion with default checks skips them. Rules
     with `infers` need the types of values.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guesses element types for the inputs of an uncalled function from its nodes.
 
-Values that share a type variable of an operator have equal types. So a choice for one input
-restricts the choices for other inputs.
+Values that share a type variable of an operator have equal types. So the type chosen for one input
+of a function restricts the types of other inputs.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handles shapes declared in subgraphs. They may be wrong, because operators ignore them."""
+"""Handles shapes declared in subgraphs, which may be wrong because operators ignore them."""
 
 from __future__ import annotations
 

@@ -490,7 +490,7 @@ def _by_processor(
         doubt = (
             "computes the same on all processors"
             if one.processors
-            else "shares this fault of its CPU build"
+            else "shares this fault of the CPU provider"
         )
         says = f"whether {row.shown} {doubt}: {one.described(key[1])}"
         yield str(_lack(*key, [scope.node(at) for scope, at in places], says))

@@ -190,7 +190,7 @@ def _attributes(function: FunctionProto) -> list[AttributeProto] | None:
 
 
 def _value(name: str, kind: str, rank: int | None) -> ValueInfoProto:
-    """Returns an input of a rank with unknown sizes."""
+    """Returns a graph input with a given name, element type and rank, and with unknown sizes."""
     found = ValueInfoProto(name=name)
     found.type.tensor_type.elem_type = TensorProto.DataType.Value(kind.upper())
     if rank is not None:

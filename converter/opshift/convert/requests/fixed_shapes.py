@@ -111,7 +111,12 @@ def _fold(state: State) -> Step:
         replace_nodes(state.document, replacements)
         branches = take_known(state, folded)
         for one in branches:
-            _count(step, one, "known-branch", "The fixed sizes decide which branch runs.")
+            _count(
+                step,
+                one,
+                "known-branch",
+                "The fixed sizes determine which branch of the node runs.",
+            )
         replace_nodes(state.document, branches)
         if not replacements and not branches:
             return step
@@ -153,7 +158,7 @@ def _replacements(
             scope.add_initializer(from_array(value, name))
             state.document.added_initializers = True
         one = Replacement((scope, position), nodes)
-        _count(step, one, "known-size", "The fixed sizes decide its value.")
+        _count(step, one, "known-size", "The fixed sizes determine the value of the node.")
         yield one
 
 

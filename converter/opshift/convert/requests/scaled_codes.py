@@ -54,7 +54,7 @@ def _adapter(key: Key, rule: Scales, bound: Saturates | None, wider: frozenset[i
         (key[1],), *WIDER,
         Rewrite(write, handles_types=True, ignores={"output_dtype": "the output has this type"}),
         key[0], frozenset({"Cast"}),
-        summary="A product or quotient has the numbers of the codes in a wider type.",
+        summary="Scaling becomes a product or quotient, because the codes get a wider type.",
         source=f"{__name__}.write",
     )  # fmt: skip
 

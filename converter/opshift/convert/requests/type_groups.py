@@ -54,8 +54,8 @@ def groups_of(
 ) -> list[TypeGroup]:
     """Returns the groups of a node whose type a request changes.
 
-    `kind` returns the element type of a value. `text` returns the value's type with another element
-    type.
+    `kind` returns the element type of a value. `text` returns the type of a value as a string, with
+    the given element type in place of the value's own element type.
     """
     found: dict[tuple[object, int], TypeGroup] = {}
     contained = set[int]()  # element types of sequences and optionals
