@@ -81,7 +81,7 @@ def test_the_questions_of_the_command_are_functions_of_the_top(before):
     ],
 )
 def test_what_is_no_model_is_a_type_error(ask):
-    with pytest.raises(TypeError, match="model is a ModelProto"):
+    with pytest.raises(TypeError, match="model must be a ModelProto"):
         ask(3)
 
 

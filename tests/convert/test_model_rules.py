@@ -135,8 +135,8 @@ POOL = "(float[1,1,2,2] x) => (float[a,b,c,d] y) { y = AveragePool<kernel_shape 
 @pytest.mark.parametrize(
     ("text", "opset", "told"),
     [
-        (SOFTMAX, 14, ["Softmax of ai.onnx 14 (2 nodes) has two meanings: Softmax-13 from onnx 9.9 on, which is used, and Softmax-11 in earlier releases"]),
-        (POOL, 11, ["AveragePool of ai.onnx 11 (1 node) has two meanings: AveragePool-11 from onnx 9.9 on, which is used, and AveragePool-10 in earlier releases"]),
+        (SOFTMAX, 14, ["Softmax of ai.onnx 14 (2 nodes) has two meanings: Softmax-13 from onnx 9.9 on, which opshift uses, and Softmax-11 in earlier releases"]),
+        (POOL, 11, ["AveragePool of ai.onnx 11 (1 node) has two meanings: AveragePool-11 from onnx 9.9 on, which opshift uses, and AveragePool-10 in earlier releases"]),
         (POOL, 10, []),  # the implementation before has no ceil_mode, so it was no other meaning
         ("(float[2] x) => (float[2] y) { y = Abs(x) }", 1, []),  # nothing is earlier
         ("(float[2] x) => (float[2] y) { y = own.Abs(x) }", 14, []),

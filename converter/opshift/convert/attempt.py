@@ -256,7 +256,7 @@ class Conversion(State):
         return self._with_callers({one for step in self.steps for one in step.inexact})
 
     def _came_with(self) -> list[Feature]:
-        """Returns the IR features above the wanted IR version, if steps approximated the model."""
+        """Returns the model's IR features above the wanted version, if a step approximated."""
         if not any(step.approximations for step in self.steps):
             return []
         came = Document(_as_model(self.view))

@@ -28,7 +28,7 @@ KNOWN_AT_CALL = frozenset(
 class StepRefused(Exception):  # noqa: N818 - the caller turns it into Refused
     """Carries all blockers of one boundary, and the functions whose inlining may remove them.
 
-    Each of the `unsure` functions may be enough if it is inlined; all `functions` are needed.
+    All of `functions` must be inlined. Inlining one of the `unsure` functions may be enough.
     """
 
     def __init__(

@@ -130,7 +130,7 @@ class Strategies:
                 self._add(strategy)
 
     def _loses_more(self, strategy: Strategy) -> bool:
-        """Whether a strategy inlines more functions than an exact result has lost."""
+        """Returns whether a strategy inlines more functions than the best exact result."""
         best = self.best
         exact = best is not None and not best.report.approximations
         return exact and best is not None and len(strategy.inlined) > best.lost

@@ -142,7 +142,7 @@ class Diff(Shown):
         }  # fmt: skip
 
     def lines(self) -> Iterator[Line]:
-        """The gravest level, each change, the other differences, and the advice at the end."""
+        """Yields the gravest level, each change, the other differences, and the advice."""
         if not self.level:
             yield Line("NONE: users of the first model notice no difference.", Role.GOOD)
         elif self.same and self.level is Level.PATCH:

@@ -48,10 +48,10 @@ class OlderForms(Protocol):
 class Feature:
     """A kind of content, the IR version that introduced it, and its treatment below that version.
 
-    `find` searches a model for the content, and `where` names its places. `lower` writes the exact
-    older form. If `drop` names an option, `lower` removes the content, and only with this option. A
-    `sooner` feature may be lowered before the steps, because a step may refuse the content.
-    Lowering may add the content of the features in `leads`.
+    `find` searches a model for the content, and `where` names its places. `lower` rewrites the
+    content in an older form with equal results. If `drop` names an option, `lower` removes the
+    content, and only with this option. A `sooner` feature may be lowered before the steps, because
+    a step may refuse the content. Lowering may add the content of the features in `leads`.
     """
 
     ir: int

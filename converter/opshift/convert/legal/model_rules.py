@@ -117,8 +117,8 @@ def two_meanings(checked: Checked) -> Iterator[str]:
             if nodes := [one for one in found if not is_beyond(one, earlier[-1])]:
                 yield (
                     f"{op} of {domain or 'ai.onnx'} {version} ({counted(len(nodes), 'node')}) has"
-                    f" two meanings: {op}-{schema.since} from onnx {release} on, which is used, and"
-                    f" {op}-{earlier[-1].since} in earlier releases"
+                    f" two meanings: {op}-{schema.since} from onnx {release} on, which opshift"
+                    f" uses, and {op}-{earlier[-1].since} in earlier releases"
                 )
 
 

@@ -37,7 +37,7 @@ class NodeTokens:
         self.outputs = self.bind(scope, node.output)
 
     def bind(self, scope: Scope, names: Iterable[str]) -> tuple[str, ...]:
-        """Returns the tokens of names in a scope. Equal values have equal tokens."""
+        """Returns the tokens for names in a scope; two names of one value share a token."""
         return tuple([self._token(scope, name) if name else "" for name in names])
 
     def _token(self, scope: Scope, name: str) -> str:
