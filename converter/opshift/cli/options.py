@@ -351,7 +351,7 @@ def known_operator(domain: str, op: str, operators: Sequence[str]) -> None:
     """Raises for an operator that the domain lacks, and suggests another domain or name."""
     if op in operators:
         return
-    from opshift.opsets import changelog
+    from opshift.opsets import changelog, operator_search
 
     known = changelog.default()
     own = domain or "ai.onnx"
@@ -363,7 +363,10 @@ def known_operator(domain: str, op: str, operators: Sequence[str]) -> None:
             f"{own} has no operator {op!r}; {homes[0] or 'ai.onnx'} has it: add --domain"
             f" {homes[0] or 'ai.onnx'}"
         )
-    raise click.UsageError(f"{own} has no operator {op!r}{suggestion(op, list(operators))}")
+    near = suggestion(op, list(operators))
+    if alike := operator_search.described_by(op, domain, operators):
+        near += f"{'' if near else ';'} the descriptions of {', '.join(alike)} have such a word"
+    raise click.UsageError(f"{own} has no operator {op!r}{near}")
 
 
 def refused_as_dict(refused: Refused) -> dict[str, Any]:
