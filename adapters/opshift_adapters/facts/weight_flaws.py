@@ -6,6 +6,7 @@ from math import prod
 from opshift.adapter import Node, flaw, np
 from opshift.objections import sizes
 
+from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.known_sizes import differ, dims_of
 
 
@@ -14,7 +15,6 @@ def _has_other_layout(node: Node) -> bool:  # pragma: no cover: for illegal node
     return "layout" in node.attributes and node.int("layout") == 1
 
 
-MS = "com.microsoft"
 STATES = {"initial_h": "D B H", "initial_c": "D B H", "sequence_lens": "B"}
 SIZES = (
     sizes("RNN", unless=_has_other_layout, X="S B I", R="D H H", W="D H I", B="D 2H", **STATES),
@@ -32,22 +32,22 @@ SIZES = (
     sizes("NonMaxSuppression", boxes="B P 4", scores="B C P"),
     sizes("RoiAlign", rois="R 4", batch_indices="R"),
     sizes("MaxRoiPool", rois="R 5"),
-    sizes("ConvTransposeWithDynamicPads", domain=MS, X="N C ...", W="C ..."),
-    sizes("GatedRMSNorm", domain=MS, X="A B C", gate="A B C", scale="C"),
-    sizes("BiasGelu", domain=MS, A="... C", B="C"),
-    sizes("FastGelu", domain=MS, X="... C", bias="C"),
+    sizes("ConvTransposeWithDynamicPads", domain=MICROSOFT, X="N C ...", W="C ..."),
+    sizes("GatedRMSNorm", domain=MICROSOFT, X="A B C", gate="A B C", scale="C"),
+    sizes("BiasGelu", domain=MICROSOFT, A="... C", B="C"),
+    sizes("FastGelu", domain=MICROSOFT, X="... C", bias="C"),
     sizes(
-        "SkipLayerNormalization", domain=MS,
+        "SkipLayerNormalization", domain=MICROSOFT,
         input="... C", skip="... C", gamma="C", beta="C", bias="C",
     ),
     sizes(
-        "SkipSimplifiedLayerNormalization", domain=MS,
+        "SkipSimplifiedLayerNormalization", domain=MICROSOFT,
         input="... C", skip="... C", gamma="C", bias="C",
     ),
-    sizes("Attention", domain=MS, input="B S I", weights="I W", bias="W"),
-    sizes("MultiHeadAttention", domain=MS, query="B ...", key="B ...", value="B ..."),
-    sizes("CDist", domain=MS, A="M K", B="N K"),
-    sizes("RotaryEmbedding", domain=MS, cos_cache="M R", sin_cache="M R"),
+    sizes("Attention", domain=MICROSOFT, input="B S I", weights="I W", bias="W"),
+    sizes("MultiHeadAttention", domain=MICROSOFT, query="B ...", key="B ...", value="B ..."),
+    sizes("CDist", domain=MICROSOFT, A="M K", B="N K"),
+    sizes("RotaryEmbedding", domain=MICROSOFT, cos_cache="M R", sin_cache="M R"),
 )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def more_labels_than_scores(node: Node) -> str | None:
     return f"its scores have the shape {list(scores or ())}, but its labels {list(labels or ())}"
 
 
-@flaw("MatMulNBits", domain=MS)
+@flaw("MatMulNBits", domain=MICROSOFT)
 def rows_of_other_sizes(node: Node) -> str | None:
     """K of MatMulNBits must be the number of columns of A."""
     dims, inner = dims_of(node, "A"), node.int("K")
@@ -101,7 +101,7 @@ def rows_of_other_sizes(node: Node) -> str | None:
     )
 
 
-@flaw("FusedMatMul", domain=MS)
+@flaw("FusedMatMul", domain=MICROSOFT)
 def matrices_that_do_not_fit(node: Node) -> str | None:
     """A of FusedMatMul must have as many columns as B has rows."""
     a, b = dims_of(node, "A"), dims_of(node, "B")

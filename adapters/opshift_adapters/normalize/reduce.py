@@ -30,11 +30,9 @@ from opshift_adapters._lib.axes import (
     without_empty,
 )
 from opshift_adapters._lib.kinds import FLOATS
+from opshift_adapters.facts.illegal_attributes import REDUCING
 
-MOST = (
-    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
-    "ReduceSumSquare"
-)
+MOST = " ".join(op for op in REDUCING.split() if op != "ReduceSum")
 WIDE_FLOATS = (T.FLOAT, T.DOUBLE)
 
 
