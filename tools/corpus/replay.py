@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _tree(commit: str, folder: Path) -> Path:
     packed = subprocess.run(
-        ["git", "-C", str(ROOT), "archive", commit, "converter", "adapters"],
+        ["git", "-C", str(ROOT), "archive", commit, "converter", "adapters", "tests/adapters"],
         check=True,
         stdout=subprocess.PIPE,
     ).stdout
