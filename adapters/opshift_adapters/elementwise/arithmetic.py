@@ -189,10 +189,7 @@ def leads_to(value: Value | None, around: Surroundings, *ops: str) -> bool:
 
 @alternative("Mul", runtime="onnxruntime==1.2")
 def with_a_node_behind(node: Node, op: Builder) -> Result:
-    """Identity is added after the last Mul of a LayerNormalization for onnxruntime 1.1 to 1.3.
-
-    Unsigned integers are computed in int64.
-    """
+    """Mul before a graph output gets an Identity, and unsigned integers use int64."""
     if node["A"].elem_type_or_none in (T.UINT32, T.UINT64):
         return in_signed_integers(node, op)
     return op.Identity(op.same(node))
@@ -239,10 +236,7 @@ def before_single_nodes_of_a_normalization(node: Node, around: Surroundings) -> 
 
 @alternative("Add", runtime="onnxruntime==1.2")
 def with_the_bias_behind(node: Node, op: Builder) -> Result:
-    """Add becomes Sum, or its inputs are swapped, because onnxruntime 1.1 to 1.3 fuse Add wrongly.
-
-    Unsigned integers are computed in int64.
-    """
+    """Add becomes Sum or swaps inputs, which avoids a wrong fusion; uint types use int64."""
     a, b = node["A"], node["B"]
     if a.elem_type_or_none != T.FLOAT:
         return in_signed_integers(node, op)
