@@ -237,6 +237,10 @@ class Report(Paged):
 
     def lines(self, verb: str = "Converted") -> Iterator[Line]:
         """Yields the verdict, the assumptions of the result, and the rewritten operators."""
+        if self.runtime is not None and self.runtime.reasons:  # the caller keeps such results
+            first, *rest = self.runtime.reasons
+            more = f" (and {len(rest)} more)" if rest else ""
+            yield Line(f"{verb}, but {self.runtime.target} cannot run it: {first}{more}", Role.BAD)
         if self.changed:
             yield Line(f"{verb}: {self.way or 'the form of the model'}.", Role.GOOD)
         else:

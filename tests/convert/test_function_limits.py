@@ -54,3 +54,13 @@ def test_a_release_that_rejects_some_functions(release):
     assert opshift.convert(model, name).report.runtime.answer == "yes"
     (fit,) = survey(model, [name]).fits
     assert (fit.now, fit.after) == ("not known", "yes")
+
+
+def test_the_first_line_of_a_kept_result_that_does_not_run():
+    text = '<ir_version: 8, opset_import: ["" : 11]> g (float[3] x) => (float[k] y) { y = Unique<sorted = 1>(x) }'
+    report = opshift.convert(parse_model(text), "rknn-toolkit2==2.0", keep_unrunnable=True).report
+    assert report.runtime.answer == "no"
+    says = (
+        "Converted, but rknn-toolkit2==2.0 cannot run it: rknn-toolkit2==2.0 does not read Unique"
+    )
+    assert next(report.lines()).text.startswith(says)
