@@ -40,7 +40,7 @@ def test_a_branch_that_no_example_takes_is_named() -> None:
     told = branches("scales")  # a file without examples of its own
     assert told.returncode == 1, told.stderr
     assert "adapters/opshift_adapters/_lib/scales.py:" in told.stdout
-    assert "Add an @example that goes there" in told.stdout
+    assert "Add an @example that reaches the line" in told.stdout
 
 
 def test_only_files_of_adapters_are_asked_for() -> None:

@@ -92,6 +92,17 @@ def test_the_two_sides_of_a_proof_have_different_names(words, folder):
     assert second == ("out.onnx" if "-o" in words else "softmax.onnx (converted)")
 
 
+def test_a_kept_result_that_does_not_run_is_no_success(folder):
+    text = '<ir_version: 8, opset_import: ["" : 11]> g (float[3] x) => (float[k] y) { y = Unique<sorted = 1>(x) }'
+    onnx.save(parser.parse_model(text), "unique.onnx")
+    words = ("convert", "unique.onnx", "-o", "o.onnx", "--for", "rknn-toolkit2==2.0")
+    refused = run(*words)
+    assert (refused.exit_code, (folder / "o.onnx").exists()) == (cli.REFUSED, False)
+    kept = run(*words, "--keep-unrunnable")
+    assert (kept.exit_code, (folder / "o.onnx").exists()) == (cli.REFUSED, True)
+    assert kept.stdout.startswith("Converted, but rknn-toolkit2==2.0 cannot run it: ")
+
+
 def test_exit_codes_tell_would_change_from_impossible(folder):
     assert run("convert", "softmax.onnx", "--to", "13", "--check").exit_code == cli.WOULD_CHANGE
     assert run("convert", "softmax.onnx", "--to", "12", "--check").exit_code == cli.DONE

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from opshift.cli.exit_codes import DONE, WOULD_CHANGE
+from opshift.cli.exit_codes import DONE, REFUSED, WOULD_CHANGE
 from opshift.cli.terminal import Output
 from opshift.text import Line, Role, size
 
@@ -37,9 +37,11 @@ def converted(
         return talk.refused(lambda: _not_written(trials), data)
     if found is not None and not found.equal:
         return talk.refused(lambda: _not_written(found), data)
+    runs = trials.runs if trials is not None else not (report.runtime and report.runtime.reasons)
     changes = action == "check" and report.changed
-    talk.result(lambda: _done(report, action, target, found, trials), data, good=not changes)
-    return WOULD_CHANGE if changes else DONE
+    good = runs and not changes
+    talk.result(lambda: _done(report, action, target, found, trials), data, good=good)
+    return REFUSED if not runs else WOULD_CHANGE if changes else DONE
 
 
 def _done(
