@@ -92,7 +92,7 @@ def test_an_operand_that_is_no_number_is_a_bug(with_adapters):
 
 
 def test_a_value_that_no_builder_knows_has_no_operators():
-    with pytest.raises(AdapterBug, match="only values of the node that the adapter replaces"):
+    with pytest.raises(AdapterBug, match="only on values of the node that the adapter replaces"):
         Value("x", Env(None, None)) + 1
 
 

@@ -201,9 +201,9 @@ def two_that_are_large(path: Path) -> None:
 HOSTILE = {
     "a FIFO": (os.mkfifo, "is not a regular file"),
     "a folder": (os.mkdir, "is not a regular file"),
-    "a link to an endless file": (lambda path: path.symlink_to("/dev/zero"), "leads out of the folder"),
-    "a link to a file elsewhere": (far, "leads out of the folder"),
-    "a large file": (large, "have more than 16 MiB"),
+    "a link to an endless file": (lambda path: path.symlink_to("/dev/zero"), "is a link to a file outside of"),
+    "a link to a file elsewhere": (far, "is a link to a file outside of"),
+    "a large file": (large, "more than 16 MiB"),
     "files that are large together": (two_that_are_large, ""),
     "bytes": (lambda path: path.write_bytes(b"\xff" * 99), "is not an OperatorSetProto"),
     "nothing": (lambda path: path.touch(), "its magic is ''"),

@@ -88,7 +88,7 @@ def test_only_integers_have_no_fraction():
     for row in ROWS:
         assert row.is_integer == (row in WHOLE)
         if row.is_integer:
-            with pytest.raises(TypeError, match="is not a type of fractions"):
+            with pytest.raises(TypeError, match="is not a floating-point type"):
                 row.number.fraction  # noqa: B018
 
 

@@ -73,7 +73,7 @@ def test_a_later_fact_replaces_that_of_the_same_target_only(learn):
 @pytest.mark.parametrize(
     ("tried", "runs", "sentence"),
     [
-        ([{}], True, "the first result ran in onnxruntime==1.15.1, so the row"),
+        ([{}], True, "the first result ran in onnxruntime==1.15.1, so the table"),
         ([{}, {}], False, "no result ran in onnxruntime==1.15.1; give a report of a success"),
     ],
 )

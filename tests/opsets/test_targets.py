@@ -139,7 +139,7 @@ def test_a_name_that_nobody_knows_gets_the_nearest(text, sentence):
         (
             "tensorrt==10.16",
             "tensorrt==10.15",
-            "tensorrt 10.16 is not known; the answer is that of 10.15 and of 11.0",
+            "tensorrt 10.16 is not known; the nearest releases 10.15 and 11.0 are used",
         ),
         (
             "tensorrt==10.x",
@@ -166,7 +166,7 @@ def test_a_name_that_nobody_knows_gets_the_nearest(text, sentence):
         ("jetpack 7.1", "tensorrt==10.13", "jetpack 7.1 is newer than the known releases"),
         ("windows 19041", "winml==win10-2004", ""),
         ("Windows build 22000", "winml==win11", ""),
-        ("windows 19045", "winml==win10-2004", "the answer is that of 19041 and of 22000"),
+        ("windows 19045", "winml==win10-2004", "the nearest releases 19041 and 22000 are used"),
         (
             "windows 26100",
             "winml==win11",
@@ -321,9 +321,9 @@ def test_ml_comes_along():
 def test_at_least_raises_and_knows_the_ceiling():
     after = convert_version(model(PLAIN, 11, ir=6), "onnxruntime==1.10", at_least=13)
     assert (after.opset_import[0].version, after.ir_version) == (13, 7)
-    with pytest.raises(BadTarget, match="up to 15, and 16 is asked for"):
+    with pytest.raises(BadTarget, match="up to 15, but 16 was requested"):
         convert_version(model(PLAIN, 11), "onnxruntime==1.10", at_least=16)
-    with pytest.raises(BadTarget, match="reads IR versions up to 8, and 9 is wanted"):
+    with pytest.raises(BadTarget, match="reads IR versions up to 8, but 9 was requested"):
         convert_version(model(PLAIN, 11), "onnxruntime==1.10", ir_version=9)
     assert convert_version(model(PLAIN, 11), at_least=13).opset_import[0].version == 13
     assert convert_version(model(PLAIN, 15), at_least=13).opset_import[0].version == 15
@@ -374,7 +374,7 @@ def test_the_command(tmp_path):
     assert "did you mean tensorrt" in bad.stderr
     words = ("--for", "onnxruntime==1.10", "--to", "16")
     assert (
-        "up to 15, and 16 is asked for"
+        "up to 15, but 16 was requested"
         in run("convert", tmp_path / "in.onnx", "--in-place", *words).stderr
     )
     assert "Possible" in run("plan", tmp_path / "in.onnx", "--for", "onnx==1.11").stdout
@@ -389,7 +389,7 @@ def test_a_model_below_the_floor_is_raised_and_this_is_noted(tmp_path):
         "raised to ai.onnx 7: onnxruntime==1.10 has no kernels for a lower version" in report.notes
     )
     assert convert_version(model(PLAIN, 9), "rknn 2.0").opset_import[0].version == 12
-    with pytest.raises(BadTarget, match=r"reads ai.onnx from 7 on, and 6 is asked for"):
+    with pytest.raises(BadTarget, match=r"reads ai.onnx from 7 on, but 6 was requested"):
         run_for("onnxruntime==1.10", model(PLAIN, 9), exact={"": 6})
 
 
@@ -576,8 +576,8 @@ def test_what_was_assumed_about_a_runtime_is_no_gap_in_what_is_known(tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(model(PLAIN, 15, ir=8), path)
     assumed = (
-        "tensorrt 10.16 is not known; the answer is that of 10.15 and of 11.0, the nearest"
-        " releases, if they agree"
+        "tensorrt 10.16 is not known; the nearest releases 10.15 and 11.0 are used, as far"
+        " as they agree"
     )
     shown = run("accepts", path, "--for", "trt 10.16").stdout.splitlines()
     assert shown[0] == (

@@ -3,8 +3,8 @@
 
 onnx infers the types of each node separately, and once for all nodes with equal operators,
 attributes and types of inputs. These types follow only from the inputs of the model. Inference of
-the whole model may find more types, but never different ones. So a declaration is right if it
-agrees with these types.
+the whole model may find more types, but never different ones. A declared shape is therefore right
+if it agrees with these inferred types.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def is_proven(
     model: bytes | ModelProto, values: Iterable[ValueInfoProto], adapters: DeclaredRules
 ) -> bool:
-    """Returns whether the values certainly have their declared types; False proves nothing."""
+    """Returns whether the values provably have their declared types; False leaves this open."""
     own = ModelBytes.of(model)
     if not own.content.is_flat or safe_inference.is_at_risk(own, adapters):
         return False

@@ -34,7 +34,7 @@ class Arithmetic(Trait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commutes(Trait):
-    """Operators of two operands, such as Add, whose order does not change the result."""
+    """Operators such as Add, whose two operands can be swapped without a change of the result."""
 
     table = "commutes"
 
@@ -47,5 +47,5 @@ def arithmetic(
 
 
 def commutes(ops: str) -> Commutes:
-    """Declares operators of two operands, such as Add, whose order does not change the result."""
+    """Declares operators such as Add, whose two operands can be swapped without other results."""
     return Commutes(ops=tuple(ops.split()))

@@ -57,7 +57,7 @@ def in_parts(
 
 
 def cut(model: ModelProto, parts: Mapping[FunctionId, FunctionInParts], prefix: str) -> ModelProto:
-    """Copies a model with the parts of long functions; calls in subgraphs are not replaced."""
+    """Copies a model, and calls the parts in place of long functions, except inside subgraphs."""
     made = ModelProto()
     made.CopyFrom(model)
     for body in parts.values():

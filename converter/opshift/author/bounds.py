@@ -22,8 +22,9 @@ MOST_EACH = 4096  # up to this many elements, each element has its own bounds
 class Bounds:
     """The smallest and the largest integer that the elements of a value can have.
 
-    The arrays contain Python integers, which never overflow. With `each`, they have the shape of
-    the value and bounds for each element; otherwise they hold one pair for all elements.
+    The arrays contain Python integers, which never overflow. With `each`, the arrays have the shape
+    of the value, and one pair of bounds for each element; otherwise they hold one pair for all
+    elements.
     """
 
     low: Array
@@ -36,7 +37,7 @@ class Bounds:
 
     @property
     def exact(self) -> Array | None:
-        """Returns the value if both bounds of every element are equal; else None."""
+        """Returns the value if each element's lower bound equals its upper bound; else None."""
         return self.low if self.each and bool((self.low == self.high).all()) else None
 
     @property

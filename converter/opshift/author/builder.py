@@ -64,7 +64,7 @@ class Emit(Protocol):
 
 
 class Crossing(Versions, Protocol):
-    """The step in which a Builder writes nodes."""
+    """The conversion step in which a Builder writes nodes."""
 
     allow_approximate: bool
     assume: Collection[Assumption]
@@ -83,7 +83,7 @@ class Crossing(Versions, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WritingOpset:
-    """The opset at which an adapter writes while a node of a later opset is converted down."""
+    """The opset of the nodes with which an adapter converts a node of a later opset down."""
 
     domain: str
     version: int
@@ -119,7 +119,7 @@ class Builder:
 
     @property
     def version(self) -> int:
-        """Returns the target version of the step's domain, or of ai.onnx if it is removed."""
+        """Returns the target version of the step's domain; of ai.onnx if the step removes it."""
         return self.opset(self.crossing.enters)
 
     def opset(self, domain: str = "") -> int:
@@ -158,10 +158,9 @@ class Builder:
     ) -> Any:
         """Writes one node; each keyword is an input or an attribute, as the schema says.
 
-        If the opset lacks the operator or these parameters, but a later opset has them, the node is
-        converted down; if only an earlier opset had them, the node is converted up. The parameter
-        `since` is the first version of the intended operator, if an older version has the same
-        parameters.
+        A node of another opset is converted if the model's opset lacks the operator or these
+        parameters: down from a later opset, or up from an earlier opset. The parameter `since` is
+        the first version of the intended operator, if an older version has the same parameters.
         """
         schema = self._fitting(domain, op_type, len(inputs), named, since)
         names = [self._input_name(op_type, i) for i in inputs]
@@ -523,9 +522,9 @@ class Builder:
     def dissolve(self, reason: str) -> tuple[Value, ...]:
         """Removes the node without a replacement; refuses the node if its outputs are still read.
 
-        An adapter calls this for an output that cannot exist at the target version. The adapters of
-        the nodes that read this output find the node as `value.producer`, and must write nodes that
-        do not read it.
+        An adapter calls this for an output that cannot exist at the target version. An adapter of a
+        node that reads this output finds the removed node as `value.producer`. This adapter must
+        write nodes that do not read the output.
         """
         self.made.unread = reason
         return ()
@@ -544,8 +543,9 @@ class Builder:
     def assumes(self, assumption: Assumption, *values: Value) -> bool:
         """Returns whether the caller allowed an assumption that no fact about `values` contradicts.
 
-        The report then lists the node, so call this only if the answer is used. If the caller did
-        not allow the assumption and the node is refused later, the refusal names the option.
+        The report lists every node for which this method returned True, so call this method only if
+        its result is used. If the caller did not allow the assumption and the node is refused
+        later, the refusal names the option.
         """
         if any(_CONTRADICTS[assumption](value) for value in values):
             return False

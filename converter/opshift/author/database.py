@@ -51,7 +51,7 @@ def change(history: list[schemas.Schema], adapters: Registry) -> Change:
 
 
 def merged(old: OpsetChangelog, new: OpsetChangelog) -> OpsetChangelog:
-    """Returns the old entries unchanged, and new entries for the versions that they lack."""
+    """Returns the old entries, and the new entries for versions after the newest old version."""
     result = OpsetChangelog()
     result.CopyFrom(old)
     present = {domain.name: domain for domain in result.domains}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handles declared types of computed values; as they may be wrong, inferred types come first."""
+"""Handles declared types of computed values, which are used only if inference finds less."""
 
 from __future__ import annotations
 

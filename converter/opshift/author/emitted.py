@@ -3,7 +3,8 @@
 
 `python -m tools.author index` converts the examples of the adapters and records the written
 operators in `writes.txt`. The plan reads the table in advance; an operator that the table lacks is
-planned when an adapter writes it. An adapter for a runtime has one row for each set of operators.
+planned when an adapter writes it. The table has one row for each set of operators that an adapter
+for a runtime writes.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class TypesOnly(Env):
 
 
 class Delegating(Env):
-    """An environment that passes each question on to another environment."""
+    """An environment that forwards each request to another environment."""
 
     def __init__(self, env: Env) -> None:
         self.env = env

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds facts about values before the model runs: constants, types and shapes.
 
-A fact depends only on the opened model and on the nodes that steps wrote later. A fact never
-depends on the order of requests. A value keeps its name and meaning when a step replaces the node
-that computes it, so a fact from the opened model stays true; other facts come from the present
-nodes.
+A fact depends only on the opened model and on the nodes that conversion steps wrote later. A fact
+never depends on the order of requests. When a step replaces the node that computes a value, the
+value keeps its name and meaning, so a fact from the opened model stays true. Other facts come from
+the present nodes.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ _Rule = TypeVar("_Rule")
 class Proved(NamedTuple):
     """The type that follows from the inputs of the model, without the declaration of the value.
 
-    The field `claimed` says that the rank follows from the declared rank of another value;
-    `counted` says that at least one dimension follows from such a rank.
+    The field `claimed` is true if the rank follows only from the declared rank of another value;
+    `counted` is true if a dimension follows only from such a declared rank.
     """
 
     kind: TypeProto | None
@@ -443,7 +443,7 @@ class Facts:
         return Proved(found, *(self._is_in(one, owner, name) for one in claims))
 
     def _path(self, scope: Scope) -> Path:
-        """Returns the path of a graph in the model, by which inference numbers graphs.
+        """Returns the path of a graph in the model, by which results of inference name the graph.
 
         A graph that is no longer part of the model has no known path.
         """
@@ -494,7 +494,7 @@ class Facts:
         return rank_of(completed(proved.kind, owner.declared.get(name))) is not None
 
     def _is_in(self, places: Mapping[str, Sequence[Path]], owner: Scope, name: str) -> bool:
-        """Returns whether whole-model inference lists this value of this graph in `places`."""
+        """Returns whether `places` lists the value in this graph, or the graph is unknown."""
         paths = places.get(name)
         if paths is None:
             return False

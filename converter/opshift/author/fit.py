@@ -47,7 +47,7 @@ def unfit(
     """Yields the attributes, inputs and outputs of a node that do not fit its operator's schema.
 
     The set `elsewhere` has the names of attributes that the node gets later. In a function
-    (`is_inner`), onnx accepts an attribute of another kind.
+    (`is_inner`), onnx accepts an attribute whose type differs from its schema.
     """
     kind = AttributeProto.AttributeType.Name
     for attribute in node.attribute if schema.stated else ():

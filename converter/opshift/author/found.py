@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stores the nodes that match a formula, apart from the search, which few conversions import."""
+"""Stores the nodes that match a formula; most conversions need no search and import only this."""
 
 from __future__ import annotations
 

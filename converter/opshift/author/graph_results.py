@@ -2,7 +2,7 @@
 """Finds the output types of a node with subgraphs from the facts about the subgraphs' results.
 
 The facts about a subgraph are computed once. Inference of the whole node would be repeated for each
-node around it.
+outer node with this subgraph.
 """
 
 from __future__ import annotations

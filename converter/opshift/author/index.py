@@ -2,7 +2,7 @@
 """Reads and writes `index.txt`, so that a conversion imports only the adapter modules it needs.
 
 The file `index.txt` of a package has a line for each module: its name, a checksum of its source,
-`domain:op:start:to` for each verdict, and `kind:domain:op` for each other declaration. A module
+`domain:op:start:to` for each adapter, and `kind:domain:op` for each other declaration. A module
 without a line, or whose source has another checksum, is imported at once. So opshift finds a new
 adapter even before `python -m tools.author index` updates the index.
 """
@@ -22,7 +22,7 @@ Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
 
 
 class TraitKey(NamedTuple):
-    """The key of a declaration other than a verdict: its table and its operator."""
+    """Identifies a declaration that is not an adapter, by its table and its operator."""
 
     table: str
     domain: str

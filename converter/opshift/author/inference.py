@@ -50,7 +50,7 @@ class Known(NamedTuple):
 
 
 def infer_all(model: bytes | ModelProto, adapters: DeclaredRules) -> Known:
-    """Infers the types of all values by graph: first from the inputs, then with declarations."""
+    """Infers the types of the values in each graph: from the inputs, then with declarations."""
     own = ModelBytes.of(model)
     nested = own.content.is_nested
     proved, alone = induction.confirm(
@@ -158,7 +158,7 @@ def _lacks_rank(kind: TypeProto | None) -> bool:
 def infer_node(node: NodeProto, env: ModelEnv, version: int | None = None) -> dict[str, TypeProto]:
     """Infers a node's output types from its input types; each unknown length gets a symbol.
 
-    Values of equal unknown length have one symbol, so that an adapter repeats none of them.
+    Values of equal unknown length have one symbol, which shows adapters that the lengths are equal.
     """
     found = _types_of(node, env, version)
     for name, kind in found.items():
@@ -282,7 +282,7 @@ def _correct(
 def told_ranks(
     rule: OutputRanks | None, node: NodeProto, schema: schemas.Schema | None, env: Env
 ) -> Sequence[int]:
-    """Returns ranks of a node's outputs by rule, if inference would need values of inputs."""
+    """Returns the ranks that a rule finds for outputs, if inference needs values of inputs."""
     if rule is None or schema is None:
         return ()
     return answer_of(rule.run, Node(node, schema, env)) or ()

@@ -45,7 +45,7 @@ class Misread(Trait):
         return name == self.runtime and target_names.fits(self.releases, release) is not None
 
     def is_form(self, node: Node, version: int, around: Surroundings | None = None) -> bool:
-        """Returns whether a node certainly has the misread form; some forms need its neighbours."""
+        """Returns whether a node has the misread form, which may depend on the nodes around it."""
         if not self.since <= version < self.before:
             return False
         if not self.neighbours:
@@ -75,10 +75,10 @@ def misread(
     `releases` names the runtime and its releases: `"onnxruntime 1.6..1.16"`. The decorated function
     returns whether a node has the form at the opsets from `since` to below `before`. If the
     function has a second parameter, it receives the `Surroundings` of the node. The text `{op}` in
-    `says` stands for the name of the operator. The parameter `wider` names an input with which the
-    runtime reads the node correctly if the input has a wider element type. If only some
-    `processors` misread the node, the verdict is "not known", and a conversion writes an
-    `@alternative`. The text `source` names the evidence, after its date.
+    `says` stands for the name of the operator. The parameter `wider` names an input: the runtime
+    reads the node correctly if this input is cast to a wider element type. If only some
+    `processors` misread the node, its support is "not known", and a conversion writes an
+    `@alternative`. The text `source` begins with a date, after which it names the evidence.
     """
     runtime, _, listed_releases = releases.partition(" ")
     names = listed(ops)

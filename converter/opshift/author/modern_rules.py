@@ -23,7 +23,7 @@ When: TypeAlias = "Callable[[Found], Mapping[str, Any] | None]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modern(Trait):
-    """A formula, the operator that computes the formula from an opset on, and its attributes."""
+    """A formula, and the operator that can replace it from an opset on, with its attributes."""
 
     table = "modern"
     since: int
@@ -74,10 +74,10 @@ def modern(
     """Declares that the function below is the formula of an operator, from an opset on.
 
     The parameters of the function after the first are the inputs of the operator, in order. The
-    function `when` receives the matched nodes. It returns the attributes and the constants that
-    replace parameters, by name, or None if the operator would compute something else. The text
-    `differs` says how the results differ; with this text, the rule is used only if the caller
-    permits approximations.
+    function `when` receives the matched nodes. `when` returns, by name, the attributes and the
+    constants that replace parameters. It returns None if the operator would compute something else.
+    The text `differs` says how the results differ; with this text, the rule is used only if the
+    caller permits approximations.
     """
 
     def declare(below: Callable[..., Any] | Draft) -> Modern:
@@ -87,7 +87,7 @@ def modern(
             differs=differs, examples=draft.examples,
         )  # fmt: skip
         if not (draft.run.__doc__ or "").strip():
-            raise AdapterBug(f"{found.source}: a rule needs a docstring that says the formula")
+            raise AdapterBug(f"{found.source}: a rule needs a docstring that states the formula")
         return found
 
     return declare

@@ -20,7 +20,7 @@ else:
 
 
 class _Positions(Delegating):
-    """An environment in which some values contain the positions of their elements."""
+    """An environment in which the elements of some values are replaced by their positions."""
 
     def __init__(self, env: Env, given: dict[str, Array]) -> None:
         super().__init__(env)

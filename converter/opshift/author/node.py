@@ -49,7 +49,7 @@ class Env(ABC):
     def builder(self) -> Writer:
         """Returns the Builder that writes in this scope."""
         raise AdapterBug(
-            "only values of the node that the adapter replaces have Python's operators"
+            "Python's operators work only on values of the node that the adapter replaces"
         )
 
     @abstractmethod

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs onnx's inference on pieces of a large model, for which it is not linear in time.
+"""Runs onnx's inference on pieces of a large model, because its time grows faster than the model.
 
 For each subgraph of a node, onnx copies the types of all outer values; for each function call, onnx
 copies all functions. A piece of the model contains only the values and functions that its nodes

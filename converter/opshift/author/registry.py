@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers verdicts by (domain, op, from, to), and reads them from installed packages."""
+"""Registers adapters by (domain, op, from, to), and reads them from installed packages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Trait = TypeVar("_Trait", bound=Trait)
 
 
 class Registry:
-    """All verdicts: one for each operator, boundary and direction."""
+    """All adapters: one for each operator, change of version, and direction."""
 
     def __init__(self) -> None:
         self.generation = 0  # grows with each addition, so that caches of verdicts notice a change
@@ -99,7 +99,7 @@ class Registry:
                 table[key] = tuple(sorted(row, key=self._home))
 
     def _home(self, declared: Declared) -> int:
-        """Returns the number of a declaration's module; without a module, the largest number."""
+        """Returns a number that sorts declarations by module; those without a module come last."""
         return self._homes.get(id(declared), len(self._numbers))
 
     def _add_verdict(self, declared: Adapter) -> None:
@@ -116,7 +116,7 @@ class Registry:
         return self._found((domain, op, start, to))
 
     def is_as_indexed(self, crossing: Crossing) -> bool:
-        """Returns whether the verdict's module is unchanged since indexing and not yet imported."""
+        """Returns whether an adapter's module is unchanged since indexing and not yet imported."""
         return crossing in self._indexed
 
     def _found(self, crossing: Crossing) -> Adapter | None:
@@ -156,15 +156,15 @@ class Registry:
             self._read(name)
 
     def retired(self, domain: str, op: str) -> Adapter | None:
-        """Returns the verdict for an operator in versions for which it has no schema."""
+        """Returns the adapter for an operator in versions for which it has no schema."""
         return self._found((domain, op, *RETIRED))
 
     def leaving(self, domain: str, op: str) -> Adapter | None:
-        """Returns the verdict that writes an operator of a vendor's domain in ai.onnx."""
+        """Returns the adapter that writes an operator of a vendor's domain in ai.onnx."""
         return self._found((domain, op, *LEAVE))
 
     def replaced(self, root: Root, domain: str, version: int, goal: int) -> list[Key]:
-        """Returns a graph's operators without a schema, both here and at the target version."""
+        """Returns a graph's replaceable operators that have no schema at either of two versions."""
         return sorted(
             key
             for key in root.index
@@ -182,7 +182,7 @@ class Registry:
         return len(self._verdicts) + len(self._indexed)
 
     def adapters(self) -> Iterator[Adapter]:
-        """Yields each verdict once, sorted by domain, operator and versions."""
+        """Yields each adapter once, sorted by domain, operator and versions."""
         seen: set[int] = set()
         for _, adapter in self:
             if id(adapter) not in seen:
@@ -199,7 +199,7 @@ class Registry:
         return other
 
     def planning_anew(self) -> Registry:
-        """Returns a registry with the same verdicts, but without cached results of the planner."""
+        """Returns a registry with the same adapters, but without cached results of the planner."""
         other = copy.copy(self)
         other.edges, other.solved, other.known_edges, other.ways = {}, {}, {}, {}
         return other
@@ -235,7 +235,7 @@ class Registry:
             self._indexed[one] = name
 
     def missing(self, domain: str, low: int, high: int) -> list[Crossing]:
-        """Returns the operator changes between two versions that have no verdict."""
+        """Returns the operator changes between two versions for which no adapter is declared."""
         found = []
         for op in schemas.operators(domain):
             for schema in schemas.history(domain, op):
@@ -249,7 +249,7 @@ class Registry:
 
 
 def reviewed(adapter: Adapter, op: str) -> bool:
-    """Returns whether a person reviewed the claim for the schemas of the installed onnx."""
+    """Returns whether a person reviewed the installed onnx's schemas of the adapter's operator."""
     marks = adapter.reviewed.get(op)
     if not marks:
         return True
@@ -270,7 +270,7 @@ def installed() -> Registry:
     packages = plugins.offered(GROUP)
     if not packages:
         raise MissingExtra(
-            "no package with adapters is installed, so that no operator can be converted;"
+            "no package with adapters is installed, so no operator can be converted;"
             " install opshift again: pip install --force-reinstall opshift"
         )
     for point in packages:

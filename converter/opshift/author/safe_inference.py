@@ -59,7 +59,7 @@ def infer(
     strict: bool = False,
     data_prop: bool = False,
 ) -> ModelProto:
-    """Runs onnx's inference with those nodes hidden that would end the process."""
+    """Runs onnx's inference without the nodes on which inference would end the process."""
     own = ModelBytes.of(model)
     shown = _survivable(own, adapters, data_prop=data_prop)
     found = _inferred(shown, strict=strict, data_prop=data_prop)
@@ -127,9 +127,9 @@ def _may_be_hidden(model: ModelBytes, adapters: DeclaredRules) -> bool:
 
 
 def _survivable(own: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) -> ShownModel:
-    """Returns the model without the parts that crash inference or that it wrongly rejects.
+    """Copies a model, hides nodes that crash inference, and adds attributes that inference needs.
 
-    Nodes are hidden by a domain that inference does not know.
+    To hide a node, the copy gives the node a domain that inference does not know.
     """
     if not _may_be_hidden(own, adapters):
         return ShownModel(own)
@@ -151,7 +151,7 @@ def _survivable(own: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) ->
 
 
 def _hide_fragile(copy: ModelProto, adapters: DeclaredRules) -> bool:
-    """Hides fragile nodes without typed inputs; returns whether there are any fragile nodes."""
+    """Hides nodes that crash inference if an input has no type; returns whether any may exist."""
     fragile = adapters.traits(Fragile)
     made: dict[str, int] = {}  # the position of the node that computes a value
     held = []

@@ -69,7 +69,7 @@ def paths_inside(scope: Scope, path: Path) -> Iterator[tuple[Scope, Path]]:
 
 
 def _step(node: NodeProto, number: int) -> tuple[str, int]:
-    """Returns the key of a node's subgraph: the first output of the node, and a number."""
+    """Identifies a subgraph by the first output of its node, and by its number in the node."""
     return next((name for name in node.output if name), ""), number
 
 

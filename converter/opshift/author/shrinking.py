@@ -47,7 +47,7 @@ Infer = Callable[[ModelProto], ModelProto]
 
 
 def may_hold(seen: ModelBytes, adapters: DeclaredRules) -> bool:
-    """Returns whether one node may have a negative output size on which another node crashes."""
+    """Returns whether a negative size of one node may crash the inference of another node."""
     if any(seen.operators.isdisjoint(_names(kind, adapters)) for kind in (FatalSizes, Shrinks)):
         return False
     model, nested = ModelProto.FromString(seen.data), not seen.content.is_flat

@@ -19,7 +19,7 @@ Readers: TypeAlias = "Callable[[Scope], Mapping[str, list[int]]]"
 
 
 def readers() -> Readers:
-    """Returns a cached function that finds the readers in a graph that does not change."""
+    """Returns a cached function that finds the nodes that read each value of an unchanged graph."""
     return functools.cache(_readers)
 
 
@@ -37,7 +37,7 @@ def node_at(facts: Facts, scope: Scope, at: int) -> Node:
 
 
 class Surroundings:
-    """The nodes around a node: finds the readers of the values of a graph."""
+    """Finds the nodes that read the values of a graph, for rules about more than one node."""
 
     def __init__(self, facts: Facts, scope: Scope, read_by: Readers) -> None:
         self._facts, self._scope, self._read_by = facts, scope, read_by

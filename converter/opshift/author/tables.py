@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stores declarations in tables; reading a row imports the modules that declare it."""
+"""Stores declarations in tables; a look-up imports the modules that contain the declarations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Other = TypeVar("_Other")
 
 
 class LazyTable(MutableMapping[Key, _Kind]):
-    """A table by operator, whose keys are known before the modules are imported."""
+    """A table whose operators are known before the modules with their declarations are imported."""
 
     def __init__(self, read: Callable[[str], None]) -> None:
         self._read = read
@@ -66,7 +66,7 @@ class LazyTable(MutableMapping[Key, _Kind]):
 
 
 def places(declared: Declared) -> list[Crossing | TraitKey]:
-    """Returns the table keys of a verdict or of another declaration."""
+    """Returns the keys under which tables store an adapter or another declaration."""
     if isinstance(declared, Adapter):
         return [(declared.domain, op, declared.start, declared.to) for op in declared.ops]
     return [TraitKey(declared.table, declared.domain, op) for op in declared.ops]

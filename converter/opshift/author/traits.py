@@ -123,7 +123,7 @@ class OutputRanks(SingleTrait):
     """A rule for the ranks of outputs that onnx's inference finds only from values of inputs."""
 
     table = "output_ranks"
-    twice = "two rules give the ranks of {op}"
+    twice = "{op} has two rules for the ranks of its outputs; keep one"
     run: Callable[[Node], Sequence[int]]
     examples: tuple[Example, ...] = ()
 
@@ -133,7 +133,7 @@ class OutputBounds(SingleTrait):
     """A rule for the smallest and largest integers that the outputs of an operator can hold."""
 
     table = "output_bounds"
-    twice = "two rules give the bounds of {op}"
+    twice = "{op} has two rules for the bounds of its outputs; keep one"
     run: Callable[[Node], Sequence[Bounds | None]]
     examples: tuple[Example, ...] = ()
 
@@ -147,7 +147,7 @@ class OutputShapes(SingleTrait):
     """
 
     table = "output_shapes"
-    twice = "two rules give the shapes of {op}"
+    twice = "{op} has two rules for the shapes of its outputs; keep one"
     run: Callable[[Node], Sequence[ToldDims | None]]
     examples: tuple[Example, ...] = ()
 
@@ -161,7 +161,7 @@ class OutputTypes(SingleTrait):
     """
 
     table = "output_types"
-    twice = "two rules give the types of {op}"
+    twice = "{op} has two rules for the types of its outputs; keep one"
     outputs: tuple[str | tuple[int, ...], ...]
     rank: int | tuple[int, ...] | None = None
 
@@ -175,7 +175,7 @@ class Carries(SingleTrait):
     """
 
     table = "carries"
-    twice = "two rules give the carried values of {op}"
+    twice = "{op} has two declarations of the values that its loop carries; keep one"
     graph: str  # the attribute with the body
     inputs: int  # the first carried input
     outputs: int  # the first carried output of the body
@@ -187,7 +187,7 @@ class Chooses(SingleTrait):
     """An operator such as If, whose first input selects the subgraph that it runs."""
 
     table = "chooses"
-    twice = "two rules give the chosen graphs of {op}"
+    twice = "{op} has two declarations of the subgraphs that it runs; keep one"
     true: str  # the attribute with the subgraph for a true value
     false: str
 
@@ -197,7 +197,7 @@ class Saturates(SingleTrait):
     """An operator that limits its output to the range of the output's element type."""
 
     table = "saturates"
-    twice = "two rules give the limits of {op}"
+    twice = "{op} has two declarations of the operator that limits its output; keep one"
     limit: str  # the operator that limits an output of a wider type to the same range
 
 
@@ -206,7 +206,7 @@ class Scales(SingleTrait):
     """An operator that multiplies or divides quantized numbers by a scale, its second input."""
 
     table = "scales"
-    twice = "two rules give the scales of {op}"
+    twice = "{op} has two declarations of its scale; keep one"
     by: str  # the operator that multiplies or divides
     along: Along
     reads_codes: bool  # whether the quantized numbers are the first input and not the output
@@ -217,7 +217,7 @@ class ByValue(SingleTrait):
     """Inputs that may have a wider type without a change of the result."""
 
     table = "by_value"
-    twice = "two declarations list the inputs that {op} reads by value"
+    twice = "{op} has two declarations of inputs that may have a wider type; keep one"
     inputs: tuple[int, ...]
     floats: bool
 
@@ -227,7 +227,7 @@ class ByWidth(SingleTrait):
     """An operator whose result may change if it computes in a wider element type."""
 
     table = "by_width"
-    twice = "two declarations say whether {op} may compute in wider types"
+    twice = "{op} has two declarations about wider element types; keep one"
     floats: bool  # whether wider floats may change the result, too, not only wider integers
     unless: Callable[[Node], bool] | None
 
@@ -375,10 +375,10 @@ def output_types(
 def carries(
     op: str, graph: str, *, inputs: int, outputs: int, fixed: str = "", domain: str = ""
 ) -> Carries:
-    """Declares that body outputs from `outputs` on become body inputs from `inputs` on.
+    """Declares a loop, whose body outputs become the body inputs of the next iteration.
 
-    The parameter `fixed` names the element types of the first body inputs, which the operator
-    determines.
+    The outputs from number `outputs` on become the inputs from number `inputs` on. The parameter
+    `fixed` names the element types of the first body inputs, which the operator determines.
     """
     types = tuple(f"tensor({one})" for one in fixed.split())
     return Carries(
@@ -392,17 +392,17 @@ def chooses(op: str, *, true: str, false: str, domain: str = "") -> Chooses:
 
 
 def saturates(op: str, *, limit: str, domain: str = "") -> Saturates:
-    """Declares that an operator clips its output to the range of its type, like `limit`."""
+    """Declares that an operator clips its output to its type's range, as `limit` does."""
     return Saturates(ops=(op,), domain=domain, limit=limit)
 
 
 def scales(op: str, *, by: str, along: Along, reads_codes: bool, domain: str = "") -> Scales:
-    """Declares that an operator scales quantized numbers: it applies `by` to its second input."""
+    """Declares that an operator scales (by Mul or Div) quantized numbers by its second input."""
     return Scales(ops=(op,), domain=domain, by=by, along=along, reads_codes=reads_codes)
 
 
 def by_value(op: str, *inputs: int, floats: bool = False, domain: str = "") -> ByValue:
-    """Declares inputs that accept the same integers (or `floats`) in a wider element type."""
+    """Declares inputs that may be cast to wider integers (or `floats`) without other results."""
     return ByValue(ops=(op,), domain=domain, inputs=inputs, floats=floats)
 
 
@@ -413,7 +413,7 @@ def by_width(
     unless: Callable[[Node], bool] | None = None,
     domain: str = "",
 ) -> ByWidth:
-    """Declares operators whose results may change in wider integers (or `floats`).
+    """Declares operators whose results may change if they compute in wider integers (or `floats`).
 
     The function `unless` returns True for nodes whose results do not change.
     """

@@ -145,7 +145,7 @@ class FormulaSearch:
                     yield from self._group(kind, *taken, right, more)
 
     def _power(self, plus: tuple[Term, ...], node: Node, known: Binding) -> Iterator[Binding]:
-        """Matches a product of equal factors with a power."""
+        """Matches a product of equal factors with a Pow node."""
         exponent = self._scalar(node.proto.input[1])
         times = len(plus)
         if exponent is None or times < 2 or exponent.item() != times:
@@ -173,7 +173,7 @@ class FormulaSearch:
         name: str,
         known: Binding,
     ) -> Iterator[Binding]:
-        """Matches a constant with a combination of numbers and at most one attribute."""
+        """Matches a constant with a sum or product of numbers and at most one attribute."""
         found = self._scalar(name)
         if found is None:
             return
@@ -254,7 +254,7 @@ class FormulaSearch:
         yield from found
 
     def _rank(self, node: Node, name: str) -> int | None:
-        """Returns the rank by which negative axes count; `axes` may refer to the output."""
+        """Returns the rank from which negative axes are counted; `axes` may refer to the output."""
         sides = [node.proto.input[0], *(node.proto.output[:1] if name == "axes" else ())]
         ranks = [Value(one, self.env).rank_or_none for one in sides]
         return max((one for one in ranks if one is not None), default=None)

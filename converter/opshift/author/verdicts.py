@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines the verdicts that an author declares for operators between two versions."""
+"""Defines the adapters that an author declares for operators between two versions."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ _PLACES = {
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """A verdict that keeps the node as it is if the checks derived from the schemas pass."""
+    """The decision to keep a node as it is if the checks derived from the schemas pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A verdict whose function writes the replacement of the node, or refuses the node."""
+    """The decision to call a function that replaces the node or refuses the node."""
 
     run: Run
     handles_types: bool = False  # the function handles element types that the older version lacks
@@ -65,21 +65,21 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class CastNarrowed:
-    """A verdict that keeps the node, unless a lower version lacks its element type."""
+    """The decision to keep a node, unless a lower version lacks its element type."""
 
     run: Run
 
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """A verdict that refuses every node of the operator."""
+    """The decision to refuse every node of the operator."""
 
     why: Why
     reason: str
 
 
 def place_of(domain: str, boundary: tuple[int, int]) -> str:
-    """Returns a description of the boundary of a verdict."""
+    """Returns a description of the versions between which an adapter converts."""
     if (place := _PLACES.get(boundary)) is not None:
         return f"the verdict `{place}` of {domain or 'ai.onnx'}"
     return f"{domain or 'ai.onnx'} {boundary[0]}->{boundary[1]}"
@@ -90,7 +90,7 @@ Verdict: TypeAlias = Unchanged | Rewrite | CastNarrowed | Impossible
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """The verdict on some operators at one boundary in one direction."""
+    """The declared conversion of some operators from one version to another, or its refusal."""
 
     ops: tuple[str, ...]
     start: int
@@ -108,7 +108,7 @@ class Adapter:
 
     @property
     def at_boundary(self) -> bool:
-        """Returns whether the verdict is for two adjacent versions, not for any version."""
+        """Returns whether the adapter is for two adjacent versions, not for any version."""
         return self.start != self.to
 
     @property
@@ -118,7 +118,7 @@ class Adapter:
 
     @property
     def emits(self) -> frozenset[str]:
-        """Returns the other operators that the verdict is known to write, as in `emits=`."""
+        """Returns the other operators that the adapter is known to write, as in `emits=`."""
         if self.run is None:
             return frozenset()
         own = frozenset[str]().union(*self.choices)
@@ -126,9 +126,9 @@ class Adapter:
 
     @property
     def choices(self) -> tuple[frozenset[str], ...]:
-        """Returns the sets of operators that the verdict is known to write, each for some nodes.
+        """Returns the sets of operators that the adapter is known to write, each for some nodes.
 
-        A set contains the operator itself if the verdict may keep it with other attributes or
+        A set contains the operator itself if the adapter may keep it with other attributes or
         inputs.
         """
         if self.named is not None:
@@ -137,7 +137,7 @@ class Adapter:
 
     @property
     def row(self) -> str:
-        """Returns the name of the verdict's row in the table of written operators."""
+        """Returns the name of the adapter's row in the table of written operators."""
         return f"{self.domain}:{self.ops[0]}:{self.start}:{self.to}"
 
     @property
@@ -151,18 +151,18 @@ class Adapter:
 
     @property
     def kind(self) -> str:
-        """Returns the verdict in one word, as JSON and pages show it."""
+        """Returns the decision in one word, as JSON and pages show it."""
         if isinstance(self.verdict, Impossible):
             return "impossible"
         return "rewrite" if self.rewrites else "compatible"
 
     def identity(self, op: str) -> str:
-        """Returns the permanent name of a verdict, such as `ai.onnx.Reshape-14-13`."""
+        """Returns the permanent name of the adapter, such as `ai.onnx.Reshape-14-13`."""
         place = _PLACES.get((self.start, self.to), f"{self.start}-{self.to}")
         return f"{self.domain or 'ai.onnx'}.{op}-{place}"
 
     def __call__(self, node: Node, op: Builder) -> Result:
-        """Calls the function of the verdict, so that one adapter can use another adapter."""
+        """Calls the function of the adapter, so that one adapter can use another adapter."""
         if isinstance(self.verdict, Impossible):
             raise Refusal(self.verdict.why, self.verdict.reason)
         return KEEP if self.run is None else self.run(node, op)
@@ -170,7 +170,7 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirror(Trait):
-    """An adapter whose written nodes serve `--modernize` as patterns of the operator."""
+    """An adapter whose written nodes are the pattern by which `--modernize` finds the operator."""
 
     table = "mirrors"
     down: Adapter
@@ -203,7 +203,8 @@ def mirror_of(down: Adapter, when: When | None) -> Mirror:
     """Makes the rule by which `--modernize` finds an operator in nodes that an adapter writes."""
     if down.run is None or down.start <= down.to or len(down.ops) != 1:
         raise AdapterBug(
-            f"{down.source} replaces no operator on the way down, so `mirrored` has no use"
+            f"{down.source} does not replace an operator at a lower version,"
+            " so `mirrored` has no effect"
         )
     return Mirror(ops=down.ops, domain=down.domain, down=down, when=when)
 
@@ -233,7 +234,7 @@ def adapter(
     leave unread. `since` is the lowest opset of ai.onnx at which an adapter of another domain
     writes nodes of ai.onnx. With `in_other_words`, the adapter is also used for runtimes that lack
     the operators. With `mirrored`, `--modernize` finds the operator in the nodes that the adapter
-    writes; a function in place of True receives the matched nodes, and returns the attributes, or
+    writes. A function in place of True receives the matched nodes; it returns the attributes, or
     None if the node would be invalid.
     """
     names = listed(ops)
@@ -325,9 +326,9 @@ def in_other_words(
     """Declares how operators that a runtime lacks are written with other operators.
 
     A conversion for such a runtime writes the nodes if the runtime runs each of them, directly or
-    after other rules. Such rules for different operators may form cycles. The function writes the
-    newest form of each operator, and returns KEEP for a node that it cannot write. The examples are
-    converted for a runtime that lacks only these operators.
+    after other rules. A cycle of such rules is allowed: each of two operators may be written with
+    the other. The function writes the newest version of each operator, and returns KEEP for a node
+    that it cannot write. The examples are converted for a runtime that lacks only these operators.
     """
     return adapter(
         ops, *WORDS, domain=domain, emits=emits, handles_types=True, approximate=approximate
@@ -337,7 +338,7 @@ def in_other_words(
 def _in_other_words(below: Adapter) -> Adapter:
     """Makes an adapter, with its examples, usable for runtimes that lack the operator.
 
-    The rule keeps nodes of versions whose inputs or attributes differ from the first version.
+    The rule returns KEEP for a version whose inputs or attributes differ from the first version.
     """
     verdict = below.verdict
     assert isinstance(verdict, Rewrite)
@@ -393,13 +394,13 @@ def boundary(
     ignores: Mapping[str, str] | None = None,
     directions: str = "up down",
 ) -> tuple[Adapter, ...]:
-    """Declares a person's claim that `ops` keep their meaning at `version`, in both directions.
+    """Declares that a person found the meaning of `ops` unchanged at `version`, in both directions.
 
-    Each name carries the fingerprint of the reviewed schemas (`Add:5d3f01`; several with `/` if
-    releases of onnx describe the operator differently). Guards for element types, new attributes
-    and new inputs are derived from the schemas. `up` and `down` convert nodes that the guards
-    cannot check. `cast` converts a node down if the older version lacks its element type. `ignores`
-    gives the reason for each attribute and input that `up` and `down` may leave unread.
+    Each name is followed by the fingerprint of the reviewed schemas (`Add:5d3f01`), or by several
+    with `/` if releases of onnx describe the operator differently. Guards for element types, new
+    attributes and new inputs are derived from the schemas. `up` and `down` convert nodes that the
+    guards cannot check. `cast` converts a node down if the older version lacks its element type.
+    `ignores` gives the reason for each attribute and input that `up` and `down` may leave unread.
     """
     reviewed = {}
     for word in ops.split():

@@ -129,7 +129,7 @@ class MadeEnv(Delegating, ModelEnv):
         return found
 
     def _follow(self, node: NodeProto) -> None:
-        """Infers the types of all inputs of a node iteratively, because a chain may be long."""
+        """Infers the types of a node's inputs without recursion, because chains may be long."""
         waiting, followed = [*node.input], set[str]()
         while waiting:
             name = waiting[-1]
@@ -147,7 +147,7 @@ class MadeEnv(Delegating, ModelEnv):
         return infer_node(node, self, version)
 
     def use_rank(self, name: str) -> None:
-        """Notes the use of those model values from whose ranks a new value's rank follows."""
+        """Records the model values whose ranks determine the rank of a new value."""
         waiting = [name]
         while waiting:
             name = waiting.pop()

@@ -183,7 +183,7 @@ def of_integers(value: object) -> TensorProto | None:
 
 
 def as_tensor(array: Array, elem_type: int) -> TensorProto:
-    """Makes an unnamed tensor of an element type; 8-bit floats are limited to the largest one."""
+    """Makes an unnamed tensor of an element type; limits 8-bit floats to the largest number."""
     row = ELEMENTS.get(elem_type)
     if row is not None and row.is_float8:
         array = np.clip(array.astype(np.float64), *row.finite)

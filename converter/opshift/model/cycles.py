@@ -10,7 +10,7 @@ _Item = TypeVar("_Item", bound=Hashable)
 
 
 def cycles(edges: Mapping[_Item, Iterable[_Item]]) -> Iterator[set[_Item]]:
-    """Yields each largest set of items that reach each other, or an item that reaches itself.
+    """Yields each largest set of items that can reach each other; a single item must reach itself.
 
     The function uses Tarjan's algorithm without recursion, which follows every edge once.
     """

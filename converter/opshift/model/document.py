@@ -20,7 +20,7 @@ MAX_NESTING = 30  # protobuf allows 100 nested messages, of which each graph nee
 
 
 class Document:
-    """A skeleton model opened for conversion, with an index of all nodes by operator."""
+    """A model opened for conversion, without large tensors and with its nodes by operator."""
 
     def __init__(self, model: ModelProto, prefix: str = "opshift_") -> None:
         self.model = model
@@ -131,7 +131,7 @@ class Document:
                     self.enter(root, graph, scope)
 
     def note_change(self) -> None:
-        """Counts a change of the nodes; caches of facts compare the count, `generation`."""
+        """Counts a change of the nodes in `generation`, so that caches of facts notice it."""
         self.generation += 1
         self.names.forget()
 
@@ -164,7 +164,7 @@ class Document:
         return call_id(node) in self.functions
 
     def calls_behind(self, scope: Scope, node: NodeProto) -> set[FunctionId]:
-        """Returns the functions that compute inputs of a node; inlining may give more facts."""
+        """Returns the functions that compute a node's inputs; inlining them may give more facts."""
         found = set()
         for name in filter(None, node.input):
             owner = scope.owner(name)
@@ -192,14 +192,14 @@ class Document:
     def constant(
         self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
     ) -> TensorProto:
-        """Returns a named tensor; equal `content` gets the same tensor."""
+        """Returns a named tensor; calls with equal `content` return the same tensor."""
         known = self._constants.get((root, content))
         if known is None:
             known = self._constants[root, content] = self._named(root, tensor())
         return known
 
     def _named(self, root: Root, tensor: TensorProto) -> TensorProto:
-        """Returns a copy of a tensor with a new name; equal tensors of a root share one name."""
+        """Returns a copy of a tensor with a new name; equal tensors of a graph share one name."""
         key = (root, tensor.SerializeToString(deterministic=True))
         if key not in self._constants:
             placed = TensorProto()

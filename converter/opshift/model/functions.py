@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the nodes behind calls of model-local functions, and inlines calls."""
+"""Counts the nodes of a model as if all function calls were inlined, and inlines calls."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ class ModelVersion:
     """The version of a model, such as `1.2.345`; a plain number has only the patch part.
 
     A model does not store the pre-release and the build, so `pack` omits them. A version that was
-    read from a model has neither. A pre-release comes before its version; builds do not affect the
-    order.
+    read from a model has no pre-release and no build. A pre-release comes before its version;
+    builds do not affect the order.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ SORTED = "sorted the nodes, which were not in topological order"
 
 
 def repair(model: ModelProto) -> bool:
-    """Sorts every unsorted graph and function; returns whether there were any.
+    """Sorts every unsorted graph and function; returns whether any of them was unsorted.
 
     Nodes that can stay in their order keep it. A graph with a cycle is not changed, so that onnx's
     checker reports it.

@@ -61,7 +61,7 @@ def before_opening(model: ModelProto) -> list[str]:
 
 
 def bare_initializers(model: ModelProto) -> list[str]:
-    """Makes every initializer an input, as IR 3 requires; runtimes also accept it without."""
+    """Makes every initializer a graph input, which IR 3 requires and runtimes do not require."""
     graph = model.graph
     if not 0 < model.ir_version < FIRST_WITH_CONSTANTS:
         return []

@@ -16,7 +16,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """The nodes that replace one node; the `carrier` overwrites the old node in its place."""
+    """The nodes that replace one node; one of them, the `carrier`, overwrites the old node."""
 
     place: Place
     nodes: Sequence[NodeProto]
@@ -118,7 +118,7 @@ def _spread(document: Document, replacement: Replacement) -> list[Place]:
 
 
 def _overwrite(document: Document, replacement: Replacement, made: NodeProto) -> None:
-    """Overwrites the old node, which keeps its name, metadata and carried subgraphs."""
+    """Overwrites the old node, which keeps its name, its metadata and the kept subgraphs."""
     scope, position = replacement.place
     target = scope.node(position)
     if made.op_type != target.op_type and target.name in scope.repeated_names:

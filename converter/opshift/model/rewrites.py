@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the places in which one model is a rewritten form of another, without a report.
+"""Finds the places that were rewritten between two models, by comparing only the models.
 
-A value that both models compute has the same name in both. A name in only one of them was removed
-or written. Therefore a rewritten place is a group of nodes that differ between the two models.
-Inside a group, nodes are connected by names that only one model has; the inputs and outputs of a
-group have names of both models.
+A value that both models compute has the same name in both. If only one of the models has a name, a
+conversion removed or wrote this name. Therefore a rewritten place is a group of nodes that differ
+between the two models. Inside a group, nodes are connected by names that only one model has; the
+inputs and outputs of a group have names of both models.
 """
 
 from __future__ import annotations

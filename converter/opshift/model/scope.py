@@ -154,7 +154,7 @@ class Scope:
         return tensor
 
     def forget(self, names: set[str]) -> None:
-        """Removes names that were removed from the graph from all tables of the scope."""
+        """Removes names from all tables of the scope, after their removal from the graph."""
         self._sparse = None
         tables: tuple[dict[str, Any] | None, ...] = (
             self._initializers, self._producers, self._declared,
@@ -282,18 +282,18 @@ class Root:
         return found if found is not None and found.stated else None
 
     def layout_of(self, node: NodeProto, version: int | None = None) -> schemas.Schema | None:
-        """Returns the schema of a node, also of operators that only the version database has."""
+        """Returns the schema of a node, even if only the version database has its operator."""
         domain = schemas.normal(node.domain)
         version = version or self.imports.get(domain)
         found = layouts.layout(domain, node.op_type, version) if version else None
         return found if found is not None and found.stated else None
 
     def scope_of(self, graph: GraphProto) -> Scope:
-        """Returns the scope of a subgraph of this root."""
+        """Returns the scope of a subgraph of this graph or function."""
         return self.by_graph[id(graph)]
 
     def copy_of(self, graph: GraphProto) -> GraphProto:
-        """Copies a subgraph, with the nodes that steps appended in their final order."""
+        """Copies a subgraph, and moves the nodes that steps appended to their final positions."""
         copy = GraphProto()
         copy.CopyFrom(graph)
         self.put_in_order(copy, graph)

@@ -47,7 +47,7 @@ def _inherit(document: Document, root: Root) -> None:
 
 
 def _left_to(document: Document, name: str) -> Heritage | None:
-    """Returns what a new constant inherits, directly or through constants of earlier steps."""
+    """Returns the properties that a new constant inherits from constants that it replaced."""
     left = document.inherited.get(name)
     while left is not None and document.is_fresh(left.name):
         left = document.inherited.get(left.name)

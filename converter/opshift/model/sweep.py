@@ -35,7 +35,7 @@ class Sweep:
         self._inside: set[Scope] = set()  # the subgraphs of removed nodes
 
     def run(self, unread: Iterable[Owned]) -> bool:
-        """Removes unread values, and values that only these read; returns whether any existed."""
+        """Removes unread values, and then values that only they read; returns whether any were."""
         waiting = list(unread)
         while waiting:
             owner, name = waiting.pop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds pairs of Casts that round, so that one Cast gives other numbers than the pair."""
+"""Finds pairs of Casts that cannot be merged into one, because the first Cast rounds numbers."""
 
 from __future__ import annotations
 

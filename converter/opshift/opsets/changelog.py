@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator version database: the implementations of each operator, without onnx."""
+"""The operator version database: all implementations of each operator, read without onnx."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Entry:
     details: Details = field(default_factory=lambda: Details(), compare=False, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form."""
+        """Returns the implementation in the documented JSON form."""
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "details"}
         return {**own, "operator": asdict(self.operator), **self.details.as_dict()}
 
@@ -124,7 +124,7 @@ class Details:
             yield f"attribute {attribute.name}: {attribute.type}{state}{default}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form."""
+        """Returns the signature in the documented JSON form."""
         inputs, outputs = (
             [
                 {"name": one.name, "type": one.type, "option": one.option}
@@ -152,7 +152,7 @@ class Delta:
     after: Entry | None
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form."""
+        """Returns the difference in the documented JSON form."""
         before, after = (one.as_dict() if one else None for one in (self.before, self.after))
         return {"op_type": self.op_type, "before": before, "after": after}
 

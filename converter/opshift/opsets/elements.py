@@ -56,7 +56,7 @@ class T(enum.IntEnum):
         """The precision and range of a floating-point type; raises TypeError for other types."""
         found = ELEMENTS[self].fraction
         if found is None:
-            raise TypeError(f"{self.name} is not a type of fractions")
+            raise TypeError(f"{self.name} is not a floating-point type")
         return found
 
     @property

@@ -2,10 +2,10 @@
 """The attributes, inputs, outputs and element types of contrib operators that a runtime lacks.
 
 `python -m tools.corpus.runtimes.field_table` writes `fields.txt`. The first line names a runtime
-and its measured releases. Each further line names an operator and its unknown fields, each with the
-releases that do not know it: an attribute by its name, more than two outputs as `outputs>2`. A
-field such as `i1@0+2` means that the CPU has no kernel if the first or third input is int8; `*`
-means that it has no kernel at all.
+and its measured releases. Each further line names an operator, its unknown fields, and the releases
+that do not know each field. A field is the name of an attribute, or a number of outputs:
+`outputs>2` stands for more than two outputs. A field such as `i1@0+2` means that the CPU has no
+kernel if the first or third input is int8; `*` means that the CPU has no kernel for any type.
 """
 
 from __future__ import annotations

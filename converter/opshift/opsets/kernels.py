@@ -2,9 +2,10 @@
 """The element types for which measured releases of a runtime have no kernel.
 
 `python -m tools.corpus.runtimes.kernel_table` writes `kernels.txt`. The first line names a runtime
-and its measured releases. Each further line names an operator, one of its versions, its type
-variables, and groups: releases, and the combinations of element types for which they lack a kernel.
-A line without type variables means that the releases do not know the operator at all.
+and its measured releases. Each further line names an operator, one of its versions, and its type
+variables. Groups follow: some releases, and the combinations of element types for which these
+releases have no kernel. A line without type variables means that the releases do not know the
+operator at all.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class Lack:
 class Missing:
     """The combinations of element types for which an operator has no kernel in a release.
 
-    A release between two measured releases has no kernel if both have none. If only one of them has
-    a kernel, the combination is in doubt.
+    An unmeasured release has no kernel if the measured releases before and after it have none. If
+    only one of these two releases has a kernel, the combination is in doubt.
     """
 
     variables: tuple[str, ...]

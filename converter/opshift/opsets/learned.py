@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts about a user's own runtimes that were measured and improve later conversions.
 
-The file `learned.toml` is next to the user's own table of targets, and has a table for each target
-with fields of the target's row. A fact applies only to the release that ran the model.
+The file `learned.toml` is next to the user's own table of targets. For each target, the file has a
+table with the fields that its facts correct. A fact applies only to the release that ran the model.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The facts about one release that correct its row. A field with None changes nothing."""
+    """Measured facts that correct the entry of one release. A field with None changes nothing."""
 
     source: str
     date: str
@@ -69,7 +69,7 @@ def learn(report: Mapping[str, Any], name: str, path: Path) -> str:
         raise BadTarget(f"{name}: no result ran in {target}; give a report of a success")
     if not failed:
         raise BadTarget(
-            f"{name}: the first result ran in {target}, so the row of the runtime needs no change"
+            f"{name}: the first result ran in {target}, so the table of targets needs no change"
         )
     fact: dict[str, Any] = {}
     if last["opset"] != failed[0]["opset"]:

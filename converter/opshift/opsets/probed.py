@@ -2,13 +2,12 @@
 """The results of small models in releases of a runtime: a table that `opshift probe` writes.
 
 The first lines of a table name a runtime and its probed releases, each with a date and a source.
-Each further line names an operator, one of its versions, its type variables, and groups of three:
-an outcome, the releases that had it, and the choices of element types or the features of a node.
-A feature begins with `@`: an attribute, an attribute with its value, an input, an output,
-or negative indices.
-Features in a group `runs` were seen in a model that runs. Features in other groups fail.
-Element types that `partly` run have models that fail, and no feature explains this.
-An element type `-` stands for a variable that the node does not use.
+Each further line names an operator, one of its versions, and its type variables. Groups follow: an
+outcome, the releases with this outcome, and the element types or the features of the nodes. A
+feature of a node begins with `@`: an attribute, an attribute with its value, an input, an output,
+or negative indices. A feature in a group `runs` occurred in a model that runs. A feature in another
+group makes models fail. For element types in a group `partly`, some models fail, and no feature
+explains the failures. An element type `-` stands for a variable that the node does not use.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ class ProbeTable:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReleaseTable:
-    """The outcomes in one release, or the common outcomes of two neighbouring releases."""
+    """The outcomes in one release, or the outcomes that two neighbouring releases share."""
 
     table: ProbeTable
     releases: frozenset[int]
@@ -141,9 +140,9 @@ class ReleaseTable:
         )
 
     def unread(self, key: Key, since: int) -> str:
-        """Returns the outcome of an operator version that no probed model runs, or "".
+        """Returns the outcome of an operator version if no probed model of it runs, or "".
 
-        For a release between two probed releases, neither of them may run a model.
+        For a release between two probed releases, the outcome is "" if a model runs in one of them.
         """
         one = self.table.outcomes.get(key, {}).get(since)
         if one is None or any(one.running(frozenset({number})) for number in self.releases):
@@ -158,7 +157,7 @@ class ReleaseTable:
         return False if self.unread(key, since) else None
 
     def missing(self, key: Key, since: int) -> Missing | None:
-        """Returns the element types for which an operator version fails, although others run."""
+        """Returns the element types for which an operator version fails, if it runs for others."""
         one = self.table.outcomes.get(key, {}).get(since)
         if one is None or not one.variables or self.unread(key, since):
             return None
@@ -180,7 +179,7 @@ class ReleaseTable:
         return next(pairs, None)
 
     def untried(self, key: Key, since: int, types: Types, given: Collection[str]) -> str:
-        """Returns the element types or the feature that no probed model has, as text, or ""."""
+        """Returns as text the element types, or the feature, without a probed model, or ""."""
         one = self.table.outcomes.get(key, {}).get(since)
         known = [one.having(o, self.releases) for o in (RUNS, PARTLY, *FAILED)] if one else []
         if one is None or not any(known):
@@ -315,7 +314,7 @@ def line(key: Key, since: int, one: Outcomes, names: tuple[str, ...]) -> str:
 
 
 def shippable(table: ProbeTable) -> ProbeTable:
-    """Returns the part of a table with successes, without rare element types.
+    """Returns a table without failures and without rare element types.
 
     A model of one node may fail because of the sizes of its example, so a failure does not prove
     that the operator fails in a network.

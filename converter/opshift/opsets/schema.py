@@ -44,8 +44,9 @@ class Attribute:
 class Schema:
     """One implementation of an operator.
 
-    Where `stated` is false, a document names the operator, and its inputs, outputs, types and
-    attributes are not known. If it is `open`, a node may have more than these, see `layouts`.
+    If `stated` is false, a document names the operator, but not its inputs, outputs, types and
+    attributes. If the schema is `open`, a node may also have other inputs, outputs, types and
+    attributes; see `layouts`.
     """
 
     domain: str

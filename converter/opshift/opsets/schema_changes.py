@@ -83,7 +83,7 @@ def _state(attribute: Attribute) -> str:
 def _pairs(
     old: tuple[Param, ...], new: tuple[Param, ...]
 ) -> Iterator[tuple[int, Param, int, Param]]:
-    """Yields each parameter with its successor, which has its name or else its position."""
+    """Yields each old parameter with the new parameter of equal name, or else of equal position."""
     place = {param.name: at for at, param in enumerate(new)}
     names = {param.name for param in old}
     for at, before in enumerate(old):

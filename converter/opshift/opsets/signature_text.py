@@ -147,7 +147,7 @@ def _read_param(
 
 
 def _check_ranks(inputs: tuple[Param, ...], outputs: tuple[Param, ...], where: str) -> None:
-    """Refuses a rule that is not readable, and one for the rank of an input."""
+    """Refuses a rule that is unreadable, and a rule for the rank of an input."""
     names = [one.name for one in inputs]
     for one in filter(lambda one: one.rank, (*inputs, *outputs)):
         try:

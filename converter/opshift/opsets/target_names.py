@@ -108,7 +108,7 @@ def _unknown(text: str, spellings: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The number of the row that a version selects, and a remark on what was assumed."""
+    """The entry of the table that a version selects, by number, with a remark on assumptions."""
 
     row: int
     remark: str = ""
@@ -116,10 +116,10 @@ class Choice:
 
 
 def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> Choice:
-    """Returns the row that a version selects.
+    """Returns the entry of the table of targets that a version selects.
 
-    An unknown release selects the nearest earlier row and, if it exists, the nearest later row. A
-    gap in only one of the two rows may or may not exist in the release.
+    An unknown release selects the nearest earlier entry and, if it exists, the nearest later entry.
+    If an operator is missing in only one of the two entries, the release may have it.
     """
     for number, (_, also) in enumerate(rows):
         if asked in also:
@@ -151,8 +151,8 @@ def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]])
         return Choice(number, newer)
     start, after = min(later)
     remark = (
-        f"{name} {asked} is not known; the answer is that of {shown} and of"
-        f" {'.'.join(map(str, start))}, the nearest releases, if they agree"
+        f"{name} {asked} is not known; the nearest releases {shown} and"
+        f" {'.'.join(map(str, start))} are used, as far as they agree"
     )
     return Choice(number, remark, after)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of runtimes: their versions and gaps, from `targets.toml` and users' files."""
+"""The table of runtimes and of what they lack, from `targets.toml` and users' files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ STATED = (
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """The source of a field of a row, and the date on which it was read or measured."""
+    """The source of a value in the table, and the date on which it was read or measured."""
 
     source: str
     date: str
@@ -96,7 +96,7 @@ class Lacking:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeRelease:
-    """One release of a runtime: the versions that it reads and its gaps."""
+    """One release of a runtime: the versions that it reads, and what it lacks."""
 
     name: str
     versions: str
@@ -148,12 +148,12 @@ class RuntimeRelease:
 
     @property
     def stands_for(self) -> str:
-        """The target in the user's request, which may lie between two rows."""
+        """The target in the user's request, which may lie between two releases of the table."""
         return replace(self, asked=self.between).shown if self.between else self.shown
 
     @property
     def release(self) -> str:
-        """The requested release, or the first release of the row."""
+        """The requested release, or the first release of the entry."""
         return (self.asked or self.versions).partition(",")[0].partition("..")[0]
 
     @property
@@ -211,7 +211,7 @@ class RuntimeRelease:
         return f"{key[1]} {version} {probe_tables.WORDS[outcome].format(self.shown)}"
 
     def names(self, key: Key) -> bool:
-        """Returns whether a version, type or form of an operator is known to fail."""
+        """Returns whether the release is known to fail for some nodes of the operator."""
         return bool(self.lacking(key)) or (self.probed is not None and self.probed.fails(key))
 
     def lacks_operator(self, key: Key) -> bool:
@@ -239,7 +239,7 @@ class RuntimeRelease:
         return table.of(key, self.release) if table else frozenset()
 
     def may_lack(self, key: Key) -> bool:
-        """Returns whether the release lacks a kernel or field of an operator."""
+        """Returns whether the release lacks some version, type or attribute of an operator."""
         table = kernel_tables.shipped().get(self.kernels)
         found = table is not None and table.mentions(key, self.release)
         return found or bool(self.unknown_fields(key)) or self.names(key)
@@ -251,7 +251,7 @@ class RuntimeRelease:
         return found.name if found is not None else None
 
     def lacks_facts_about(self, domain: str) -> bool:
-        """Returns whether it is unknown if the release has a domain other than ai.onnx."""
+        """Returns whether the tables leave open if the release has a domain other than ai.onnx."""
         return bool(domain) and domain not in self.imports and not self.lacks(domain)
 
     def lacks(self, domain: str) -> bool:
@@ -282,7 +282,7 @@ class Runtime:
     tables: tuple[str, ...] = ()  # the texts of its tables of probes
 
     def with_rows_of(self, other: Runtime) -> Runtime:
-        """Returns the runtime with the rows and tables of a probe, which replace equal releases."""
+        """Returns the runtime with the releases of a probe, which replace equal releases."""
         probed = [row.versions for row in other.releases]
         kept = (row for row in self.releases if row.versions not in probed)
         releases = sorted(
@@ -295,7 +295,7 @@ class Runtime:
         )  # fmt: skip
 
     def having_probes(self, row: RuntimeRelease) -> RuntimeRelease:
-        """Returns the row with the probe outcomes of its release."""
+        """Returns a release with the outcomes of its probe."""
         table = probe_table(self.name, self.tables)
         return replace(row, probed=table.at(row.release)) if table is not None else row
 
@@ -342,7 +342,7 @@ def _provider(runtime: Runtime, spelling: str) -> str:
 
 
 def _with_fact(row: RuntimeRelease, learned_fact: learned.Learned | None) -> RuntimeRelease:
-    """Returns the row after applying a fact that was measured in the user's runtime."""
+    """Returns a release with the corrections that were measured in the user's runtime."""
     if learned_fact is None:
         return row
     own = Fact(learned_fact.source, learned_fact.date)
@@ -363,7 +363,7 @@ def _with_fact(row: RuntimeRelease, learned_fact: learned.Learned | None) -> Run
 
 
 def _elsewhere(row: RuntimeRelease, runtime: Runtime, provider: str) -> RuntimeRelease:
-    """Returns a row without CPU kernels, which do not apply to other providers."""
+    """Returns a release without its CPU kernels, because another provider has other kernels."""
     if provider not in runtime.providers:
         listed = ", ".join(("cpu", *runtime.providers))
         raise BadTarget(f"{runtime.name} has no provider {provider!r}; give one of {listed}")
@@ -372,7 +372,7 @@ def _elsewhere(row: RuntimeRelease, runtime: Runtime, provider: str) -> RuntimeR
 
 @functools.cache
 def some_release() -> RuntimeRelease:
-    """Returns the common gaps of all releases of onnxruntime, without version limits."""
+    """Returns a release that lacks only what all releases of onnxruntime lack at any version."""
     return RuntimeRelease("onnxruntime", "", {}, None, "", kernels="onnxruntime")
 
 
@@ -549,7 +549,7 @@ def _row(name: str, row: Mapping[str, Any]) -> RuntimeRelease:
 
 
 def _resolved(row: RuntimeRelease, known: Mapping[str, Runtime]) -> RuntimeRelease:
-    """Returns the row, or a copy of the row in its `same_as` under the row's name."""
+    """Returns the entry; for an entry with `same_as`, a copy of the other entry, renamed."""
     if not row.same_as:
         return row
     name, _, version = row.same_as.partition("==")

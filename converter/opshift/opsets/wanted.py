@@ -38,7 +38,7 @@ class Wanted:
         return Wanted(targets.find(runtime), exact, at_least)
 
     def goal(self, present: Mapping[str, int], operators: Collection[Key] = ()) -> dict[str, int]:
-        """Returns the target version of each domain; an allowed version does not change."""
+        """Returns the target version of each domain; a version that is allowed does not change."""
         row = self.release
         found = _fitting(row, present, operators) if row is not None else {}
         for domain, floor in self.at_least.items():
@@ -49,7 +49,7 @@ class Wanted:
         return found
 
     def visits(self, goal: Mapping[str, int], operators: Collection[Key]) -> dict[str, int]:
-        """Returns lower versions to visit first, which do not have operators the runtime lacks."""
+        """Returns lower versions to convert to first, which do not have the missing operators."""
         from opshift.opsets import changelog
 
         found: dict[str, int] = {}
@@ -75,8 +75,8 @@ class Wanted:
             return wanted
         if isinstance(wanted, int) and wanted > limit:
             raise BadTarget(
-                f"{self.release.shown} reads IR versions up to {limit}, and {wanted} is wanted;"
-                " give a lower one"
+                f"{self.release.shown} reads IR versions up to {limit}, but {wanted} was requested;"
+                " give a lower version"
             )
         if isinstance(wanted, int):
             return wanted
@@ -104,18 +104,18 @@ def _require_readable(row: RuntimeRelease, goal: Mapping[str, int]) -> None:
         shown = domain or "ai.onnx"
         if version > row.imports.get(domain, version):
             raise BadTarget(
-                f"{row.shown} reads {shown} up to {row.imports[domain]}, and {version} is asked"
-                " for; give a lower version"
+                f"{row.shown} reads {shown} up to {row.imports[domain]}, but {version} was"
+                " requested; give a lower version"
             )
         if version < row.floors.get(domain, version):
             raise BadTarget(
-                f"{row.shown} reads {shown} from {row.floors[domain]} on, and {version} is asked"
-                " for; give a higher version"
+                f"{row.shown} reads {shown} from {row.floors[domain]} on, but {version} was"
+                " requested; give a higher version"
             )
 
 
 def _moves(domain: str, version: int, limit: int) -> bool:
-    """Returns whether a domain gets a target version; a vendor's domain only above the limit."""
+    """Returns whether a domain gets a target version: an ONNX domain, or one above the limit."""
     return domain in versions.DOMAINS or version > limit
 
 
@@ -168,7 +168,7 @@ def read_target(
     floors = {"": at_least} if isinstance(at_least, int) else dict(at_least or {})
     for domain in target if isinstance(target, Mapping) else ():
         if not isinstance(domain, str):
-            raise BadTarget(f"a domain of the target is {domain!r}; give a text such as 'ai.onnx'")
+            raise BadTarget(f"the domain {domain!r} must be a text, such as 'ai.onnx'")
     if isinstance(target, str):
         if target.isdecimal():
             raise BadTarget(f"the target of ai.onnx is {target!r}; give a whole number")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims the name of a result, so that only one run at a time writes the result.
 
-A claim is a lock on a hidden file whose name is derived from the name of the model. The claim lasts
-from the check of the old result to the removal of the old data.
+A claim is a lock on a hidden file whose name is derived from the name of the model. The lock is
+held from the check of the old result to the removal of the old data files.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Claim:
         os.fsync(self.fd)
 
     def release(self, *, sweeps: bool) -> None:
-        """Removes the remaining temporary files and, with `sweeps`, all leftovers of killed runs.
+        """Removes the remaining temporary files; with `sweeps`, also all files of killed runs.
 
         The lock file stays if a later run has to remove more files.
         """

@@ -53,7 +53,7 @@ def _documents(folder: str) -> Iterator[tuple[str, bytes]]:
     for name in _names(folder):
         path = os.path.join(folder, name)
         if real_path_inside(folder, name) is None:
-            raise _wrong(f"{path} leads out of the folder of the model")
+            raise _wrong(f"{path} is a link to a file outside of the model's folder")
         data = _content(path, room)
         room -= len(data)
         yield path, data
@@ -67,7 +67,7 @@ def _content(path: str, room: int) -> bytes:
         data = file.read(room + 1)
     if len(data) > room:
         limit = described.LARGEST >> 20
-        raise _wrong(f"{path} and the documents before it have more than {limit} MiB")
+        raise _wrong(f"{path} and the documents before it have together more than {limit} MiB")
     return data
 
 
@@ -89,6 +89,6 @@ def _names(folder: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=64)
 def _listed(folder: str, state: tuple[int, int, int]) -> tuple[str, ...]:
-    """Lists documents without hidden files, because editors make hidden links of such names."""
+    """Lists documents, but no hidden files, because editors make hidden links with such names."""
     found = (name for name in os.listdir(folder) if name.endswith(described.SUFFIX))
     return tuple(sorted(name for name in found if not name.startswith(".")))

@@ -33,7 +33,7 @@ def stem(name: str) -> str:
 
 @contextmanager
 def errors_name(path: str) -> Iterator[None]:
-    """Makes errors of the system name the caller's path in place of a temporary path."""
+    """Makes errors of the system contain the caller's path, not a temporary path."""
     try:
         yield
     except OpshiftError:

@@ -82,8 +82,9 @@ class Swept(NamedTuple):
 def sweep(folder: str, own: str = "", retired: set[DataFile] | None = None) -> Swept:
     """Removes the files that killed runs left in a folder, but no file of a live run.
 
-    The parameter `own` is the token of the calling run. Its `retired` data files are removed unless
-    a model refers to them; the set then keeps the files that are left to a later run.
+    The parameter `own` is the identifier of the calling run. The `retired` data files of this run
+    are removed unless a model refers to them. The set `retired` then contains the files that a
+    later run has to remove.
     """
     _swept.add(os.path.abspath(folder))
     retired = set() if retired is None else retired
@@ -122,7 +123,7 @@ def _listed(folder: str, folders: list[str]) -> list[str]:
 def _ended_runs(
     folder: str, names: list[str], own: str, removed: list[str]
 ) -> Iterator[tuple[str, set[DataFile]]]:
-    """Removes temporary files of ended runs; yields the token and the listed files of each run."""
+    """Removes temporary files of ended runs; yields each run's identifier and listed files."""
     files: dict[str, list[str]] = {}
     for name in names:
         if match := _TEMPORARY.fullmatch(name):

@@ -16,7 +16,7 @@ _FAR = 1 << 30  # on Windows a locked byte cannot be read, so it lies after the 
 
 
 def lock(fd: int, *, shared: bool = False) -> bool | None:
-    """Tries to lock without waiting; returns whether this worked, or None without locks."""
+    """Tries to lock without waiting; returns whether this worked, or None if no locks exist."""
     if sys.platform == "win32":
         import msvcrt
 

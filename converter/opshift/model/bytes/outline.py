@@ -74,7 +74,7 @@ class Content:
 
     @property
     def bare_initializers(self) -> bool:
-        """Returns whether some initializer may not be a graph input."""
+        """Returns whether an initializer may be missing among the graph inputs."""
         graph, nested = self.all.graph, self.graphs[1:]
         named = set(graph.initializer.name) <= set(graph.input.name)
         return not named or any(one.initializer.name for one in nested)
@@ -101,7 +101,7 @@ class Content:
         return any(graph.node.attribute.ref_attr_name for graph in self.graphs)
 
     def types(self) -> set[str]:
-        """Returns newer element types and containers that may occur in the model."""
+        """Returns the containers and the newer element types (by IR version) that may occur."""
         numbers: set[int] = set()
         for tensor in self.tensors:
             numbers.update(tensor.data_type)
@@ -123,7 +123,7 @@ class Content:
 
 
 class Sizes:
-    """The sizes that the types of a model declare, and its tensors, at any depth."""
+    """The declared sizes of values, and the tensors of a model, at any depth."""
 
     def __init__(self, data: bytes) -> None:
         self.all = outline.Sizes.FromString(data)
@@ -157,7 +157,7 @@ class Sizes:
 
 
 def look_at(kind: type[_View], data: bytes) -> _View:
-    """Parses the outline of a model, even if unknown fields have numbers of outline fields."""
+    """Parses the outline of a model; after an error, again without the unknown fields."""
     try:
         return kind(data)
     except DecodeError:

@@ -153,7 +153,7 @@ def _chunks(fd: int, path: str) -> Iterator[bytes]:
         total += len(chunk)
         if total > PIPE_LIMIT:
             size = f"more than {PIPE_LIMIT} bytes"
-            raise _error(path, f"the pipe holds {size}; write the model to a file first")
+            raise _error(path, f"the model in the pipe has {size}; write it to a file first")
         yield chunk
 
 
@@ -201,7 +201,7 @@ class Pages:
         return self._loaded
 
     def window(self, pos: int) -> tuple[bytes, int, int]:
-        """Returns bytes around a position, their offset, and the end of complete headers."""
+        """Returns bytes around a position, their offset, and the end of the complete fields."""
         if (whole := self.whole) is not None:
             return whole, 0, self.size
         end = self._start + len(self._loaded)
@@ -258,7 +258,7 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
 
 
 def has_equal_bytes(path: str, other: str) -> bool:
-    """Compares the bytes of two files, which `filecmp` skips if size and time are unchanged."""
+    """Compares the bytes of two files; `filecmp` may compare only their size and time."""
     with open(path, "rb") as one, open(other, "rb") as two:
         while (part := one.read(_COMPARED)) == two.read(_COMPARED):
             if not part:

@@ -73,8 +73,8 @@ class Staging:
     ) -> str:
         """Stages a data file of the model; returns its final path.
 
-        An existing file keeps its name. If an existing file has equal bytes, it is used instead;
-        the `old` files of the replaced model are tried first.
+        No existing file is overwritten. A file with equal bytes is used in place of a new file; the
+        `old` files of the replaced model are compared first.
         """
         name = self._written(next(own_names(self._model)), pieces, sources)
         for path in old:

@@ -37,7 +37,7 @@ AS_RAW = (RAW, _FLOAT, _DOUBLE)
 """Payload fields whose bytes are equal to the bytes of raw_data."""
 
 MARK_KEY = b"\n" + bytes([len(MARK)]) + MARK.encode()
-"""The encoded key of a marker."""
+"""The encoded key of the external_data entry that marks a tensor without its payload."""
 
 
 def fits(data_type: int, fields: set[int]) -> bool:
@@ -84,7 +84,7 @@ def header(number: int, size: int) -> bytes:
 
 
 def marker(n: int) -> bytes:
-    """Encodes the external_data entry that marks the n-th tensor without its payload."""
+    """Encodes the external_data entry that marks tensor number n as a tensor without payload."""
     return framed(_EXTERNAL_DATA, MARK_KEY + framed(2, str(n).encode()))
 
 
@@ -139,8 +139,8 @@ def seek(
 ) -> tuple[int, int, int, int] | None:
     """Finds the next length-delimited field of more than `over` bytes that ends after `past`.
 
-    Returns its start, its number, and the start and end of its body. This loop runs for every node,
-    so it skips small fields as a whole.
+    Returns the start and the number of the field, and the start and end of its content. This loop
+    runs for every node, so it skips small fields as a whole.
     """
     start = pos
     while pos < end:
@@ -171,7 +171,7 @@ def seek(
 
 
 def _window(data: Buffer, pos: int, end: int) -> tuple[bytes, int, int]:
-    """Returns bytes around a position, their offset, and the end of complete headers."""
+    """Returns bytes around a position, their offset, and the end of the complete fields."""
     return (data, 0, end) if isinstance(data, bytes) else data.window(pos)
 
 
@@ -260,7 +260,7 @@ Runs: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def carve(data: Buffer, threshold: int) -> tuple[bytes, list[tuple[int, Runs]]]:
-    """Returns the bytes of the skeleton, and the field and position of each removed payload."""
+    """Returns the model's bytes without large payloads, and the place of each removed payload."""
     carver = _Carver(data, threshold)
     pieces = carver.model()
     skeleton = data[:] if pieces is None else b"".join(pieces)
@@ -270,7 +270,7 @@ def carve(data: Buffer, threshold: int) -> tuple[bytes, list[tuple[int, Runs]]]:
 
 
 def has_payloads(data: bytes) -> bool:
-    """Returns whether a model has a payload that is large enough to be carved."""
+    """Returns whether a model has a payload that is large enough to be taken out."""
     return _Carver(data, THRESHOLD).model() is not None
 
 
@@ -281,14 +281,14 @@ class _Carver:
         self.payloads: list[tuple[int, Runs]] = []
 
     def model(self) -> list[bytes] | None:
-        """Returns the model without large payloads, in pieces; None if it has none."""
+        """Returns the model without large payloads, in pieces; None if no payload is large."""
         try:
             return self.message(MODEL, 0, len(self.data), depth=0)
         except IndexError:
             raise Malformed("the file ends in the middle of a field") from None
 
     def message(self, kind: int, pos: int, end: int, depth: int) -> list[bytes] | None:
-        """Returns the message without large payloads, in pieces; None if it has none."""
+        """Returns the message without large payloads, in pieces; None if no payload is large."""
         if depth > _DEPTH:
             raise Malformed(f"the messages of the file are nested more than {_DEPTH} levels deep")
         if kind == _TENSOR:
@@ -318,7 +318,7 @@ class _Carver:
             raise Malformed(f"the tensor at byte {pos} is written in several parts")
 
     def tensor(self, pos: int, end: int) -> list[bytes] | None:
-        """Returns a well-formed tensor without its payload if that is large; else None."""
+        """Returns a well-formed tensor without its payload if the payload is large; else None."""
         runs: list[tuple[int, int]] = []
         numbers, data_type = set(), 0
         for start, tag, _, stop, value in fields(self.data, pos, end):
@@ -350,7 +350,7 @@ class _Carver:
 
 
 Piece = TypeVar("Piece", bound=Sized)
-"""Bytes that are elsewhere; only their number is used in this module."""
+"""Bytes that another module reads; this module uses only their number."""
 
 Payload: TypeAlias = tuple[int, Sequence[bytes | Piece]]
 """The field number of a payload, and its bytes with the tags."""
@@ -359,7 +359,7 @@ Payload: TypeAlias = tuple[int, Sequence[bytes | Piece]]
 def weave(
     skeleton: bytes, payload: Callable[[str], Payload[Piece]]
 ) -> list[memoryview | bytes | Piece]:
-    """Puts the payloads back into a serialized skeleton, one for each marker."""
+    """Puts the payloads back into a serialized model, each in place of its marker."""
     return _Weaver(skeleton, payload).message(MODEL, 0, len(skeleton))
 
 

@@ -54,7 +54,7 @@ def _locations(skeleton: ModelProto) -> tuple[str, ...]:
 
 
 def _refuse_torn(skeleton: ModelProto, large_tensors: Weights) -> None:
-    """Raises if a carved payload does not fit its tensor, because onnx's checker cannot see it."""
+    """Raises if a removed payload does not fit its tensor, because onnx's checker cannot see it."""
     left = len(large_tensors.sources)
     for tensor in tensors(skeleton) if left else ():
         source = large_tensors.source(tensor)
@@ -99,7 +99,7 @@ def _has_payloads(data: bytes) -> bool:
 
 
 def bytes_of(model: ModelProto) -> bytes | None:
-    """Serializes a model; returns None if it has a large initializer or contains the marker."""
+    """Serializes a model; returns None if it has large initializers or payload markers."""
     if any(map(copy.is_large, model.graph.initializer)):
         return None
     data = model.SerializeToString()

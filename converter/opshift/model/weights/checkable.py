@@ -62,7 +62,7 @@ def checkable(
 
 
 def with_payloads(view: ModelProto, skeleton: ModelProto) -> ModelProto:
-    """Copies a checkable model, with large tensors again in place of the inputs."""
+    """Copies a model, and turns the inputs that this module added back into large tensors."""
     model = copy_of(view)
     shown = {value.name for value in model.graph.input}
     stubs = {name: one for name, one in _stubs(skeleton.graph) if name in shown}
