@@ -171,7 +171,7 @@ def test_an_operator_that_no_verdict_leads_down_is_a_bug_of_its_adapter(with_ada
     with_adapters()
     del registry.default()._verdicts["", "Mish", 18, 17]
     told = mistake(with_adapters, lambda op, x: op.Mish(x))
-    assert told.endswith("no verdict leads Mish from 18 to 17")
+    assert told.endswith("no adapter converts Mish from 18 to 17")
     assert "on Erf 'y': test_convert_down.run at " in told
 
 

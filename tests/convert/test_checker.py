@@ -88,7 +88,7 @@ def test_the_nodes_that_a_step_touched_are_checked() -> None:
     document = Document(model(text, 13), "opshift_")
     touched = {(document.main, 1): "an adapter", (document.main, 2): "another one"}
     (told,) = checker.rejected(document, Step("", 14, 13, touched=touched))
-    assert told.startswith("Abs 'b', which an adapter wrote or left: Node")
+    assert told.startswith("Abs 'b', which an adapter wrote or kept: Node")
 
 
 def test_a_tensor_whose_payload_is_elsewhere_is_checked_as_an_empty_one() -> None:

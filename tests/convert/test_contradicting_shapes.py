@@ -236,7 +236,7 @@ def test_a_node_that_may_never_run_is_noted_and_not_refused():
     fixed = convert(model, dim={"N": 3})
     (note,) = [one for one in fixed.report.notes if "cannot compute" in one]
     assert note.startswith(
-        "if its graph runs, Gather 'p' cannot compute with these sizes: its index 3"
+        "in a subgraph that may never run, Gather 'p' cannot compute with these sizes: its index 3"
     )
     session = runtime.InferenceSession(fixed.model.SerializeToString())
     (y,) = session.run(None, {"x": np.ones(3, np.float32), "c": np.array(False)})

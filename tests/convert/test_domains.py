@@ -165,7 +165,7 @@ def test_an_early_operator_of_two_types_is_written_with_a_cast():
 
 
 def test_an_early_operator_that_the_new_opset_rejects_is_no_result():
-    with pytest.raises(InvalidModel, match=r"the check at a later opset adds: .*Scale"):
+    with pytest.raises(InvalidModel, match=r"the check at a later opset reports: .*Scale"):
         convert_version(model(EARLY, 12), 17)
 
 

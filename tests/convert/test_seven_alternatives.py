@@ -215,7 +215,7 @@ def test_the_plan_of_an_operator_shows_its_other_form():
     found = plan(less(), "onnxruntime==0.4")
     (path,) = found.paths
     assert [(hop.where, hop.verdict) for hop in path.hops] == [("at 10, another", "form")]
-    assert "the result has a form that it can run" in str(found)
+    assert "the result has equivalent nodes that it can run" in str(found)
     assert "unchanged" not in str(found)
 
 

@@ -641,7 +641,7 @@ def test_a_node_whose_operator_does_not_change_stays():
 def test_a_node_without_a_reviewed_verdict_is_a_bug(fingerprint):
     claim = fingerprint and boundary(13, f"Erf{fingerprint}")[0]
     adapters = SimpleNamespace(get=lambda *_: claim)
-    with pytest.raises(AdapterBug, match="no verdict leads Erf from 13 to 12"):
+    with pytest.raises(AdapterBug, match="no adapter converts Erf from 13 to 12"):
         crossed("Erf", 13, 12, adapters)
 
 

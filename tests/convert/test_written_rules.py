@@ -347,7 +347,7 @@ def test_a_node_that_must_not_stay_is_caught_after_its_step(op, start, text, wit
     with_adapters(adapter(op, start, start - 1)(left_as_it_is))
     with pytest.raises(AdapterBug) as caught:
         convert_version(model(text, start), 9)
-    for part in (f"after ai.onnx {start}->{start - 1}", f"{op} 'h'", "left_as_it_is wrote or left"):
+    for part in (f"after ai.onnx {start}->{start - 1}", f"{op} 'h'", "left_as_it_is wrote or kept"):
         assert part in str(caught.value)
 
 

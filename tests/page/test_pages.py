@@ -69,7 +69,7 @@ def test_convert_writes_a_page(folder):
     assert seen.text.index("Converted") < seen.text.index("Rewritten places")
     assert "onnxruntime" in seen.text
     assert seen.tags.count("svg") == 2  # one form, before and after
-    assert "3 places of this form" in seen.text
+    assert "3 places of this kind" in seen.text
     assert "axes = varies" in seen.text
     assert "prefers-color-scheme: dark" in (folder / "out.html").read_text()
     assert sorted(path.name for path in folder.iterdir()) == [
@@ -131,7 +131,7 @@ def test_plan_and_verify_write_pages(folder):
     assert run("plan", "squeeze.onnx", "--to", "13", "--report", "plan.html").exit_code == 0
     seen = assert_alone((folder / "plan.html").read_text())
     assert "Possible: opset 12 → 13" in seen.text
-    assert "The way of each operator" in seen.text
+    assert "The changes of each operator" in seen.text
     assert seen.tags.count("svg") == 2
     assert run("convert", "squeeze.onnx", "-o", "out.onnx", "--to", "13").exit_code == 0
     assert run("verify", "squeeze.onnx", "out.onnx", "--report", "v.html").exit_code == 0

@@ -45,7 +45,8 @@ def versions_for(
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Returns the versions to convert to for a runtime, and the versions to visit on the way there.
 
-    Both depend on the operators of the model and on the operators of `foreseen`.
+    Both depend on the operators of the model, and on the operators of `foreseen` that a conversion
+    may write.
     """
     operators = {key for root in document.roots for key in root.index}.union(foreseen)
     goal = request.goal(document, target.goal(_present(document), operators))
@@ -77,7 +78,7 @@ def _aim_at(state: State, target: Wanted) -> None:
 def remarks(
     row: RuntimeRelease, present: Mapping[str, int], goal: Mapping[str, int]
 ) -> Iterator[str]:
-    """Yields notes: how a runtime was found, and why a version was raised for it."""
+    """Yields notes: how a runtime's release was chosen, and why its target version was raised."""
     if row.remark:
         yield row.remark
     for domain, floor in row.floors.items():

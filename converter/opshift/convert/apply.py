@@ -116,7 +116,7 @@ class Applier:
                 self.facts.add_present_types(types_from(node, schema))
 
     def _record_types(self, change: NodeChange) -> None:
-        """Records the types of values that an earlier step wrote, before their node is removed."""
+        """Records the output types of a node that an earlier step wrote, before its removal."""
         scope = change.place[0]
         for name in filter(self.document.is_written, change.node.proto.output):
             if (kind := self.facts.type(scope, name)) is not None:
@@ -135,7 +135,7 @@ class Applier:
             self._remember_missed(change, first)
 
     def _remember_missed(self, change: NodeChange, first: str) -> None:
-        """Records the assumption that would have avoided these nodes, for messages of refusals."""
+        """Records the option `assume` that would have avoided new nodes, for error messages."""
         missed, op = self.document.missed, change.node.op
         avoided = missed.get(first) or next(iter(change.made.missed), None)
         if avoided is None:

@@ -27,7 +27,7 @@ from opshift.opsets import schemas
 
 
 def ask(task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
-    """Returns the answer for one node: from the guard if it decides, otherwise from the adapter."""
+    """Returns the result for one node: from the check of the schemas, or else from the adapter."""
     adapter, derived = task.adapter, task.derived
     match adapter.verdict:
         case Impossible(why, reason):
@@ -134,7 +134,7 @@ def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: 
         if answer != () or op.made.nodes:
             raise AdapterBug(
                 f"{adapter.source} called op.dissolve for {node.op} and also wrote a replacement;"
-                " do one of both"
+                " do only one of the two"
             )
         return
     values = answer if isinstance(answer, tuple) else (answer,)
@@ -215,7 +215,7 @@ def check_types(node: Node, op: Builder) -> None:
 
 
 def _possible(node: Node, name: str, rare: frozenset[str]) -> frozenset[str]:
-    """Returns the rare types that an input of the old node may have; none for a new value."""
+    """Returns the rare element types that an input may have, if the replaced node reads it too."""
     found = frozenset(f"tensor({one})" for one in rare)
     for i, own in enumerate(node.proto.input):
         param = node.schema.input_at(i) if node.schema else None

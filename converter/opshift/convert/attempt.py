@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One conversion of one skeleton: opens the model, makes every step, checks and reports."""
+"""Converts one model, without its large weights: opens it, makes every step, checks and reports."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ OF_A_RUNTIME = frozenset((Why.TARGET_LACKS, Why.APPROXIMATE_ONLY))
 
 
 class Conversion(State):
-    """A conversion of one skeleton to its target, in place."""
+    """An in-place conversion of one model, without its large weights, to its target."""
 
     __slots__ = ()
 
@@ -159,7 +159,7 @@ class Conversion(State):
         return author_rules.differing(self.document, self.facts, self.adapters, self.goal)
 
     def others(self, refused: StepRefused | Refused | None = None) -> Iterator[Strategy]:
-        """Returns strategies that may avoid the refusal, or, after a result, may improve it."""
+        """Returns strategies that may avoid a refusal, or may give a better result."""
         if not self.is_open:  # refused before the model was indexed
             return iter(())
         if refused is None:
@@ -201,19 +201,19 @@ class Conversion(State):
         )  # fmt: skip
 
     def _unread(self, lacking: Collection[Key]) -> Collection[Key]:
-        """Returns operators that the runtime supports, but not at the versions of the result."""
+        """Returns operators that the runtime supports, but only in other versions."""
         row = self.runtime
         return {key for key in lacking if row is not None and row.names(key)}
 
     def _around(self, gaps: Iterable[RefusedNode]) -> Collection[FunctionId]:
-        """Returns functions with operators that the runtime lacks; inlining may reveal types."""
+        """Returns functions with operators that lack a kernel; inlining may reveal their types."""
         lacking = _keys(gaps)
         found = {one.function for one in self.document.roots if lacking & one.index.keys()}
         late = self.late if lacking else ()
         return self._with_callers({one for one in found if one is not None}).union(late)
 
     def _with_callers(self, found: set[FunctionId]) -> set[FunctionId]:
-        """Returns the called functions among `found` and among the functions that call them."""
+        """Returns the functions in `found` and their callers, if they are called at all."""
         around = {root.function: root.calls for root in self.document.roots if root.function}
         new = found
         while new := {one for one, calls in around.items() if calls.keys() & new} - found:
@@ -221,7 +221,7 @@ class Conversion(State):
         return found.intersection(called(self.document))
 
     def _elsewhere(self, gaps: Collection[Key]) -> Collection[int]:
-        """Returns nearby opsets that have other versions of the given operators, for a runtime.
+        """Returns nearby opsets in which the runtime may support the given operators.
 
         The set has the nearest opset below and above, and the runtime's highest and preferred
         opset, because the operators may be replaced there.
@@ -248,7 +248,7 @@ class Conversion(State):
         return self.left_late or bool(self._written_late()) or bool(self.unrunnable)
 
     def _written_late(self) -> list[FunctionId]:
-        """Returns functions that the result cannot hold, if inlining them first may save nodes."""
+        """Returns functions that the result must inline, if inlining them first may save nodes."""
         return self.late if any(step.rewritten for step in self.steps) else []
 
     def _inexact(self) -> set[FunctionId]:
@@ -256,7 +256,7 @@ class Conversion(State):
         return self._with_callers({one for step in self.steps for one in step.inexact})
 
     def _came_with(self) -> list[Feature]:
-        """Returns the model's IR features above the wanted version, if a step approximated."""
+        """Returns the source's content that the wanted IR version lacks, if a step approximated."""
         if not any(step.approximations for step in self.steps):
             return []
         came = Document(_as_model(self.view))
@@ -290,9 +290,9 @@ class Conversion(State):
         self.prefixes += level.prefixes
 
     def inferable(self) -> bytes | ModelProto:
-        """Returns the source model for inference, raised first if its opset has little inference.
+        """Returns the source model for type inference, converted upwards if its opset is old.
 
-        Values have the same names in both models.
+        Values have the same names in the source model and in the raised model.
         """
         if self.for_types or not 0 < self.came_at < inference.LOWEST:
             return self.base
@@ -365,7 +365,7 @@ class Conversion(State):
                     raise
 
     def _settle_declarations(self) -> None:
-        """Corrects wrong declarations, notes used declarations, and declares lost ranks."""
+        """Corrects wrong declared shapes, adds notes on those used, and declares lost ranks."""
         version, row = self.document.imports.get(""), self.runtime
         rewritten = any(step.rewritten for step in self.steps)
         strict = row is not None and row.is_strict_at(version)
@@ -393,7 +393,7 @@ class Conversion(State):
         self.answer = found.in_words
         says = {one.says for one in (*found.reasons, *found.differing)}
         gone = [one for one in self.lacked if one.says not in says]
-        self.notes += [f"{one}; the result has a form that it can run" for one in gone]
+        self.notes += [f"{one}; the result has equivalent nodes that it can run" for one in gone]
         offers = dict.fromkeys(one.types for one in gone if one.types)
         self.notes += [
             f"{terms.option('types', one)} changes the type in the whole model instead"
@@ -429,7 +429,7 @@ class Conversion(State):
 
 
 def _is_moved(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
-    """Returns whether the version of an ONNX domain changed; only these imply an IR version."""
+    """Returns whether the version of an ONNX domain changed; other domains imply no IR version."""
     return any(before.get(domain) != after.get(domain) for domain in versions.DOMAINS)
 
 

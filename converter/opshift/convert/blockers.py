@@ -26,9 +26,10 @@ KNOWN_AT_CALL = frozenset(
 
 
 class StepRefused(Exception):  # noqa: N818 - the caller turns it into Refused
-    """Carries all blockers of one boundary, and the functions whose inlining may remove them.
+    """Lists the nodes that block one version change, and the functions whose inlining may help.
 
-    All of `functions` must be inlined. Inlining one of the `unsure` functions may be enough.
+    Inlining helps only if all functions in `functions` are inlined. For the functions in `unsure`,
+    inlining one of them may be enough.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The adapter, schemas and checks that all nodes of one operator share at one boundary."""
+    """The adapter, schemas and checks for all nodes of one operator at one version change."""
 
     key: Key
     adapter: Adapter
@@ -40,14 +40,14 @@ class NodeChange:
 
     @property
     def kind(self) -> Rewritten:
-        """The kind of rewrite, for the report."""
+        """The replaced operator, the new operators and the adapter, for the report."""
         gives = tuple([node.op_type for node in self.made.nodes])
         op, adapter = self.task.key[1], self.task.adapter
         return Rewritten(op, gives, adapter.source, adapter.identity(op), adapter.summary)
 
 
 class Rewritten(NamedTuple):
-    """A kind of rewrite in a step: the operator, the operators that replace it, and the adapter."""
+    """A kind of rewrite: the replaced operator, the operators that replace it, and the adapter."""
 
     op: str
     gives: tuple[str, ...]
@@ -59,8 +59,8 @@ class Rewritten(NamedTuple):
 class Suspect(NamedTuple):
     """A change after which inferred lengths contradict each other.
 
-    `inferred` is true if onnx's inference accepts the replaced node. An operator without inference
-    hides lengths of the model that may be wrong.
+    `inferred` is true if onnx's inference accepts the replaced node. If the replaced operator has
+    no inference, wrong lengths in the model stayed undetected until now.
     """
 
     told: str
@@ -72,8 +72,8 @@ class Suspect(NamedTuple):
 class Step:
     """The record of one step: rewrites, approximations, assumptions and touched nodes.
 
-    `touched` maps the nodes to check against the new version to the adapter that wrote or kept
-    them.
+    `touched` has each node that must be checked against the new version, with the adapter that
+    wrote or kept the node.
     """
 
     domain: str

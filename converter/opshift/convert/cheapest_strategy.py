@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts one skeleton with the strategy whose result costs least."""
+"""Converts one model, without its large weights, with the strategy that has the best result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OpenSkeleton: TypeAlias = Callable[[], tuple[ModelProto, Weights]]
 
 
 def opener_of(model: ModelProto | str | os.PathLike[str] | Opened) -> OpenSkeleton:
-    """Returns a function that opens a new skeleton of the model or file at each call."""
+    """Returns a function that opens the model or file anew at each call, without large weights."""
     if isinstance(model, ModelProto):
         return lambda: weights.carve_model(model)
     file = opened(model)
@@ -51,10 +51,11 @@ def _collector_paused() -> Iterator[None]:
 def convert(
     open_skeleton: OpenSkeleton, options: Request, opened: Callable[[], Conversion] | None = None
 ) -> tuple[ModelProto, Weights, Report]:
-    """Converts a skeleton with the default strategy, or with the cheapest if alternatives exist.
+    """Converts a model with the default strategy, or with the best strategy if there are several.
 
     If one strategy finds that the model is invalid, the conversion fails with `InvalidModel`.
-    `opened` returns a conversion of an opened model, which is copied and never changed.
+    `opened` returns a conversion that has opened the model; the function uses only copies of this
+    conversion.
     """
     strategies, adapters = Strategies(), registry.default()
     for strategy in strategies:
@@ -87,7 +88,7 @@ def _attempt(
     adapters: Registry,
     opened: Callable[[], Conversion] | None,
 ) -> Conversion:
-    """Returns the conversion with one strategy; it copies the opened model if possible."""
+    """Returns a conversion with one strategy, as a copy of an opened conversion if there is one."""
     as_it_came = options.only_ir or options.bump_model_version or strategy.inlined
     if opened is None or as_it_came:
         return Conversion(*open_skeleton(), options, adapters, strategy)

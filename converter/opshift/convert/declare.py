@@ -58,10 +58,10 @@ def ranks(
     adapters: Registry,
     confirmed: Callable[[str], TypeProto | None],
 ) -> bool:
-    """Declares ranks that the source proves and the result lost; returns whether it declared any.
+    """Declares ranks that inference finds in the source but not in the result; returns if any.
 
     Runtimes fuse normalizations only if the last axis is known. `confirmed` returns the type of a
-    source value if its rank does not depend on a declaration.
+    source value if inference finds its rank without declarations.
     """
     if not inference.LOWEST <= version < AXES_MAY_BE_NEGATIVE:
         return False
@@ -93,7 +93,7 @@ def _without_rank(graph: GraphProto, version: int, adapters: Registry) -> Iterat
 
 
 def _needed(op: str, version: int, adapters: Registry) -> int | None:
-    """Returns the input that inference needs for the rank, -1 without inference, or None."""
+    """Returns the index of the input that determines the rank; -1 without inference."""
     schema = schemas.schema("", op, version)
     if schema is None:
         return None

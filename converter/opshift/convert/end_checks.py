@@ -41,7 +41,7 @@ def check_fully(state: State, step: Step) -> None:
         return check_fully(state, step)
     if not checker.tolerates(state.document, state.adapters, error):
         suspect = next(iter(step.suspects), None)
-        seen = f"; it is first seen in what {suspect.told}" if suspect else ""
+        seen = f"; the fault first appears in the nodes that {suspect.told}" if suspect else ""
         told = diagnose.declarations(state.view, shown, error, state.adapters)
         if told and not (suspect and suspect.inferred):
             raise InvalidModel(told + seen)
@@ -62,7 +62,7 @@ def check_fully(state: State, step: Step) -> None:
 
 
 def check_whole(state: State) -> list[str]:
-    """Checks the whole result; objections that the source model had before become notes."""
+    """Checks the whole result; errors that onnx also reports for the source model become notes."""
     full = state.options.check == "full"
     found = rules.at_end(state.document, state.adapters, visit_all=full)
     for one in found.beyond(state.broken):
@@ -95,7 +95,7 @@ def check_whole(state: State) -> list[str]:
     if told := diagnose.declarations(state.view, result, error, state.adapters):
         raise InvalidModel(told)
     if structure is None and before is not None:
-        raise InvalidModel(f"{before}; the check at a later opset adds: {error}")
+        raise InvalidModel(f"{before}; the check at a later opset reports: {error}")
     raise AdapterBug(f"the checker rejects the converted model: {error}")
 
 
@@ -108,10 +108,10 @@ def corrected(facts: Facts) -> list[str]:
 
 
 def _objected_before(state: State, error: str | None) -> bool:
-    """Returns whether onnx already rejects the source model, or a function named like an operator.
+    """Returns whether onnx also rejects the source, or rejects a function named like an operator.
 
-    `error` is the objection to the source model. An objection to an operator that the opset lacks
-    does not count, because it is not about types.
+    `error` is the error that onnx reports for the source model. An error about an operator that the
+    opset lacks does not count, because the error is not about types.
     """
     if error and not checker.is_of_operators(error):
         return True

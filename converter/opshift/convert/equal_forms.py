@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes nodes as equal nodes of the same version: newer operators, or forms for runtimes."""
+"""Replaces nodes by equivalent nodes of the same opset: newer ones, or ones that a runtime runs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Boundary: TypeAlias = "tuple[int, int]"
 
 
 def write(state: State) -> None:
-    """Writes the other forms of nodes that the caller asks for or the runtime needs."""
+    """Replaces nodes by the equivalent nodes that the caller asks for or the runtime needs."""
     _plan_unforeseen(state)
     if state.options.modernize:
         _modernize(state)
@@ -62,7 +62,7 @@ def write(state: State) -> None:
 
 
 def _plan_unforeseen(state: State) -> None:
-    """Plans the forms of operators that adapters wrote although no verdict foresaw them."""
+    """Plans equivalent nodes for operators that adapters wrote although the plan lacked them."""
     if state.plan.unforeseen:
         form_plan.plan_forms(state)
 
@@ -89,7 +89,7 @@ def _modernize(state: State) -> None:
 
 
 def _reform(state: State) -> None:
-    """Writes equal forms that more runtimes can run."""
+    """Replaces nodes by equivalent nodes that more runtimes can run."""
     for domain in sorted(state.goal):
         for version in sorted(request.present(state.document, domain)):
             stepper = state.stepper(domain, version, version)
@@ -102,7 +102,7 @@ def _reform(state: State) -> None:
 
 
 def _choose(state: State, row: RuntimeRelease) -> None:
-    """Replaces nodes that a runtime cannot run by forms that it can run."""
+    """Replaces nodes that a runtime cannot run by equivalent nodes that it can run."""
     asked = (state.document, row, state.facts)
     if row.other_forms:
         _write_others(state, None, _named(state, row))
@@ -119,7 +119,7 @@ def _choose(state: State, row: RuntimeRelease) -> None:
 
 
 def _lacked(state: State, row: RuntimeRelease) -> Lacked:
-    """Returns the nodes that a runtime cannot read, has no kernel for, or misreads."""
+    """Returns the nodes that a runtime does not know, has no kernel for, or handles wrongly."""
     asked = (state.document, row, state.facts)
     lacked: Lacked = {}
     for place, key, *_ in runtime.without_kernel(*asked):
@@ -134,7 +134,7 @@ def _lacked(state: State, row: RuntimeRelease) -> Lacked:
 
 
 def _write_in_other_words(state: State, row: RuntimeRelease, lacked: Lacked) -> None:
-    """Replaces nodes that the runtime still lacks by other operators that it has.
+    """Replaces the remaining nodes that the runtime cannot run by other operators that it has.
 
     A node is never replaced by an operator that it replaced before, so the search ends.
     """
@@ -159,9 +159,10 @@ def _leads(
     rules: DeclaredRules,
     change: NodeChange,
 ) -> bool:
-    """Returns whether a runtime runs each node of a change, or can run a replacement of the node.
+    """Returns whether a runtime can run each new node, or a further replacement of the node.
 
-    A node that was written again as its own operator, and still does not run, is not written again.
+    If a replacement has the operator of the replaced node and still does not run, it is not
+    replaced again.
     """
     root, builder = id(change.builder.scope.root), change.builder
     earlier = set[Key]().union(
@@ -191,7 +192,7 @@ def _kind(node: NodeProto, builder: Builder) -> str:
 def refusals(
     state: State, row: RuntimeRelease, lacks: Iterable[RuntimeLack]
 ) -> Iterator[RefusedNode]:
-    """Yields the refusals for what a runtime lacks, with the operators that it would need."""
+    """Yields a refusal for each lacking operator, with the operators that its rewrite needs."""
     lacks, opset = list(lacks), state.document.imports.get("") or 1
     named = any(one.op for one in lacks)
     words = OtherWords(state.adapters, row, opset) if named else None
@@ -210,7 +211,7 @@ def refusals(
 
 
 def _rewrites(state: State, stepper: Stepper, root: Root, places: Iterable[Place]) -> bool:
-    """Applies a stepper to some nodes; returns whether it rewrote any node."""
+    """Makes a step that converts only the given nodes; returns whether it rewrote any node."""
     step = stepper.run_at(root, places)
     state.withheld |= stepper.withheld
     if step.rewritten:
@@ -230,7 +231,7 @@ def _write_wider(state: State, row: RuntimeRelease) -> bool:
 
 
 def _write_for_all_processors(state: State, row: RuntimeRelease) -> None:
-    """Replaces nodes that a runtime misreads on some processors by forms that are always right."""
+    """Replaces nodes that a runtime handles wrongly on some processors by equivalent nodes."""
     lacked: Lacked = {}
     _add_misread(lacked, (state.document, row, state.facts), on_some_processors)
     runs = functools.partial(_runs, row, state.adapters, declared=misreadings)
@@ -253,7 +254,7 @@ def _add_misread(
     *,
     neighbours: bool = False,
 ) -> None:
-    """Adds the nodes that a runtime misreads, or only those misread because of neighbours."""
+    """Adds the nodes that a runtime handles wrongly, or only those due to neighbouring nodes."""
     for (domain, _), one, places in runtime.misread_nodes(*asked, declared):
         for place in places if one.neighbours or not neighbours else ():
             lacked.setdefault((place[0].root, domain), []).append(place)
@@ -281,7 +282,7 @@ def _part_casts(state: State) -> None:
 def _write_others(
     state: State, runs: Runs | None, lacked: Lacked, place: Boundary = ALTERNATIVE
 ) -> bool:
-    """Writes other forms of nodes if a runtime runs these forms; returns whether it wrote any."""
+    """Replaces nodes by equivalent nodes that a runtime runs; returns whether it replaced any."""
     written = False
     for (root, domain), places in lacked.items():
         version = root.imports.get(domain)
@@ -295,7 +296,7 @@ def _write_others(
 
 
 def _reads(row: RuntimeRelease, change: NodeChange) -> bool:
-    """Returns whether a runtime reads the operator of each node of a change."""
+    """Returns whether a runtime knows the operator of each new node."""
     return runtime.reads(change.made.nodes, change.builder.scope.root, row)
 
 
@@ -305,5 +306,5 @@ def _runs(
     change: NodeChange,
     declared: runtime.Declared = on_every_processor,
 ) -> bool:
-    """Returns whether a runtime runs each node of a change."""
+    """Returns whether a runtime can run each new node."""
     return runtime.runs(change.made.nodes, change.builder, row, rules, declared)

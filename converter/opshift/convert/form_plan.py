@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans the other forms of operators that a conversion may write at the target version.
+"""Plans the equivalent nodes that a conversion may write for operators at the target version.
 
-Each other form of an operator is an edge of the plan, to every operator that the form may write.
-Keeping the present form writes no node and is cheapest. Other forms are used only for nodes that
-cannot stay.
+The plan is a graph with an edge from an operator to each operator of its equivalent nodes. Keeping
+a node is cheapest. Equivalent nodes are written only for nodes that cannot stay.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from opshift.model.scope import Key
 
 
 def plan_forms(state: State) -> None:
-    """Plans the other forms of all operators in the plan, and of all operators in these forms."""
+    """Plans the equivalent nodes of each operator in the plan, and of the operators in these."""
     newer = _newer(state) if state.options.modernize else {}
     waiting = state.plan.leads_to()
     known = set(waiting)
@@ -33,7 +32,7 @@ def plan_forms(state: State) -> None:
 
 
 def _others(state: State, key: Key) -> Iterator[Edge]:
-    """Yields the forms that more runtimes run, and forms for a runtime without the operator."""
+    """Yields rewrites that more runtimes run, and rewrites for a runtime without the operator."""
     for place in FORMS if _may_lack(state, key) else (FORM,):
         edge = form_edge(state.adapters, *key, place)
         if edge is not None:
@@ -41,7 +40,7 @@ def _others(state: State, key: Key) -> Iterator[Edge]:
 
 
 def _may_lack(state: State, key: Key) -> bool:
-    """Returns whether the runtime may lack a kernel for the present form of an operator."""
+    """Returns whether the runtime may lack an operator, its kernel, or an attribute of it."""
     row = state.runtime
     return row is not None and (
         row.may_lack(key)
@@ -51,7 +50,7 @@ def _may_lack(state: State, key: Key) -> bool:
 
 
 def _newer(state: State) -> dict[Key, Edge]:
-    """Returns the newer operators, by the last operator of the nodes that each of them replaces."""
+    """Returns the newer operators; the key is the last operator of the nodes that one replaces."""
     from opshift.convert.modernize import edges
 
     newest = max([state.goal.get("", 0), *request.present(state.document, "")])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a kept node against two schemas: types, attributes and inputs that the new one lacks."""
+"""Checks a kept node for types, attributes and inputs that the new schema of its operator lacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """The checks that follow from two schemas of an operator, the old and the new one."""
+    """The checks of a kept node that follow from the old and the new schema of its operator."""
 
     old: Schema
     new: Schema
@@ -24,7 +24,7 @@ class Guard:
     fewer_outputs: bool
 
     def lost_in(self, present: frozenset[str]) -> frozenset[str]:
-        """Returns the lost types that can occur in the model."""
+        """Returns the types that only the old schema accepts and that can occur in the model."""
         every = frozenset().union(*self.lost.values())
         return frozenset(t for t in every if tokens(t) <= present)
 
@@ -104,7 +104,7 @@ class Guard:
 
 @described.remembered
 def derive(domain: str, op: str, start: int, to: int) -> Guard | None:
-    """Returns the guard between two versions, or None if a version has no complete schema."""
+    """Returns the checks between two versions, or None if a version has no complete schema."""
     old, new = schemas.schema(domain, op, start), schemas.schema(domain, op, to)
     if old is None or new is None or not (old.stated and new.stated):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds missing imports, if the operators mean the same in every version that may be meant."""
+"""Adds missing imports, if the model's operators mean the same in every possible version."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def lacking(model: ModelProto) -> dict[str, set[str]]:
 
 
 def _first(domain: str, ops: set[str], adapters: Registry) -> int | None:
-    """Returns the first version with all these operators if they never changed, otherwise None."""
+    """Returns the first domain version that has all these operators; None if one changed later."""
     begins = [schemas.known().history(domain, op) for op in ops]
     newest = schemas.known().newest(domain)
     if newest is None or not all(begins):
@@ -83,6 +83,6 @@ def _is_same(key: tuple[str, str], low: int, high: int, adapters: Registry) -> b
 
 
 def _stays(adapters: Registry, crossing: tuple[str, str, int, int]) -> bool:
-    """Returns whether two schemas prove that no node of an operator changes over a boundary."""
+    """Returns whether two schemas prove that an operator does not change between two versions."""
     adapter, derived = adapters.get(*crossing), guard.derive(*crossing)
     return adapter is not None and derived is not None and is_idle(adapter, derived)

@@ -40,7 +40,7 @@ def write_early(state: State) -> None:
 
 
 def brings_functions(state: State) -> bool:
-    """Returns whether a higher IR version gives meaning to functions that old readers ignored."""
+    """Returns whether readers of the new IR version use functions that old readers ignored."""
     before, wanted = state.skeleton.ir_version, state.options.ir_version
     above = isinstance(wanted, int) and before < FUNCTIONS.ir <= wanted
     return above and bool(state.skeleton.functions)
@@ -82,12 +82,12 @@ def settle_ir(state: State, *, moved: bool) -> None:
 
 
 def _binding(state: State, found: Iterable[Feature]) -> list[Feature]:
-    """Returns the features that require their IR version, because readers must not ignore them."""
+    """Returns the features whose IR version the result needs, because they affect results."""
     return [one for one in found if one.computes or state.options.strict_ir]
 
 
 def _lower(state: State, aim: int, found: list[Feature], *, rewrite: bool) -> bool:
-    """Writes the planned older forms of features; returns whether it wrote any."""
+    """Rewrites the features that the plan lowers; returns whether it rewrote any."""
     if rewrite:
         ir_plan.require_planned(state.lowerings, found)
     features = ir_plan.due(state.lowerings, aim, rewrite=rewrite, inline=_inlines(state))
@@ -104,7 +104,7 @@ def _lower(state: State, aim: int, found: list[Feature], *, rewrite: bool) -> bo
 
 
 def _lowered(state: State, to: int, features: list[Feature]) -> bool:
-    """Writes the older forms of the given features; returns whether it wrote any."""
+    """Rewrites the given features for an older IR version; returns whether it rewrote any."""
     by_value = state.adapters.rules(ByValue) if features else {}
     done = lower.lower(state.skeleton, state.weights, state.document.fresh, to, features, by_value)
     state.notes += done

@@ -31,7 +31,8 @@ def operators(
 ) -> frozenset[Key]:
     """Returns the operators of a model that must be rewritten in ai.onnx.
 
-    Operators that the runtime lacks and that no adapter rewrites are refused together at the end.
+    Operators that the runtime lacks and that no adapter rewrites are not included; the final check
+    refuses them.
     """
     formed, found = set[Key](), set[Key]()
     if row is not None:
@@ -50,7 +51,7 @@ def operators(
 def perhaps_lacked(
     document: Document, adapters: Registry, row: RuntimeRelease | None, opset: int
 ) -> frozenset[Key]:
-    """Returns operators of other runtimes that `row` may lack and this opset can express."""
+    """Returns operators that release `row` may lack and that ai.onnx can replace at this opset."""
     if row is None:
         return frozenset()
     from opshift.opsets import targets
@@ -71,11 +72,11 @@ def lowest(adapters: Registry, left: Collection[Key]) -> int:
 def leave(
     document: Document, left: Collection[Key], cross: Cross, *, needed: bool = True
 ) -> Iterator[Step]:
-    """Rewrites nodes whose facts are known; raises if `needed` and no node could be written.
+    """Rewrites nodes in ai.onnx if their types are known; with `needed`, raises if none could be.
 
     A rewrite may need the type of a value that another operator of `left` computes. The type is
-    known only after the other operator is rewritten, so the caller repeats the call until none is
-    left.
+    known only after the other operator is rewritten, so the caller repeats the call until no node
+    is left.
     """
     done, refused = False, []
     for domain in sorted({domain for domain, _ in left}):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derives the formulas of an operator from the nodes that its downward adapter writes."""
+"""Derives the formula of an operator from the nodes that replace it at the opset below."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FLOATS = (0.40625, 0.71875, 1.1875)
 
 
 class Below:
-    """The version context of a Builder that writes nodes for the opset below the operator's."""
+    """The versions for a Builder that writes nodes for the opset below that of the operator."""
 
     enters = ""
     allow_approximate = False
@@ -99,9 +99,9 @@ def traced(
 ) -> tuple[Term, int] | None:
     """Returns the formula that the adapter writes for a node, and its number of nodes, or None.
 
-    `inputs` maps parameters to value names. `holes` are the attributes that the formula leaves
-    open; without `holes` the formula is exact. The result is None if the adapter refuses, or if its
-    nodes are not a formula.
+    `inputs` maps parameters to value names. `holes` are the attributes that may have any value in
+    the formula; without `holes`, all attributes have fixed values. The result is None if the
+    adapter refuses the node, or if its nodes are not a formula.
     """
     op = Builder(Below(adapters, mirror.down.to), model)
     given = [None if name is None else Value(name, op.env) for name in inputs.values()]
@@ -171,7 +171,10 @@ class _Reader:
         return None
 
     def _cast(self, node: NodeProto) -> Term:
-        """Returns the term for a Cast. In a pattern, an attribute may stand for the target type."""
+        """Returns the term for a Cast.
+
+        In a pattern, the target type may be the value of an attribute.
+        """
         to: int = node.attribute[0].i
         if self.holes is None:
             return Converted(self.term(node.input[0]), to)
@@ -200,7 +203,7 @@ class _Reader:
         return Applied(node.op_type, tuple(operands), attributes)
 
     def _handed(self, value: Any) -> Any:
-        """Returns an attribute's value, or a reference to the source attribute with this value."""
+        """Returns a value, or a reference to the attribute of the operator that has this value."""
         for name, own in (self.holes or {}).items():
             if own not in (AXIS, *FLOATS):
                 continue
@@ -250,7 +253,7 @@ def _patterns(mirror: Mirror, adapters: Registry) -> Iterator[tuple[Term, int]]:
 
 
 def _numbers(schema: schemas.Schema) -> dict[str, Any]:
-    """Returns a marker number for each attribute that may have any number."""
+    """Returns a number that marks each attribute whose value the formula leaves open."""
     floats = iter(FLOATS)
     return {
         name: AXIS if one.kind == AttributeProto.INT else next(floats)
@@ -291,7 +294,7 @@ def _specimen(
 
 
 def _covers(pattern: Term, other: Term, kind: int) -> bool:
-    """Returns whether `pattern` matches everything that `other` matches, for a type `kind`."""
+    """Returns whether `pattern` matches all nodes that `other` matches, for element type `kind`."""
     while isinstance(pattern, Converted) and not isinstance(other, Converted):
         pattern = pattern.operand
     match pattern, other:

@@ -41,7 +41,7 @@ np: Any = deferred("numpy")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FormulaRule:
-    """A formula of an operator, which is declared or derived from the operator's adapter."""
+    """A formula that computes an operator, declared or derived from the operator's adapter."""
 
     declared: Modern | Mirror
     formula: Term
@@ -53,12 +53,12 @@ class FormulaRule:
 
     @property
     def mirror(self) -> Mirror | None:
-        """The declaration whose adapter must confirm a match; None for a declared formula."""
+        """The `Mirror` whose adapter must confirm that nodes match; None for a declared formula."""
         return self.declared if isinstance(self.declared, Mirror) else None
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """The attributes that every new node gets."""
+        """The attributes of every new node, if the formula is declared."""
         return {} if isinstance(self.declared, Mirror) else self.declared.attributes
 
     @property
@@ -83,7 +83,7 @@ def rules(adapters: Registry, version: int) -> list[FormulaRule]:
 def in_order(adapters: Registry, version: int) -> list[FormulaRule]:
     """Returns the rules for an opset, sorted by dependency and then by decreasing size.
 
-    A rule whose formula contains an operator comes after the rules that write this operator.
+    If the formula of a rule contains an operator, the rules that write this operator come first.
     """
     waiting = rules(adapters, version)
     waiting.sort(key=lambda rule: (-formula.size(rule.formula), rule.declared.source))
@@ -99,7 +99,7 @@ def in_order(adapters: Registry, version: int) -> list[FormulaRule]:
 
 
 def edges(adapters: Registry, newest: int) -> dict[Key, Edge]:
-    """Returns edges to the operators that rules write, by the last operator of their formulas."""
+    """Returns the operators that rules write; the key is the last operator of their formulas."""
     known, found = arithmetic_of(adapters), dict[Key, list[FormulaRule]]()
     for rule in rules(adapters, newest):
         for op in formula.heads(rule.formula, known):
@@ -120,7 +120,7 @@ class Modernizer(Stepper):
     _nodes: frozenset[int]  # the nodes of the last formula found
 
     def of(self, rule: FormulaRule) -> Modernizer:
-        """Returns this stepper, set up for one rule."""
+        """Returns this object, prepared for the search for one rule."""
         self.rule, self.sites, self.boundary = rule, [], MODERN
         self.records = None  # the search reads nodes without recorded questions
         self._taken: set[tuple[int, int]] = set()  # the nodes of all formulas found so far
@@ -149,7 +149,7 @@ class Modernizer(Stepper):
         return change
 
     def _write(self, node: Node, op: Builder) -> Result:
-        """Returns the operator's output in place of the formula's last output, or KEEP."""
+        """Returns the new operator's output for the formula's result; KEEP if nothing matches."""
         name = node.proto.output[0] if node.n_outputs == 1 else ""
         root = op.scope.owner(name) if name else None
         if root is not op.scope:
@@ -170,7 +170,7 @@ class Modernizer(Stepper):
     def _confirmed(
         self, mirror: Mirror, found: Binding, told: Mapping[str, Any], name: str, env: MadeEnv
     ) -> dict[str, Any] | None:
-        """Returns the attributes with which the adapter writes exactly the nodes found, or None."""
+        """Returns the attributes for which the adapter writes exactly the nodes found, or None."""
         search = FormulaSearch(env, self.adapters)
         inputs = {one: found.values.get(one) for one in self.rule.inputs if one in found.values}
         for chosen in choices(mirror, self.adapters):
@@ -240,8 +240,7 @@ def _takes(schema: schemas.Schema, inputs: Iterable[Value]) -> bool:
 def _replaces(old: Value, new: Value, *, shaped: bool) -> bool:
     """Returns whether a new value has the element type and the rank of the old value.
 
-    If `shaped`, a constant with axes may have raised the rank of the old value, so that both ranks
-    must be known.
+    With `shaped`, both ranks must be known, because a constant in the formula may raise the rank.
     """
     if old.elem_type_or_none is None or old.elem_type_or_none != new.elem_type_or_none:
         return False
@@ -250,7 +249,7 @@ def _replaces(old: Value, new: Value, *, shaped: bool) -> bool:
 
 
 def _stands_alone(document: Document, scope: Scope, result: str, found: Binding) -> bool:
-    """Returns whether no other node or declaration uses the inner values of a formula."""
+    """Returns whether the inner values of a formula are used only inside it, and not declared."""
     nodes = [scope.node(position) for position in found.nodes]
     inside = {name for node in nodes for name in node.output if name} - {result}
     reads = Counter(name for node in nodes for name in node.input if name in inside)

@@ -15,10 +15,10 @@ from opshift.protos import NodeProto
 
 
 def offered_types(env: ModelEnv, node: NodeProto, version: int, *, scales: bool) -> str:
-    """Returns a change of types, such as `bfloat16=float`, that a version of the operator accepts.
+    """Returns a change such as `bfloat16=float` to an element type that the operator accepts.
 
-    Returns "" if no change helps. `scales` says that the operator scales float8 codes; such an
-    operator can be rewritten for any wider type.
+    Returns "" if no change helps. With `scales`, the operator scales float8 numbers and can be
+    rewritten for any wider type.
     """
     schema = schemas.schema(schemas.normal(node.domain), node.op_type, version)
     if schema is None or not schema.stated:

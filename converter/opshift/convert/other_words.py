@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the cheapest rewrite of operators that a runtime lacks into operators that it has.
 
-The rewrites for runtimes are an AND/OR graph: an operator needs one of its rules, and a rule needs
-every operator that it writes. Costs are computed in ascending order, as in Dijkstra's algorithm, so
-the search ends although the graph has cycles.
+An operator is replaceable if all new operators of one of its rules are supported or replaceable (an
+AND/OR graph). Costs are computed in ascending order, as in Dijkstra's algorithm, so the search ends
+although the graph has cycles.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class OtherWords:
                     self.rules.add_edge(rule, other)
 
     def _choices(self, key: Key) -> Iterator[set[Key]]:
-        """Yields the operators of each rule; yields none if the runtime has the operator."""
+        """Yields the new operators of each rule, unless the runtime has the operator itself."""
         if self._is_read(key):
             return
         schema, history = schemas.schema(*key, self.opset), schemas.history(*key)

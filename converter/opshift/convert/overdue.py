@@ -21,8 +21,8 @@ def replace(
 ) -> Iterator[Step]:
     """Converts nodes of operators that were removed before the imported version.
 
-    The conversion starts at the last version with the operator. A node is converted only if the
-    target version lacks the operator too. A refused node stays.
+    The conversion of a node starts at the last version that has the operator. A node is converted
+    only if the target version lacks the operator too. A node that an adapter refuses stays.
     """
     for root in document.roots:
         version = root.imports.get(domain)
@@ -34,7 +34,7 @@ def replace(
 def _found(
     root: Root, adapters: Registry, domain: str, version: int, goal: int
 ) -> list[tuple[Key, int]]:
-    """Returns operators deprecated here and at the target, with the deprecating version."""
+    """Returns operators that are deprecated now and at the target, with the version since when."""
     found = []
     for key in sorted(key for key in root.index if key[0] == domain):
         here, there = schemas.schema(*key, version), schemas.schema(*key, goal)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shipped table of solved verdicts, which `python -m tools.author update plans` writes."""
+"""The shipped plan table: how each operator version is converted to the next or previous one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEAD = frozenset({IMPOSSIBLE, *UNSETTLED})
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A verdict: the boundary that it crosses, and the operators that it may write."""
+    """How an operator is converted between two versions, and the operators that may result."""
 
     start: int
     to: int
@@ -32,12 +32,12 @@ class Edge:
         return self.verdict in DEAD
 
     def within(self, domain: str) -> list[str]:
-        """Returns the operators of one domain that the verdict may write."""
+        """Returns the operators of one domain that may result."""
         return [op for other, op in self.keys if other == domain]
 
     @property
     def keys(self) -> list[tuple[str, str]]:
-        """The operators that the verdict may write, with their domains."""
+        """The domain and name of each operator that may result."""
         return [(name.rpartition(".")[0], name.rpartition(".")[2]) for name in self.writes]
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Edge:
 
 
 def shipped(domain: str, op: str, since: int, down: bool) -> Edge | None:
-    """Returns the solved verdict of an implementation, or None if the table has no row for it."""
+    """Returns the entry of the table for an operator version, or None if the table has none."""
     table, key = _table(), (domain, op, since, down)
     row = table.get(key)
     if isinstance(row, str):  # rows are parsed on first use
@@ -62,9 +62,9 @@ def shipped(domain: str, op: str, since: int, down: bool) -> Edge | None:
 
 
 def farthest(domain: str, op: str, version: int, down: bool) -> int:
-    """Returns the farthest version to which the verdicts can convert an operator.
+    """Returns the farthest version to which an operator can be converted, according to the table.
 
-    If a verdict replaces an operator by several operators, only the first of them is followed.
+    If several operators replace an operator, only the first of them is followed further.
     """
     from opshift.opsets import changelog
 
@@ -83,9 +83,10 @@ def farthest(domain: str, op: str, version: int, down: bool) -> int:
 
 @functools.cache
 def _table() -> dict[tuple[str, str, int, bool], str | Edge]:
-    """Reads the shipped table: `domain op since direction` and an edge in each line.
+    """Reads the shipped table: each line has `domain op since direction` and an `Edge`.
 
-    A line for an equal form has the form's number in place of `since`, and the direction `form`.
+    A line for a rewrite at the same version has the number of its kind in place of `since`, and the
+    direction `form`.
     """
     found: dict[tuple[str, str, int, bool], str | Edge] = {}
     try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a conversion: an AND/OR graph of operator implementations and verdicts.
+"""Plans a conversion: for each operator, how it changes at each version up to the target.
 
-An implementation has one verdict at its boundary. The verdict has an edge to each operator that its
-adapter may write.
+At each version change, an operator stays, is rewritten, or cannot be converted. The plan continues
+with each operator that the adapter may write.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Crossing = tuple[str, str, int, int]  # (domain, op, start, to)
 
 @dataclass(frozen=True, slots=True)
 class DeadEnd:
-    """An operator that cannot reach the target, and the operators written for it on the way."""
+    """An operator that cannot be converted to the target, and its replacements on the way."""
 
     domain: str
     op: str
@@ -43,7 +43,7 @@ class DeadEnd:
 
     @property
     def way(self) -> str:
-        """The operators up to the dead end, such as `Gelu, which becomes Erf 9->8`."""
+        """The failing conversion as text, such as `Gelu, which becomes Erf 9->8`."""
         shown = qualified(self.domain, self.op)
         start, to = self.edge.start, self.edge.to
         return f"{', which becomes '.join((shown, *self.trail[1:]))} {start}->{to}"
@@ -51,7 +51,7 @@ class DeadEnd:
 
 @dataclass(slots=True)
 class CrossingPlan:
-    """The crossings that a conversion may make; another crossing is an adapter's bug."""
+    """The planned version changes of each operator; an unplanned one is a bug of an adapter."""
 
     adapters: Registry
     goal: Mapping[str, int] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class CrossingPlan:
     unforeseen: set[tuple[Key, int]] = field(default_factory=set)
 
     def verdict(self, key: Key, boundary: tuple[int, int]) -> Adapter | None:
-        """Returns the adapter of a planned crossing, or None if no adapter exists."""
+        """Returns the adapter for a planned version change of an operator, or None without one."""
         if (*key, *boundary) not in self.edges and _lacks(key, max(boundary)):
             return None
         if self.edge(key, boundary).verdict in (MISSING, UNREVIEWED):
@@ -70,31 +70,31 @@ class CrossingPlan:
         return self.adapters.get(*key, *boundary)
 
     def edge(self, key: Key, boundary: tuple[int, int]) -> Edge:
-        """Returns the edge of a planned crossing; raises AdapterBug if it is not planned."""
+        """Returns the plan for a version change of an operator; raises AdapterBug without one."""
         edge = self.edges.get((*key, *boundary))
         if edge is None:
             raise _unplanned(key, boundary)
         return edge
 
     def leads_to(self) -> set[Key]:
-        """Returns the source model's operators, and all operators that a planned edge may write."""
+        """Returns the source model's operators, and all operators that planned steps may write."""
         written = (edge.keys for edge in self.edges.values())
         engine = (("", op) for op in ENGINE_WRITES)
         unforeseen = (key for key, _ in self.unforeseen)
         return {*self.present, *unforeseen, *engine}.union(*written)
 
     def follow(self, domain: str, ops: Iterable[str], version: int, goal: int) -> None:
-        """Plans the steps of operators of one domain from one version to another."""
+        """Plans the conversion of operators of one domain from one version to another."""
         for op in ops:
             self.edges.update(route_of(self.adapters, domain, op, version, goal))
 
     def extend(self, key: Key, version: int) -> None:
-        """Plans the steps of an operator that an adapter wrote although the plan lacked it."""
+        """Plans the conversion of an operator that an adapter wrote without being in the plan."""
         self.unforeseen.add((key, version))
         self.follow(key[0], [key[1]], version, self.goal.get(key[0], version))
 
     def dead_end(self, domain: str, op: str, version: int, goal: int) -> DeadEnd | None:
-        """Returns the verdict at which an operator cannot continue to `goal`, or None."""
+        """Returns the version change at which an operator cannot be converted, or None."""
         trail, name, at = [op], op, _entry(domain, op, version, goal)
         while (here := schemas.schema(domain, name, at)) is not None:
             edge = edge_of(self.adapters, domain, name, here.since, down=goal < version)
@@ -116,7 +116,7 @@ class CrossingPlan:
 def route_of(
     adapters: Registry, domain: str, op: str, version: int, goal: int
 ) -> dict[Crossing, Edge]:
-    """Returns every edge for an operator and its replacements between a version and a goal."""
+    """Returns the planned changes of an operator and its replacements up to the version `goal`."""
     known: dict[Crossing, Edge] | None = adapters.ways.get((domain, op, version, goal))
     if known is not None:
         return known
@@ -141,9 +141,9 @@ def route_of(
 
 
 def _entry(domain: str, op: str, version: int, goal: int) -> int:
-    """Returns the version at which an operator enters the plan: usually the imported version.
+    """Returns the version from which an operator is planned: usually the imported version.
 
-    An operator that is newer than the imported version enters at its first version.
+    An operator that is newer than the imported version is planned from its first version on.
     """
     if schemas.schema(domain, op, version) is None:
         born = next((one.since for one in schemas.history(domain, op)), 0)
@@ -160,7 +160,7 @@ def of_document(
 ) -> CrossingPlan:
     """Returns the plan for every operator of a model, from the imported versions to the target.
 
-    The plan begins with the rewrites of the operators in `left` to ai.onnx.
+    The plan begins with the operators in `left`, which are rewritten in ai.onnx.
     """
     present = frozenset(key for root in document.roots for key in root.index)
     plan = CrossingPlan(adapters, goal, present)
@@ -193,7 +193,7 @@ def of_document(
 
 
 def _without_schema(plan: CrossingPlan, ops: set[str], domain: str, version: int) -> set[str]:
-    """Plans and returns the operators that replace operators without a schema."""
+    """Plans the replacement of operators without a schema, and returns the new operators."""
     found = set[str]()
     for op in ops:
         if schemas.schema(domain, op, version) is None and plan.adapters.retired(domain, op):
@@ -204,7 +204,7 @@ def _without_schema(plan: CrossingPlan, ops: set[str], domain: str, version: int
 
 
 def _lacks(key: Key, version: int) -> bool:
-    """Returns whether the installed onnx lacks a version, as onnx 1.20 lacks Attention 25."""
+    """Returns whether the installed onnx lacks an operator version, as 1.20 lacks Attention-25."""
     return version > 0 and bool(schemas.history(*key)) and schemas.schema(*key, version) is None
 
 
@@ -216,7 +216,7 @@ def _unplanned(key: Key, boundary: tuple[int, int]) -> AdapterBug:
 
 
 def _ended(plan: CrossingPlan, ops: set[str], domain: str, version: int) -> set[str]:
-    """Plans and returns the operators that replace operators deprecated at the imported version."""
+    """Plans the replacement of operators deprecated at `version`; returns the new operators."""
     found = set[str]()
     for op in sorted(ops):
         here = schemas.schema(domain, op, version)
@@ -229,7 +229,7 @@ def _ended(plan: CrossingPlan, ops: set[str], domain: str, version: int) -> set[
 
 
 def lowest_to_write(verdicts: Iterable[Adapter], domain: str) -> int:
-    """Returns the version of a domain that has every operator that the verdicts may write."""
+    """Returns the lowest version of a domain with every operator that the adapters may write."""
     since = [1]
     for verdict in verdicts:
         since += [verdict.since] if (verdict.start, verdict.to) == LEAVE else []

@@ -326,7 +326,7 @@ def goal(document: Document, target: int | Mapping[str, int]) -> dict[str, int]:
 
 
 def known_domains(document: Document, allowed: Collection[str]) -> None:
-    """Raises BadTarget for an allowed domain that is probably mistyped."""
+    """Raises BadTarget for a name in the option `domains` that is probably mistyped."""
     from opshift.opsets import schemas
 
     known = {*schemas.known().domains, *(d for root in document.roots for d in root.imports)}
@@ -385,7 +385,7 @@ def present(document: Document, domain: str) -> list[int]:
 
 
 def spans(document: Document) -> dict[str, tuple[int, int]]:
-    """Returns, for each known domain, the range of versions over which no operator changes."""
+    """Returns, for each known domain, the versions in which no operator of the model differs."""
     from opshift.opsets import schemas
 
     found: dict[str, tuple[int, int]] = {}

@@ -40,7 +40,7 @@ class Result(Paged, Generic[_Model]):
     report: Report
 
     def lines(self) -> Iterator[Line]:
-        """Returns the lines of the report."""
+        """Returns the report as lines of text."""
         return self.report.lines()
 
     def page(self, source: Any = None) -> Page:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the steps of a conversion in their order."""
+"""Makes the steps of a conversion in the right order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opshift.model.scope import Key
 
 
 def travel(state: State) -> None:
-    """Converts the model to the target versions, with visits to other versions if needed."""
+    """Converts the model to the target versions, through other versions first if needed."""
     state.left_late = leaves_late(state)
     if not state.left_late:
         _leave(state)
@@ -35,7 +35,7 @@ def travel(state: State) -> None:
 
 
 def leaves_late(state: State) -> bool:
-    """Returns whether domains are left after the steps, because a later opset needs fewer nodes."""
+    """Returns whether unwanted domains are replaced after the steps, at the higher target opset."""
     own = max(request.present(state.document, ""), default=0)
     goal = state.goal.get("", 0)
     if not 0 < own < goal or state.strategy.leaves_first or state.visits:
@@ -50,9 +50,10 @@ def _left(state: State) -> frozenset[tuple[str, str]]:
 
 
 def _leave(state: State) -> None:
-    """Rewrites operators of domains that the result must not use in ai.onnx.
+    """Replaces operators of domains that the result must not use by operators of ai.onnx.
 
-    If the model's opset cannot express these operators, it is raised first and lowered afterwards.
+    If the model's opset is too low for the replacements, the model is raised first and lowered
+    afterwards.
     """
     allowed = state.options.domains
     request.known_domains(state.document, allowed or ())
@@ -67,7 +68,7 @@ def _leave(state: State) -> None:
 
 
 def _leave_if_possible(state: State) -> None:
-    """Rewrites operators that the runtime may lack in ai.onnx, if ai.onnx can express them."""
+    """Replaces operators that the runtime may lack by operators of ai.onnx, if possible."""
     opset = min(request.present(state.document, ""), default=0)
     written = True
     while written:
@@ -76,7 +77,7 @@ def _leave_if_possible(state: State) -> None:
 
 
 def _write_out(state: State, left: Collection[Key], *, needed: bool = True) -> bool:
-    """Rewrites operators in ai.onnx as far as facts are known; returns whether it did."""
+    """Replaces operators by ai.onnx operators if types are known; returns whether it did any."""
     _plan(state, left)
     written = False
     for step in leave.leave(state.document, left, state.stepper, needed=needed):
@@ -89,7 +90,7 @@ def _write_out(state: State, left: Collection[Key], *, needed: bool = True) -> b
 
 
 def _visit_above(state: State, low: int) -> None:
-    """Raises a model to an opset that a later step needs; `travel` lowers it afterwards."""
+    """Converts a model upwards to an opset that a later step needs; `travel` lowers it again."""
     own = request.present(state.document, "")
     if own and min(own) < low:
         state.goal.setdefault("", max(own))
@@ -97,7 +98,7 @@ def _visit_above(state: State, low: int) -> None:
 
 
 def _stop_between(state: State) -> None:
-    """Indexes and infers the model again at each opset on the way that has inference."""
+    """Stops at each opset on the way, so that the types of the whole model are inferred there."""
     own = max(request.present(state.document, ""), default=0)
     goal = state.goal.get("", own)
     for opset in range(own - 1, goal, -1) if goal < own else range(own + 1, goal):
@@ -106,7 +107,7 @@ def _stop_between(state: State) -> None:
 
 
 def _visit(state: State, versions: dict[str, int]) -> None:
-    """Converts the model to other versions before the conversion to the target."""
+    """Converts the model to intermediate versions before the conversion to the target."""
     goal, state.goal = state.goal, versions
     try:
         _go(state)
@@ -134,7 +135,7 @@ def _go(state: State) -> None:
 
 
 def _known(state: State, leg: Boundaries) -> int:
-    """Reuses the steps of another conversion of this model; returns the number of boundaries."""
+    """Reuses the steps of another conversion of this model; returns the number of steps."""
     known, before = state.last.state, state.boundaries
     if known is None or known.boundaries is None or before is None:
         return 0
@@ -147,13 +148,13 @@ def _known(state: State, leg: Boundaries) -> int:
 
 
 def _plan(state: State, left: Collection[Key] = ()) -> None:
-    """Plans every step from the present versions to the target, and the forms at the target."""
+    """Plans each step to the target versions, and the equivalent nodes used at the target."""
     state.plan = planner.of_document(state.document, state.adapters, state.goal, left)
     form_plan.plan_forms(state)
 
 
 def _legs(state: State) -> Iterator[Boundaries]:
-    """Yields the boundaries to cross, by domain; operators without a schema are replaced first."""
+    """Yields the version changes of each domain; operators without a schema are replaced first."""
     for domain in sorted(state.goal):
         target = state.goal[domain]
         for version in request.present(state.document, domain):

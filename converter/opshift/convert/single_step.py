@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A step that applies one adapter to the nodes of one operator, at one version."""
+"""A step that rewrites the nodes of one operator with one adapter, at the same version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.text import qualified
 
 
 class SingleStepper(Stepper):
-    """Rewrites nodes of the first operator of an adapter."""
+    """Rewrites the nodes of one operator (the first in `adapter.ops`) with a given adapter."""
 
     adapter: Adapter
 
@@ -26,7 +26,7 @@ class SingleStepper(Stepper):
 def single_stepper(
     state: State, plan: CrossingPlan, adapter: Adapter, version: int
 ) -> SingleStepper:
-    """Returns a step whose adapter writes an operator in wider types, with Casts around it."""
+    """Returns a step that computes an operator in wider types, with Casts before and after it."""
     domain, op = adapter.domain, adapter.ops[0]
     writes = tuple(sorted({qualified(domain, op), "ai.onnx.Cast"}))
     plan.edges[(domain, op, *WIDER)] = Edge(*WIDER, "rewrite", False, writes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Solves a graph of verdicts: finds the farthest version that is reachable after each verdict."""
+"""Finds the farthest version that each operator version can reach, in a graph of conversions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def library() -> ModuleType:
 
 
 def solve(graph: nx.DiGraph, end: int, *, down: bool) -> Iterator[tuple[Place, Edge]]:
-    """Yields the verdict of each implementation with its reach; `end` is the last version."""
+    """Yields each operator version with its `Edge` and the farthest version, at most `end`."""
     best, reach = (min if down else max), dict[object, int]()
     for place in reversed(list(library().topological_sort(graph))):
         after = [reach[next_place] for next_place in graph.successors(place)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds what a caller asks for to a result: a new model version, and notes on the producer."""
+"""Writes the model version and the metadata about opshift into a result, if requested."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOR, BY, NONE = "; for ", "; adapters ", "none"
 
 
 def signature_for(model: ModelProto, options: Request) -> Signature | None:
-    """Returns the source's inputs and outputs, if the new model version depends on them."""
+    """Returns the source model's inputs and outputs if the option `bump_model_version` is set."""
     return signature.signature(model) if options.bump_model_version else None
 
 
@@ -35,9 +35,9 @@ def labelled(
 
 
 def stamp(model: ModelProto, report: Report) -> None:
-    """Adds a line about a conversion to the metadata: the opshift build, versions and adapters.
+    """Adds a line about the conversion to the metadata: opshift's version, opsets and adapters.
 
-    The line has no date, so that equal conversions give equal bytes. Earlier lines stay.
+    The line has no date, so that equal conversions write equal files. Earlier lines stay.
     """
     origin = report.origin
     line = f"opshift {origin.opshift_version}: {report.way or 'the form of the model'}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of one conversion: its model, its target, and its steps so far."""
+"""The state of a conversion: the model, the target, and the steps so far."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ Boundaries: TypeAlias = "tuple[tuple[str, int, int], ...]"  # (domain, start, to
 
 @dataclass(slots=True)
 class Last:
-    """The latest recorded state, from which another conversion of the model can continue."""
+    """The state of the latest conversion, from which another conversion can continue."""
 
     state: State | None = None
 
 
 @dataclass(slots=True)
 class State(ABC):
-    """The skeleton of a conversion, and the data that the parts of the conversion share."""
+    """The model (without large weights) and the other data that parts of a conversion share."""
 
     skeleton: ModelProto
     weights: Weights
@@ -102,12 +102,12 @@ class State(ABC):
         """Returns the unconverted model, for inference."""
 
     def new_prefix(self, data: bytes) -> str:
-        """Returns a prefix for new names. The names are numbered at the end of the conversion."""
+        """Returns a prefix for new names. Names get numbers at the end of the conversion."""
         self.prefixes.append(unused_prefix(data))
         return self.prefixes[-1]
 
     def learn(self, data: bytes = b"") -> None:
-        """Creates new facts about the present document; `data` may be its serialized bytes."""
+        """Infers types of the present model again; `data` may be the model's serialized bytes."""
         opened, prefix = data or self.skeleton.SerializeToString(), self.document.prefix
 
         def reopened() -> Document:
@@ -116,7 +116,7 @@ class State(ABC):
         self.facts = Facts(self.document, self.weights, self.adapters, self.inferable, reopened)
 
     def index(self) -> None:
-        """Indexes the skeleton again, after a change that the document did not make."""
+        """Indexes the model again, after a change that was not made through the index."""
         self.document = Document(self.skeleton, self.document.prefix)
         self.learn()
 
@@ -133,7 +133,7 @@ class State(ABC):
         self.learn()
 
     def fork(self) -> Self:
-        """Returns a copy that can be converted separately. This state must stay unchanged."""
+        """Returns a copy that can be converted separately, if the original stays unchanged."""
         twin = copy.copy(self)
         for one in dataclasses.fields(self):
             if isinstance(value := getattr(self, one.name, None), (list, dict)):
@@ -165,7 +165,7 @@ class State(ABC):
         return Stepper
 
     def stepper(self, domain: str, start: int, to: int) -> Stepper:
-        """Returns a planned step over one boundary."""
+        """Returns a step of the plan, from one version of a domain to another."""
         made = self.stepper_of(
             self.document,
             self.facts,
@@ -198,12 +198,12 @@ class State(ABC):
         return tuple(map(step_report, self.steps))
 
     def unmade(self, changes: Iterable[str]) -> list[str]:
-        """Returns the changes of types, such as bfloat16=float, that were not requested."""
+        """Returns the changes such as `bfloat16=float` that the caller did not request."""
         types = self.options.types or {}
         return [one for one in changes if one.partition("=")[0] not in types]
 
     def refused(self, refusals: list[RefusedNode], runtime: str = "") -> Refused:
-        """Returns the refusal, with the nearest versions that the model reached."""
+        """Returns the error for a refusal, with the versions that the model has reached."""
         near = self.document.imports.as_dict()
         ir = self.options.ir_version
         asked = self.goal or ({"IR": ir} if isinstance(ir, int) else near)

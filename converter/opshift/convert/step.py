@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts a whole model over one boundary. If one node is refused, no node changes."""
+"""Converts a whole model from one version of a domain to the next.
+
+If one node is refused, no node changes.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ from opshift.text import qualified
 
 
 class NodeAnswer(NamedTuple):
-    """A node, the Builder with its replacement, and the kinds of nodes that passed the checks."""
+    """A node, the Builder with its replacement, and the kinds of replacements already checked."""
 
     node: Node
     op: Builder
@@ -61,18 +64,18 @@ class NodeAnswer(NamedTuple):
 
 
 def is_idle(adapter: Adapter, derived: Guard) -> bool:
-    """Returns whether schemas prove that nodes stay, provided that both accept their types."""
+    """Returns whether schemas prove that a node stays if the new schema accepts its types."""
     return isinstance(adapter.verdict, Unchanged | CastNarrowed) and not derived.structural
 
 
 def cross(adapters: registry.Registry, node: Node, start: int, to: int, op: Builder) -> Result:
-    """Converts a node that an adapter wrote for another opset over one boundary."""
+    """Converts a node that an adapter wrote for another opset to the next opset."""
     key = (schemas.normal(node.proto.domain), node.op)
     if max(start, to) not in {one.since for one in schemas.history(*key)}:
         return KEEP
     adapter = adapters.get(*key, start, to)
     if adapter is None or not registry.reviewed(adapter, node.op):
-        raise AdapterBug(f"no verdict leads {node.op} from {start} to {to}")
+        raise AdapterBug(f"no adapter converts {node.op} from {start} to {to}")
     schema, derived = schemas.schema(*key, start), guard.derive(*key, start, to)
     lost = _lost(derived, op.env.possible_types()) if derived else frozenset[str]()
     return ask(Task(key, adapter, schema, derived, lost), node, op)
@@ -83,12 +86,12 @@ def _lost(derived: Guard, present: frozenset[str]) -> frozenset[str]:
 
 
 def _depth(change: NodeChange) -> int:
-    """Returns the number of graphs around a node."""
+    """Returns the number of graphs in which a node is nested."""
     return change.place[0].depth
 
 
 class Stepper:
-    """Converts a document over one boundary of one domain."""
+    """Converts a model from one version of a domain to another."""
 
     def __init__(
         self,
@@ -150,7 +153,7 @@ class Stepper:
         )
 
     def _met(self, domain: str) -> Iterator[Adapter]:
-        """Yields the verdicts on operators of the model that may write operators of `domain`."""
+        """Yields the adapters for the model's operators, which may write operators of `domain`."""
         for root in self.document.roots:
             for key in root.index:
                 leaves = key in self.left and not domain
@@ -177,7 +180,7 @@ class Stepper:
         return self.step
 
     def run_at(self, root: Root, places: Iterable[Place]) -> Step:
-        """Converts single nodes over a boundary that the imports of their graph already crossed."""
+        """Converts single nodes to a version that their graph already imports."""
         self.only = frozenset((id(scope), position) for scope, position in places)
         self._take([root])
         return self.step
@@ -216,7 +219,7 @@ class Stepper:
             scope.ahead.clear()
 
     def _again(self, change: NodeChange) -> NodeChange | None:
-        """Calls the adapter again for a node with changed subgraphs; returns the change or None."""
+        """Calls the adapter again for a node whose subgraphs changed; returns the change."""
         adapter = change.task.adapter
         again = self._change(change.place, self._own_task(change.task.key, adapter))
         if self.blockers:
@@ -226,13 +229,13 @@ class Stepper:
         return again
 
     def _pass_imports(self, written: Iterable[Place]) -> None:
-        """Records the newer version of new nodes, until the imports of the graph are raised."""
+        """Records that new nodes already have the target version, until the graph imports it."""
         for scope, position in written:
             if schemas.normal(scope.node(position).domain) == self.enters:
                 scope.ahead[position] = self.to
 
     def _hold_types(self, change: NodeChange) -> None:
-        """Records element types that are known only because the model has no other type yet."""
+        """Records element types that are known only because the model has no other type so far."""
         scope = change.place[0]
         node = Node(change.node.proto, change.node.schema, ScopeEnv(self.facts, scope))
         for value in filter(None, (*node.inputs, *node.outputs)):
@@ -245,7 +248,7 @@ class Stepper:
                 self.facts.record_type(owner, value.name, found, claimed=False)
 
     def applier(self) -> Applier:
-        """Returns the object that writes the changes."""
+        """Returns the object that writes the changes of this step."""
         return Applier(self.document, self.facts, self, self.step)
 
     def _answers(self, roots: list[Root]) -> list[NodeChange]:
@@ -279,7 +282,7 @@ class Stepper:
             raise Outgrown(self.domain, self.start)
 
     def _own_task(self, key: Key, adapter: Adapter) -> Task:
-        """Returns the task for all nodes of one operator."""
+        """Returns the adapter, schema and checks for all nodes of one operator."""
         schema = layouts.layout(*key, self.start) if key[0] == self.domain else None
         if schema is None:  # an operator from a later opset: its first version counts
             schema = next(iter(schemas.history(*key)), None)
@@ -300,7 +303,7 @@ class Stepper:
                 yield key, adapter
 
     def _keys(self, root: Root) -> Iterable[Key]:
-        """Returns the operators of a graph that need a verdict."""
+        """Returns the operators of a graph that may change in this step."""
         own = [key for key in root.index if key[0] == self.domain]
         if self.boundary == LEAVE:
             return self.left & root.index.keys()
@@ -327,15 +330,15 @@ class Stepper:
         return derived is not None and is_idle(adapter, derived) and not self._lost_here(derived)
 
     def _derived(self, key: Key) -> Guard | None:
-        """Returns the guard that the two schemas of an operator imply."""
+        """Returns the checks that follow from the old and new schema of an operator."""
         return guard.derive(*key, self.start, self.to) if self.start != self.to else None
 
     def _lost_here(self, derived: Guard | None) -> frozenset[str]:
-        """Returns types that the new schema lacks and the model may contain; usually none."""
+        """Returns types that only the old schema accepts and that the model may contain."""
         return _lost(derived, self.facts.present_types) if derived else frozenset()
 
     def _change(self, place: Place, task: Task) -> NodeChange | None:
-        """Returns the change of one node; an adapter's bug names the boundary and the node."""
+        """Returns the change of one node; an AdapterBug names the versions and the node."""
         try:
             return self._changed(place, task)
         except AdapterBug as bug:
@@ -376,7 +379,7 @@ class Stepper:
         return done if self.runs is None or self.runs(done) else None
 
     def _runs_if_allowed(self, place: Place, task: Task) -> bool:
-        """Returns whether the runtime would run the form that needs the caller's permission."""
+        """Returns whether the runtime would run the new nodes if approximations were allowed."""
         if self.runs is None:
             return True
         if self.allow_approximate:
@@ -390,7 +393,7 @@ class Stepper:
             self.allow_approximate = False
 
     def _answer(self, scope: Scope, proto: NodeProto, task: Task) -> NodeAnswer | None:
-        """Returns the result of a record or of the adapter for a node; None if it stays."""
+        """Returns the replacement of a node, from the adapter or a recorded call, or None."""
         found = self.records and self.records.find(self, task, scope, proto)
         if found:
             return self._replayed(*found, task)
@@ -408,7 +411,7 @@ class Stepper:
         return NodeAnswer(node, op, set(), None)
 
     def _replayed(self, branch: Branch, binding: NodeTokens, task: Task) -> NodeAnswer | None:
-        """Returns the result of a record for a node, or None if the node stays."""
+        """Returns the replacement of a node from a recorded call; None if the node stays."""
         leaf, scope, proto = branch.leaf, binding.scope, binding.node
         for token in branch.ranks_used:
             env, name = binding.place(token)
@@ -427,12 +430,12 @@ class Stepper:
         return NodeAnswer(Node(proto, task.schema, op.env), op, sound, kind)
 
     def _rely_on(self, claims: Mapping[str, str]) -> None:
-        """Records the declarations on which a result depends."""
+        """Records the declared types and shapes on which a result depends."""
         for value, part in claims.items():
             self.facts.relied_on.setdefault(value, part)
 
     def _plan_written(self, key: Key, made: Made, root: Root) -> None:
-        """Plans the steps of operators that the adapter wrote, if the plan lacks them."""
+        """Plans the conversion of operators that the adapter wrote, if the plan lacks them."""
         known = self.plan.edge(key, self.boundary).writes
         for name in sorted(made.ops.difference(known, (qualified(*key), "Identity"))):
             domain, _, op = name.rpartition(".")

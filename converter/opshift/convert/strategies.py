@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The alternative strategies of a conversion, and the choice of the cheapest.
+"""The strategies of a conversion, such as inlining a function, and the choice of the best.
 
-The default strategy (`STRAIGHT`) keeps every function, lowers IR features after the steps, and
-visits only versions between source and target. The search tries the default strategy first, and an
-alternative only in three cases: the alternative may avoid a refusal or an approximation, the
-conversion leaves a domain, or the result cannot hold functions. In these cases every strategy that
-may be better runs, because only a finished result shows its number of nodes. A function is inlined
-only to avoid a refusal or an approximation, never to write fewer nodes.
+The default strategy (`STRAIGHT`) keeps every function, rewrites content for an older IR version
+after the steps, and converts only through versions between source and target. The search tries
+other strategies only in three cases: they may avoid a refusal or an approximation, a domain must be
+replaced, or the result cannot have functions. Each strategy that may be better is run completely,
+because only a finished result shows its number of nodes. A function is inlined only to avoid a
+refusal or an approximation, never to write fewer nodes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """The choices of a conversion that the target leaves open, such as the inlined functions."""
+    """The choices that the target does not determine, such as which functions are inlined."""
 
     inlined: tuple[FunctionId, ...] = ()  # the functions that are inlined before the steps
     unsure: frozenset[FunctionId] = field(default=frozenset(), compare=False)  # may be kept
@@ -54,7 +54,7 @@ class Strategy:
 
     @property
     def work(self) -> tuple[int, ...]:
-        """The estimated work: strategies run by increasing work, and less work breaks ties."""
+        """The estimated work; of two strategies with equally good results, less work is better."""
         kept = (
             int(self.via_below > 0),
             len(self.inlined),
@@ -77,7 +77,7 @@ MISSING_FACTS = {Why.NEEDS_CONSTANT, Why.NEEDS_TYPE, Why.NEEDS_RANK, Why.NEEDS_S
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The result of a strategy, with its counts of lost functions and of computing nodes."""
+    """The result of a strategy, with the number of inlined functions and of nodes."""
 
     strategy: Strategy
     skeleton: ModelProto
@@ -100,7 +100,7 @@ class Reached:
 
 @dataclass(slots=True)
 class Strategies:
-    """A search over the strategies of one conversion, by increasing work."""
+    """A search over the strategies of a conversion; strategies with less work come first."""
 
     waiting: list[tuple[tuple[int, ...], int, Strategy]] = field(default_factory=list)
     known: set[Strategy] = field(default_factory=set)
@@ -120,7 +120,8 @@ class Strategies:
     def reached(self, found: Reached, others: Iterable[Strategy]) -> None:
         """Records a result, and adds the strategies that may give a better result.
 
-        To limit the search, other sets of inlined functions are added only after a new best result.
+        To limit the search, strategies that inline other functions are added only after a new best
+        result.
         """
         better = self.best is None or found.cost < self.best.cost
         if better:
@@ -130,7 +131,7 @@ class Strategies:
                 self._add(strategy)
 
     def _loses_more(self, strategy: Strategy) -> bool:
-        """Returns whether a strategy inlines more functions than the best exact result."""
+        """Returns whether a strategy inlines more functions than the best result, if exact."""
         best = self.best
         exact = best is not None and not best.report.approximations
         return exact and best is not None and len(strategy.inlined) > best.lost
@@ -176,7 +177,7 @@ class Strategies:
 
 
 def _distance(refused: Refused) -> int:
-    """Returns the number of versions between the target and the nearest versions reached."""
+    """Returns how many versions a refused conversion is away from the target."""
     goal, near = refused.target, refused.nearest
     return sum(abs(goal[domain] - near[domain]) for domain in goal if domain in near)
 
@@ -196,7 +197,7 @@ def alternatives(
 ) -> Iterator[Strategy]:
     """Yields the strategies that differ from `strategy` in one choice.
 
-    All `functions` must be inlined together; each of the `unsure` functions may be inlined.
+    All `functions` are inlined together; of the `unsure` functions, some may be inlined.
     """
     if more := _deciding(unread, strategy.opset) - strategy.foreseen:
         yield replace(strategy, foreseen=strategy.foreseen | more)
@@ -217,14 +218,14 @@ def alternatives(
 
 
 def _deciding(unread: Collection[Key], opset: int) -> frozenset[Key]:
-    """Returns the unread operators that decide about versions; a set opset decides for ai.onnx."""
+    """Returns the operators that affect the target versions; with `opset`, none of ai.onnx does."""
     return frozenset(key for key in unread if key[0] or not opset)
 
 
 def _inlining(
     strategy: Strategy, functions: Iterable[FunctionId], unsure: Collection[FunctionId]
 ) -> Iterator[Strategy]:
-    """Yields strategies that also inline none, one, or all of the unsure functions."""
+    """Yields strategies that inline none, one, or all of the unsure functions in addition."""
     for which in strategy.inlined:
         if which in strategy.unsure:
             yield replace(strategy, inlined=tuple(one for one in strategy.inlined if one != which))
@@ -237,16 +238,16 @@ def _inlining(
 
 
 def opset_below(refused: Refused, opset: int) -> int:
-    """Returns an opset below `opset` without the types that the wanted IR version lacks, or 0."""
+    """Returns the newest opset of the wanted IR version if it is below `opset`, else 0."""
     wanted = refused.target.get("IR")
     via_below = versions.last_of(wanted).onnx if wanted is not None else opset
     return via_below if via_below < opset else 0
 
 
 def reinference_helps(refusals: Iterable[RefusedNode], came_at: int, prefix: str) -> bool:
-    """Returns whether a fact is missing about a node that a step wrote.
+    """Returns whether a refusal is due to an unknown type or constant at a node from a step.
 
-    Inference of the whole model may find the fact, but inference of the new nodes did not.
+    Inference of the whole model may find what inference of the new nodes did not find.
     """
     return any(
         not one.domain and one.boundary[0] != came_at
@@ -256,7 +257,7 @@ def reinference_helps(refusals: Iterable[RefusedNode], came_at: int, prefix: str
 
 
 def opset_above(refusals: Iterable[RefusedNode], adapters: Registry, opset: int) -> int:
-    """Returns the ai.onnx opset at which a refused conversion may succeed, or 0."""
+    """Returns a higher opset of ai.onnx from which a refused conversion may succeed, or 0."""
     found = [0]
     for one in refusals:
         start, to = one.boundary
@@ -271,7 +272,7 @@ def opset_above(refusals: Iterable[RefusedNode], adapters: Registry, opset: int)
 
 
 def descent_for(refusals: Iterable[RefusedNode], adapters: Registry) -> int:
-    """Returns a lower opset that decomposes an operator that cannot be raised, or 0."""
+    """Returns a lower opset at which other operators replace a refused operator, or 0."""
     found = [0]
     for one in refusals:
         start, to = one.boundary

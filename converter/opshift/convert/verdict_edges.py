@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The edges of the plan: the verdict of each operator implementation at its boundary.
+"""Finds how each operator version is converted to the next or previous version.
 
-A table holds the solved verdicts, so that a conversion does not import networkx. `python -m
-tools.author update plans` writes the table. A row that contradicts the registry is solved again.
+A shipped table has the results, so that a conversion does not import networkx. `python -m
+tools.author update plans` writes the table. An entry of the table that contradicts the installed
+adapters is computed again.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FORMS = (FORM, ALTERNATIVE, WORDS)
 
 
 def edge_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
-    """Returns the solved verdict of an implementation, or None for the last implementation."""
+    """Returns how an operator version is converted, or None for the last operator version."""
     key = (domain, op, since, down)
     if key not in adapters.known_edges:
         adapters.known_edges[key] = _find_edge(adapters, *key)
@@ -44,7 +45,7 @@ def _find_edge(adapters: Registry, domain: str, op: str, since: int, down: bool)
 
 
 def _holds(adapters: Registry, row: Edge, domain: str, op: str, boundary: tuple[int, int]) -> bool:
-    """Returns whether a row of the table agrees with the adapter in the registry."""
+    """Returns whether an entry of the table agrees with the installed adapter."""
     if (row.start, row.to) != boundary:
         return False
     if row.verdict not in UNSETTLED and adapters.is_as_indexed((domain, op, *boundary)):
@@ -58,7 +59,7 @@ def _holds(adapters: Registry, row: Edge, domain: str, op: str, boundary: tuple[
 
 
 def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
-    """Returns the verdict of an implementation, without its reach."""
+    """Returns how an operator version is converted, without the farthest reachable version."""
     own = adapters.edges.get((domain, op, since, down))
     if own is None:
         boundary = _boundary(domain, op, since, down=down)
@@ -69,7 +70,7 @@ def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bo
 
 
 def _boundary(domain: str, op: str, since: int, *, down: bool) -> tuple[int, int] | None:
-    """Returns the boundary at which an implementation ends, or None."""
+    """Returns the two versions between which an operator version ends, or None."""
     if down:
         return (since, since - 1) if since > 1 else None
     later = [schema.since for schema in schemas.history(domain, op) if schema.since > since]
@@ -77,7 +78,7 @@ def _boundary(domain: str, op: str, since: int, *, down: bool) -> tuple[int, int
 
 
 def edge_at(adapters: Registry, domain: str, op: str, start: int, to: int) -> Edge:
-    """Returns the verdict on an operator at a boundary, with the operators that it may write."""
+    """Returns how an operator is converted between two versions, and what its adapter writes."""
     adapter = adapters.get(domain, op, start, to)
     bare = _bare(adapter, domain, op, start, to)
     if adapter is None or bare.dead:
@@ -86,7 +87,7 @@ def edge_at(adapters: Registry, domain: str, op: str, start: int, to: int) -> Ed
 
 
 def _bare(adapter: Adapter | None, domain: str, op: str, start: int, to: int) -> Edge:
-    """Returns the verdict, without the operators that its adapter writes."""
+    """Returns how an operator is converted, without the operators that its adapter writes."""
     if adapter is None:
         return Edge(start, to, MISSING, False, ())
     if not registry.reviewed(adapter, op):
@@ -99,7 +100,7 @@ def _bare(adapter: Adapter | None, domain: str, op: str, start: int, to: int) ->
 
 
 def form_edge(adapters: Registry, domain: str, op: str, place: tuple[int, int]) -> Edge | None:
-    """Returns the verdict that writes an operator in an equal form, or None without such a form."""
+    """Returns the rewrite of an operator at the same version, or None if there is none."""
     known = shipped(domain, op, place[0], False)
     if known is not None and adapters.is_as_indexed((domain, op, *place)):
         return known  # as in _holds: the adapter need not be imported
@@ -115,7 +116,7 @@ def form_edge(adapters: Registry, domain: str, op: str, place: tuple[int, int]) 
 
 
 def solved(adapters: Registry, domain: str, *, down: bool) -> dict[Implementation, Edge]:
-    """Returns every verdict of a domain in one direction, with its reach; cached per registry."""
+    """Returns how each operator version of a domain is converted up or down; cached."""
     found = adapters.solved.get((domain, down))
     if found is None:
         end = 1 if down else schemas.latest(domain) or 1
@@ -125,7 +126,7 @@ def solved(adapters: Registry, domain: str, *, down: bool) -> dict[Implementatio
 
 
 def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
-    """Returns the graph of implementations, their verdicts, and the operators of each verdict."""
+    """Returns a graph from each operator version, by its conversion, to the resulting operators."""
     found: nx.DiGraph = library().DiGraph()
     for op in schemas.operators(domain):
         for schema in schemas.history(domain, op):
@@ -142,9 +143,10 @@ def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
 
 
 def table_of(adapters: Registry) -> str:
-    """Returns the table of all solved verdicts in onnx's domains, as text.
+    """Returns the plan table for all operators of ONNX's domains, as text.
 
-    The last rows are the verdicts on equal forms, which apply to every version of an operator.
+    The last lines are the rewrites at the same version, which apply to every version of an
+    operator.
     """
     lines = []
     for domain in sorted(schemas.known_domains().intersection(versions.DOMAINS)):

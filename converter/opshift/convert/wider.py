@@ -66,7 +66,7 @@ def _adapter(key: Key, wider: Wider) -> Adapter:
 
 
 def _without_kernel(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
-    """Yields nodes whose types have no kernel, with the nearest wider types that have one."""
+    """Yields nodes without a kernel for their types, with the nearest wider types that have one."""
     asked = state.document, row, state.facts
     for place, key, types, missing in runtime.without_kernel(*asked, untried=True):
         root = place[0].root
@@ -84,7 +84,7 @@ def _without_kernel(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, 
 
 
 def _in_narrow_form(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
-    """Yields nodes that a runtime misreads unless the type of one input is wider."""
+    """Yields nodes that a runtime handles wrongly unless the type of one input is wider."""
     for key, form, places in runtime.misread_nodes(state.document, row, state.facts):
         for place in places if form.wider else ():
             schema = schemas.schema(*key, place[0].root.imports.get(key[0]) or 1)
@@ -115,9 +115,9 @@ def _choices(
 def _only_moves(
     variable: str, accepted: Mapping[str, frozenset[str]], made: Collection[str]
 ) -> bool:
-    """Returns whether an operator only moves or compares elements, so that floats hold integers.
+    """Returns whether an operator only moves or compares elements, so that integers may be floats.
 
-    An operator that accepts strings, or whose outputs have another type, only moves or compares.
+    This is true if the operator accepts strings, or if no output has the type of the input.
     """
     return "tensor(string)" in accepted[variable] or variable not in made
 

@@ -48,13 +48,13 @@ class Acceptance(Shown):
     target : str
         The consumer: a runtime, or the versions that a program reads.
     reasons : tuple of str
-        Every known reason why not.
+        Every known reason why the consumer cannot use the model.
     unknown : tuple of str
-        The questions about the consumer that are not answered.
+        Facts about the consumer that are not known, as questions.
     conditions : tuple of str
         Versions above those of the consumer at which no operator of the model changed.
     remarks : tuple of str
-        What was assumed.
+        Assumptions about the consumer.
 
     Examples
     --------
@@ -215,9 +215,9 @@ def _survey(model: Source, names: Iterable[str], request: Request) -> RuntimeSur
 
 
 def _may_change(now: RuntimeAnswer, row: RuntimeRelease) -> bool:
-    """Whether a conversion for a release may change its answer.
+    """Returns whether a release may give another answer after a conversion for it.
 
-    A conversion removes doubts about forms and functions, which only a measured release can lose.
+    For a measured release, a conversion may also remove open questions about nodes and functions.
     """
     doubted = now.answer != YES and row.is_measured and bool(row.kernels)
     return now.answer == NO or doubted or row.prefer is not None or row.later is not None
@@ -251,7 +251,7 @@ class _SourceOrResult:
 
     @staticmethod
     def made(skeleton: ModelProto, large_tensors: Weights) -> _SourceOrResult:
-        """Returns the same for the result of a conversion."""
+        """Returns the facts about the result of a conversion."""
         return _SourceOrResult(_judged(Document(skeleton), large_tensors, registry.default()))
 
     def told(self, row: RuntimeRelease) -> RuntimeAnswer:
@@ -264,11 +264,11 @@ def _judged(document: Document, large_tensors: Weights, adapters: Registry) -> J
 
 
 class KnownResults:
-    """The results for some releases, which are reused for other releases.
+    """The converted models for some releases, which are reused for other releases.
 
-    Two results of equal versions differ only in the forms of nodes. Therefore a release has a
-    result if it runs the result for another release. A refusal names the runtime, so it is not used
-    again.
+    Two converted models of equal versions differ only in equivalent nodes. Therefore a release
+    needs no own conversion if it runs the model converted for another release. A refusal names its
+    runtime, so a refusal is not reused.
     """
 
     def __init__(self, opened: _SourceOrResult, adapters: Registry) -> None:
@@ -276,7 +276,7 @@ class KnownResults:
         self.results: dict[Hashable, list[_SourceOrResult]] = {}
 
     def run_by(self, row: RuntimeRelease) -> RuntimeAnswer | None:
-        """Returns the answer for a release that can run a known result, or None."""
+        """Returns the answer for a release that can run an earlier converted model, or None."""
         for result in self.results.get(self._versions(row), ()):
             told = result.told(row)
             if told.answer == YES or (not row.is_measured and not told.reasons):
@@ -284,13 +284,14 @@ class KnownResults:
         return None
 
     def add(self, row: RuntimeRelease, result: Carved) -> None:
-        """Stores the result for a release."""
+        """Stores the model that was converted for a release."""
         self.results.setdefault(self._versions(row), []).append(_SourceOrResult.made(*result))
 
     def way_to(self, row: RuntimeRelease) -> list[tuple[bool, int]]:
         """Returns a sort key: the direction and distance of the conversion in each domain.
 
-        In this order, the conversion for a row continues the conversion for the previous row.
+        In this order, the conversion for a release continues the conversion for the previous
+        release.
         """
         try:
             goal, _ = aim.versions_for(self.opened.judged.document, Wanted(row), self.adapters)
@@ -312,7 +313,7 @@ def _rows(names: Iterable[str]) -> list[RuntimeRelease]:
 
 
 def releases(before: OpenSkeleton, after: OpenSkeleton) -> list[ReleaseAnswer]:
-    """Returns, for each release, whether it can run the first and the second model."""
+    """Returns, for each release of a runtime, whether it can run each of two models."""
     first, second = _SourceOrResult.of(before), _SourceOrResult.of(after)
     found = []
     for row in _rows(()):
@@ -346,7 +347,9 @@ def _after(runs: Rehearsals, row: RuntimeRelease, known: KnownResults) -> Runtim
             return told
         done = runs.rehearse(options)
     except Outgrown:
-        text = "whether the model can be converted: it grows too large to look further"
+        text = (
+            "whether the model can be converted: the model becomes too large to continue the search"
+        )
         return RuntimeAnswer.of(row.stands_for, unknown=(text,))
     except AdapterBug as bug:
         fault = f"this is a bug of an adapter, not of your model: {bug}"

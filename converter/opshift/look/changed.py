@@ -12,7 +12,7 @@ from opshift.opsets.schema_changes import SchemaChange
 
 
 def between(domain: str, op: str, start: int, to: int) -> tuple[SchemaChange, ...]:
-    """Returns the changes as sentences; an adapter that rewrites the operator proves a change."""
+    """Returns the changes as sentences; a rewrite by an adapter also counts as a change."""
     found = schema_changes.between(domain, op, start, to)
     return (*found, *_behaviour(domain, op, start, to, registry.default()))
 

@@ -60,18 +60,18 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Diff(Shown):
-    """All differences between two models, gravest first, and the version that follows.
+    """All differences between two models, gravest first, and the advised model version.
 
     Attributes
     ----------
     changes : tuple of SignatureChange
-        What is different for the users of the model, each with its level and a text.
+        The differences that concern users of the model, each with a level and a text.
     before, after : ModelVersion
-        The versions that the models have.
+        The versions of the two models.
     differences : tuple of Difference
         Versions, nodes, weights and metadata that are different.
     same : str
-        How it was shown that the second model computes the same, or an empty text.
+        The proof that the second model computes the same, or an empty text.
     raised : tuple of str
         The versions that are higher in the second model.
     lost : tuple of str
@@ -154,7 +154,9 @@ class Diff(Shown):
             yield Line(f"{self.level.name}: {_EFFECTS[self.level]}", role)
         if self.lost:
             named = shortened(self.lost, 6)
-            yield Line(f"  These read only the versions of the first model: {named}.", Role.CAUTION)
+            yield Line(
+                f"  Releases that read only the versions of the first model: {named}.", Role.CAUTION
+            )
         if self.same:
             yield Line(f"  The computation is the same: {self.same}.", Role.GOOD)
         elif any(one.kind in ("version", "nodes", "weight") for one in self.differences):
@@ -183,7 +185,7 @@ def _rows(kind: str, rows: list[Difference]) -> Iterator[Line]:
 
 
 def diff(first: Model, second: Model, *, isolate: bool | None = None) -> Diff:
-    """Compare two models: what must users of the first model change for the second?
+    """Compare two models, and list what users of the first model must change for the second.
 
     Parameters
     ----------
@@ -261,7 +263,7 @@ class _Side:
         return self._contents
 
     def digests(self) -> dict[str, str]:
-        """Returns the digests of all named tensors; a repeated name gets a number."""
+        """Returns digests of all named tensors; tensors of the same name are numbered."""
         found: dict[str, str] = {}
         seen: Counter[str] = Counter()
         for name, digest in self.contents:
@@ -381,7 +383,7 @@ def _equal(a: _Side, b: _Side) -> bool:
 
 
 def _bare(model: ModelProto) -> ModelProto:
-    """Returns a copy without header, signature, texts and tensor contents."""
+    """Returns a copy without header, inputs, outputs, texts and tensor contents."""
     copy = ModelProto()
     copy.CopyFrom(model)
     texts.remove(copy)

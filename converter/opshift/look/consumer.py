@@ -28,7 +28,7 @@ from opshift.text import show_versions
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """The versions that a program reads; a part that is not given is not checked."""
+    """The versions that a program reads; a version that is not given is not checked."""
 
     opsets: Mapping[str, int] = field(default_factory=dict)
     ir: int | None = None

@@ -35,7 +35,7 @@ class DocumentInfo(Shown):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """Yields the domain and version, the operators, and a hint on how to use the document."""
+        """Yields text: the domain and version, the operators, and how to use the document."""
         shown = f"{self.domain or 'ai.onnx'} {self.version}"
         count = counted(len(self.operators), "operator")
         yield Line(f"{self.path}: no model, but the operator set {shown} with {count}", Role.GOOD)

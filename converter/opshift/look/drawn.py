@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws rewritten nodes, with one drawing for all places with equal operators and wires."""
+"""Draws rewritten nodes, with one drawing for all places with equal operators and connections."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ Key: TypeAlias = tuple[Any, ...]
 
 @dataclass(slots=True)
 class DrawnForm:
-    """A kind of rewritten place: a drawing of the first such place, and the names of all places."""
+    """Equal rewrites in a model: a drawing of the first place, and the names of all places."""
 
     before: Drawing
     after: Drawing
     places: list[str] = field(default_factory=list)
 
     def pair(self) -> BeforeAfter:
-        """Returns this kind of place as a part of a page."""
+        """Returns the drawing before and after the rewrite, as a part of a page."""
         before, after = drawing_changes.marked(self.before, self.after)
         return BeforeAfter(
             drawing_changes.title(self.before, self.after),
-            f"{counted(len(self.places), 'place')} of this form"
+            f"{counted(len(self.places), 'place')} of this kind"
             + (", of which the first is shown." if len(self.places) > 1 else "."),
             before,
             after,
@@ -53,7 +53,7 @@ class DrawnForm:
 
 
 def forms(before: ModelProto, after: ModelProto) -> list[DrawnForm]:
-    """Returns the kinds of rewritten places, the most frequent first."""
+    """Returns the drawings of rewritten places, the most frequent first."""
     found: dict[Key, DrawnForm] = {}
     for one in rewrites(before, after):
         names: dict[str, int] = {}
@@ -66,14 +66,14 @@ def forms(before: ModelProto, after: ModelProto) -> list[DrawnForm]:
 
 
 def _where(one: RewrittenPlace) -> str:
-    """Returns the name of a place: of its first node or of the node's first output."""
+    """Returns a name for a rewritten place: that of its first node, or of the first output."""
     node = next(iter((*one.removed, *one.written)))
     inside = f" in {one.before.container.name}" if one.before.parent else ""
     return f"{node.name or next(filter(None, node.output), 'unnamed')}{inside}"
 
 
 def _shape(drawing: Drawing, names: dict[str, int]) -> Key:
-    """Returns a key for equal drawings: operators and connections, without names and values."""
+    """Returns a key that equal drawings share: operators and connections, not names and values."""
     inputs = tuple(names.setdefault(name, len(names)) for name in drawing.inputs)
     outputs = tuple((names.setdefault(name, len(names)), box) for name, box in drawing.outputs)
     boxes = tuple((box.op, tuple(name for name, _ in box.holds)) for box in drawing.boxes)

@@ -48,7 +48,7 @@ class _Root:
 
 
 def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnly | None:
-    """Returns the conversion of a file if no operator changes; otherwise None."""
+    """Returns a conversion of only the imports of a file, or None if an operator changes."""
     if is_text(file.path):
         return None
     try:
@@ -95,7 +95,7 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
 
 
 def _looks_closer(row: RuntimeRelease, operators: Collection[Key]) -> bool:
-    """Returns whether the runtime may lack or misread an operator, so that nodes must be read."""
+    """Returns whether the nodes must be read, because the runtime may not support an operator."""
     from opshift.author.misreadings import all_misreadings
     from opshift.author.registry import installed  # needed only if the target is a runtime
 

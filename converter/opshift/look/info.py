@@ -144,7 +144,7 @@ class Info(Shown):
         yield Line(f"  {self._runtimes()}")
 
     def _runtimes(self) -> str:
-        """Returns the runtimes whose versions fit, or all except the few that do not fit."""
+        """Returns text: the runtimes that read the model's versions, or the few that do not."""
         others = sorted(_runtime_names() - {*self.runtimes})
         if len(others) >= len(self.runtimes):
             return f"runtimes whose versions fit: {', '.join(self.runtimes) or 'none known'}"
@@ -270,7 +270,7 @@ def _version(number: int) -> ModelVersion:
 
 
 def _last(data: Buffer, top: Mapping[int, list[_Field]], number: int) -> str:
-    """Returns the text of the last field with a number; protobuf ignores earlier ones."""
+    """Returns the text of the last field with a given number; protobuf ignores earlier fields."""
     return next((_text(data, one) for one in top.get(number, ())[-1:]), "")
 
 

@@ -50,7 +50,7 @@ class Targets(Shown):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """Yields the number of releases, then a row for each; a single row also lists its gaps."""
+        """Yields the number of releases and a line for each; one release also lists its gaps."""
         names = {row.name for row in self.rows}
         releases = counted(len(self.rows), "row")
         yield Line(f"{releases} of {counted(len(names), 'runtime')}.", Role.GOOD)
@@ -60,7 +60,7 @@ class Targets(Shown):
         for row, line in zip(self.rows, lines, strict=True):
             yield line
             if row.built_on is not None:
-                built = f"  operators of: onnx {row.built_on}, the first with its ai.onnx"
+                built = f"  operators of onnx {row.built_on}, the first with this ai.onnx version"
                 yield Line(built, more=len(self.rows) > 1)
             for lack, fact in _lacks(row):
                 told = f"  lacks: {lack} ({fact.date or 'no date'}, {fact.source})"
@@ -102,7 +102,7 @@ def targets(*names: str) -> Targets:
 
 
 def _marked(name: str) -> list[RuntimeRelease]:
-    """Returns the releases of a name, with a remark on the default release."""
+    """Returns the releases of a runtime, with a remark at the default release."""
     found = rows(name)
     if len(found) == 1:
         return found
@@ -117,7 +117,7 @@ def _marked(name: str) -> list[RuntimeRelease]:
 
 
 def _as_dict(row: RuntimeRelease) -> dict[str, Any]:
-    """Returns a row as JSON, with the misread forms and the origin of its probe."""
+    """Returns a release as JSON, with nodes that it handles wrongly and details of its probe."""
     how = dataclasses.asdict(row.probed.how) if row.probed is not None else None
     fields = dataclasses.asdict(dataclasses.replace(row, probed=None, later=None))
     return {
@@ -130,7 +130,7 @@ def _as_dict(row: RuntimeRelease) -> dict[str, Any]:
 
 
 def _lacks(row: RuntimeRelease) -> list[tuple[str, Fact]]:
-    """Returns what a release lacks: operators, types, tensors and forms, with the sources."""
+    """Returns what a release does not support (such as operators and types), with the sources."""
     own = Fact(row.source, row.date)
     fields = {"without": [one.shown for one in row.without], "types": row.types}
     fields["only"] = [f"all but {counted(len(row.only), 'operator')}"] if row.only else []
@@ -151,7 +151,7 @@ def _lacks(row: RuntimeRelease) -> list[tuple[str, Fact]]:
 
 
 def _forms(row: RuntimeRelease) -> Iterator[dict[str, Any]]:
-    """Yields the forms that a release misreads, as JSON."""
+    """Yields the kinds of nodes that a release handles wrongly, as JSON."""
     for op, one in all_misreadings(installed(), row):
         shown = {"op": op, "says": one.described(op), "since": one.since, "before": one.before}
         yield {**NO_PATTERN, **shown, "source": one.source, "date": one.date}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The versions of a domain that a model can reach, and the nodes that block the next."""
+    """The versions of a domain to which a model can be converted, and the nodes that block more."""
 
     domain: str
     version: int
@@ -45,13 +45,13 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Lowest(Shown):
-    """The reach of every domain whose versions are known, and the content that needs an IR version.
+    """The versions to which a model can be converted, and the content that needs an IR version.
 
     Attributes
     ----------
     domains : tuple of Reach
-        For each domain `lowest` and `highest`, and `below` and `above`: the nodes that block the
-        next version. `found[""]` is the reach of ai.onnx.
+        For each domain, the `lowest` and `highest` version that the model can have, and the nodes
+        that block lower and higher versions (`below`, `above`). `found[""]` is for ai.onnx.
     ir_version : int
         The IR version of the model.
     ir_needs : tuple of Need
@@ -76,7 +76,7 @@ class Lowest(Shown):
 
     @property
     def minimal(self) -> dict[str, int]:
-        """The lowest imports at which no operator changes."""
+        """The lowest version of each domain at which no operator of the model changes."""
         return {reach.domain: reach.same_from for reach in self.domains}
 
     def __getitem__(self, domain: str) -> Reach:

@@ -51,7 +51,7 @@ def planned(file: Opened, request: Request) -> tuple[Plan, Models]:
 
 
 def complete(page: Page, models: Models, model: Source, *more: Section) -> Page:
-    """Returns a page with drawings, sizes and runtimes; `more` follows at the end."""
+    """Returns a page with drawings, sizes and runtimes; the sections in `more` come last."""
     with documents.beside(model):
         return _complete(page, models, model, *more)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the path of an operator through a plan: steps that were tried, then planned steps."""
+"""Finds how an operator changes on the way to the target: tried steps, then planned steps."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def path_of(
     steps: Sequence[StepReport] | None = None,
     refusals: Sequence[RefusedNode] = (),
 ) -> Path:
-    """Returns the path of an operator from one version of its domain to another.
+    """Returns the changes of an operator from one version of its domain to another.
 
-    The steps of a rehearsal show which operators were written on the path. Without a rehearsal, all
-    operators that the verdicts name count as written.
+    `steps`, from a trial conversion, shows which operators replaced the operator on the way.
+    Without `steps`, all operators that the adapters may write are followed.
     """
     (domain, op), (start, goal) = key, versions
     taken = {(one.start, one.to): one for one in steps or () if one.domain == domain}
@@ -58,7 +58,7 @@ def path_of(
 def _met(
     adapters: Registry, domain: str, present: set[str], version: int, to: int
 ) -> Iterator[tuple[str, Edge]]:
-    """Yields the operators with a verdict at one boundary, with the verdict."""
+    """Yields the operators that a version change affects, with their conversion."""
     for name in sorted(present):
         here = schemas.schema(domain, name, version)
         edge = here and verdict_edges.edge_of(adapters, domain, name, here.since, down=to < version)
@@ -72,7 +72,7 @@ def _written(op: str, step: StepReport | None) -> set[str]:
 
 
 def _forms(domain: str, goal: int, present: set[str], steps: Sequence[StepReport]) -> Iterator[Hop]:
-    """Yields the other forms that the rehearsal wrote for operators at the target version."""
+    """Yields the equivalent nodes that the trial conversion wrote at the target version."""
     for step in steps:
         if (step.domain, step.start, step.to) == (domain, goal, goal):
             for work in step.rewritten:
@@ -91,7 +91,7 @@ def _stopped(
 
 
 def _dead_end(adapters: Registry, key: tuple[str, str], versions: tuple[int, int]) -> str | None:
-    """Returns the dead end of an operator in the plan, as text, or None."""
+    """Returns, as text, the version change at which an operator cannot be converted, or None."""
     dead = planner.CrossingPlan(adapters).dead_end(*key, *versions)
     if dead is None:
         return None

@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from opshift.page.sheet import Page
 
 
-OUTGROWN = "Beyond this range of {} the model would become too large; opshift did not look further."
+OUTGROWN = (
+    "Outside this range of {} the model would become too large; opshift tried no other version."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A boundary at which an operator changes, or a version at which its form changes."""
+    """A change of an operator between two versions, or its rewrite at the target version."""
 
     op: str
     start: int
@@ -42,13 +44,13 @@ class Hop:
 
     @property
     def where(self) -> str:
-        """The place of the change as text: `12->13`, or `at 13, another` before the word `form`."""
+        """The versions as text: `12->13`, or `at 13, another` before the word `form`."""
         return f"{self.start}->{self.to}" if self.start != self.to else f"at {self.to}, another"
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The path of an operator to the target; `dead_end` says why it may not arrive."""
+    """The changes of an operator up to the target; `dead_end` says what may block the operator."""
 
     domain: str
     op: str
@@ -66,7 +68,7 @@ class Plan(Paged):
     source, target : mapping of str to int
         The versions of the model and the target versions, by domain.
     paths : tuple of Path
-        The verdict for each operator at each step, and the dead end of the operator, if any.
+        For each operator, its change in each step, and the reason if it cannot be converted.
     steps : tuple of StepReport
         What the conversion rewrites and keeps at each step.
     refusals : tuple of RefusedNode
@@ -78,7 +80,7 @@ class Plan(Paged):
     header_only : bool
         Whether no operator changes.
     outgrown : tuple of str
-        The domains in which the model became too large to look further.
+        The domains of which not all versions were tried, because the model became too large.
     modernized : tuple of Site
         The newer operators that would be written in place of several nodes.
     ir_before, ir_after : int
@@ -125,7 +127,7 @@ class Plan(Paged):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """Yields the verdict, blockers, the changes of each operator, and reachable versions."""
+        """Yields text: whether the plan is possible, blockers, changes, and reachable versions."""
         yield self._verdict()
         if not self.possible:
             yield from blockers(self.refusals)
@@ -160,7 +162,7 @@ class Plan(Paged):
             yield Line(f"    {_name(path)} x{path.count}{way}", Role.FAINT, more=True)
 
     def _changes(self) -> list[tuple[Path, list[Hop]]]:
-        """Returns each path with only the hops that change a node."""
+        """Returns the changes of each operator, without steps that change no node."""
         kept, done = set[tuple[str, str, int, int]](), set[tuple[str, str, int, int]]()
         for step in self.steps:
             kept |= {(step.domain, op, step.start, step.to) for op in step.kept}
@@ -174,7 +176,7 @@ class Plan(Paged):
         return [(path, [hop for hop in path.hops if changes(path, hop)]) for path in self.paths]
 
     def page(self) -> Page:
-        """Returns the page: the verdict, the blockers or the changes, and reachable versions."""
+        """Returns a page: whether the plan is possible, blockers, changes, reachable versions."""
         from opshift.page.page_parts import Table
         from opshift.page.sheet import Page, Section, facts_of
 
@@ -195,7 +197,7 @@ class Plan(Paged):
         ways = [_row(path, hops) for path, hops in self._changes() if hops or path.dead_end]
         rows = [tuple(cell.replace("->", " → ") for cell in row) for row in ways]
         table = Table(("Operator", "Nodes", "Way to the target"), rows, frozenset((1,)))
-        way = Section("The way of each operator", (table,) if rows else ())
+        way = Section("The changes of each operator", (table,) if rows else ())
         sections = (blocking(self.refusals), changes) if self.refusals else (changes,)
         return Page("plan", self._verdict(), "", facts, (*sections, way, *rest))
 

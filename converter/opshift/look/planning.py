@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans a conversion by converting the skeleton, also to versions beyond the target."""
+"""Plans a conversion by a trial conversion without large weights, also beyond the target."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def plan(
 ) -> Plan:
     """Plan a conversion: what it would do, or every node that blocks it.
 
-    Nothing is written or changed. If only the header of a file would change, the plan does not
-    look how far the model can go.
+    Nothing is written or changed. If only the header of a file would change, the plan has
+    no lowest and highest versions.
 
     Parameters
     ----------
@@ -64,12 +64,12 @@ def plan(
     Returns
     -------
     Plan
-        `.possible`, the path of each operator, the blockers, and how far the model can go.
+        `.possible`, the changes of each operator, the blockers, the lowest and highest versions.
 
     Raises
     ------
     InvalidModel, BadTarget, TypeError, OSError
-        As `opshift.convert_version`. A plan is not refused: it lists the refusals.
+        As `opshift.convert_version`. `Refused` is not raised: the plan lists the refused nodes.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def _plan_with_result(
 def _limits(
     runs: Rehearsals, source: Mapping[str, int], told: Rehearsed, wanted: Mapping[str, int]
 ) -> tuple[dict[str, Limit], dict[str, Limit]]:
-    """Returns the lowest and highest versions; the direction of the plan is searched first."""
+    """Returns the lowest and highest versions; the search begins in the plan's direction."""
     low, high = dict[str, Limit](), dict[str, Limit]()
     for domain, to in wanted.items():
         ways = [(low, 1), (high, newest(domain, source))]
@@ -141,7 +141,7 @@ def _limits(
 def _reached(
     goal: Mapping[str, int], source: Mapping[str, int], report: Report | None
 ) -> dict[str, int]:
-    """Returns the target versions, or the versions of the result if they depend on its nodes."""
+    """Returns the target versions; if they depend on the result's nodes, its versions."""
     result = report.result if report else {}
     moved = {d: v for d, v in result.items() if d in goal or source.get(d, v) != v}
     return {**goal, **moved}

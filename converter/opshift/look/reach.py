@@ -25,7 +25,7 @@ class Fit:
 
     @property
     def first(self) -> str:
-        """The first reason against the model, and whether it applies now or after a conversion."""
+        """The first reason why the release does not run the model, now or after a conversion."""
         when, told = ("a conversion", self.blockers) if self.blockers else ("now", self.reasons)
         if not told and self.unknown:
             when, told = "not known", self.unknown
@@ -34,7 +34,7 @@ class Fit:
 
 
 def lines(fits: Sequence[Fit]) -> Iterator[Line]:
-    """Yields a summary, and a row for each runtime with its releases now and after a conversion."""
+    """Yields a summary, and for each runtime the releases that run the model now and afterwards."""
     by_runtime: dict[str, list[Fit]] = {}
     for fit in fits:
         by_runtime.setdefault(fit.target.partition("==")[0], []).append(fit)
@@ -43,7 +43,7 @@ def lines(fits: Sequence[Fit]) -> Iterator[Line]:
         (name, _cell(found, "now"), _cell(found, "after"), _why(found))
         for name, found in by_runtime.items()
     ]
-    yield from table(("runtime", "runs now", "after conversion", "what is in the way"), rows)
+    yield from table(("runtime", "runs now", "after conversion", "reason"), rows)
 
 
 def _verdict(by_runtime: dict[str, list[Fit]]) -> Line:
@@ -93,7 +93,7 @@ def _range(first: str, last: str) -> str:
 
 
 def _ends(fit: Fit) -> tuple[str, str]:
-    """Returns the first and the last release of a row."""
+    """Returns the first and the last release of a range."""
     listed = fit.target.partition("==")[2].split(", ")
     return listed[0].partition("..")[0], listed[-1].rpartition("..")[2]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rehearsals: conversions of the skeleton that write no file.
+"""Trial conversions of a model without its large weights, which write no file.
 
-All questions about a model share one opened model. A longer rehearsal continues the previous one,
-so a model is converted once downwards and once upwards.
+All trial conversions of a model open it once. A trial conversion to a farther version continues the
+previous one, so a model is converted once downwards and once upwards.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Source: TypeAlias = "ModelProto | str | os.PathLike[str] | Opened"
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """The result of a rehearsal: a report or a refusal."""
+    """The result of a trial conversion: a report or a refusal."""
 
     report: Report | None
     refused: Refused | None
@@ -47,7 +47,7 @@ class Rehearsed:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The last reachable version of a domain in one direction, and the nodes that block more."""
+    """The last reachable version of a domain in one direction, and the nodes that block others."""
 
     version: int
     refusals: tuple[RefusedNode, ...] = ()
@@ -55,7 +55,7 @@ class Limit:
 
 
 class Rehearsals:
-    """The rehearsals of one model, which is opened once."""
+    """Trial conversions of one model, which is opened only once."""
 
     def __init__(self, open_skeleton: OpenSkeleton, options: Request, adapters: Registry) -> None:
         self.open_skeleton = open_skeleton
@@ -64,7 +64,7 @@ class Rehearsals:
         self._opened: Conversion | None = None
 
     def opened(self) -> Conversion:
-        """Returns the opened model from which each rehearsal begins; it is never changed."""
+        """Returns the opened model, which is never changed; each trial conversion copies it."""
         if self._opened is None:
             opened = Conversion(*self.open_skeleton(), self.options, self.adapters)
             with diagnose.on_the_model(opened):
@@ -73,7 +73,7 @@ class Rehearsals:
         return self._opened
 
     def rehearse(self, options: Request) -> Rehearsed:
-        """Converts the skeleton with options that differ only in the target versions."""
+        """Converts the model with options that differ only in the target versions."""
         return rehearsed(self.open_skeleton, options, self.opened)
 
     def furthest(
@@ -86,7 +86,7 @@ class Rehearsals:
     ) -> Limit:
         """Returns the reachable version of a domain that is nearest to `end`, and its blockers.
 
-        `told` is the result of the conversion to `wanted`, which is reused if it has the answer.
+        `told` is the result of a conversion to `wanted`, which may already show the version.
         """
         start = source.get(domain)
         if start is None or start == end:
@@ -122,7 +122,7 @@ class Rehearsals:
 def rehearsed(
     open_skeleton: OpenSkeleton, options: Request, opened: Callable[[], Conversion] | None = None
 ) -> Rehearsed:
-    """Converts a skeleton; returns the report or the refusal."""
+    """Converts an opened model; returns the report or the refusal."""
     try:
         skeleton, weights, report = convert(open_skeleton, options, opened)
         return Rehearsed(report, None, (skeleton, weights))
@@ -136,14 +136,14 @@ def newest(domain: str, source: Mapping[str, int]) -> int:
 
 
 def _towards(options: Request, domain: str, end: int) -> Request:
-    """Returns the request for one version of one domain, with a limit on added nodes."""
+    """Returns options for one version of one domain, with a limit on added nodes."""
     return dataclasses.replace(
         options, target={domain: end}, ir_version="auto", minimal=False, node_budget=NODE_BUDGET
     )
 
 
 def _on_the_way(told: Rehearsed | None, domain: str, start: int, end: int) -> int:
-    """Returns the version of the result if it lies between start and end; otherwise the start."""
+    """Returns the result's version of a domain if it is between start and end, else the start."""
     at = told.report.result.get(domain, start) if told and told.report else start
     return at if min(start, end) <= at <= max(start, end) else start
 
@@ -156,7 +156,7 @@ def _growth(report: Report) -> int:
 def _settles(
     refused: Refused | None, start: int, wanted: Mapping[str, int] | None, end: int
 ) -> bool:
-    """Returns whether the blockers of one conversion also block a longer conversion."""
+    """Returns whether the blockers of a conversion also block one to a farther version."""
     if refused is None or wanted is None or len(wanted) != 1:
         return False
     (target,) = wanted.values()
@@ -166,11 +166,11 @@ def _settles(
 
 
 def _one_way(refused: Refused, step: int) -> bool:
-    """Returns whether a refused conversion crossed all boundaries in one direction.
+    """Returns whether all version changes of a refused conversion had one direction.
 
-    Otherwise its blockers prove nothing about another target: a function may start on the other
-    side, retired operators are replaced according to the target, and a named target sets the IR
-    version.
+    If not, its blockers prove nothing about another target. Reasons are a function with other
+    imports, retired operators, whose replacement depends on the target, and a target that sets the
+    IR version.
     """
     crossed = [(one.start, one.to) for one in refused.steps]
     crossed += [refusal.boundary for refusal in refused.refusals]

@@ -63,7 +63,7 @@ def _texts(message: Message, owner: str) -> Iterator[tuple[str, str]]:
 
 
 def _named(message: Message, owner: str) -> str:
-    """Returns the name of a part of a model for messages; unnamed parts have their owner's name."""
+    """Returns the name of a part of a model; an unnamed part has the name of the part around it."""
     if isinstance(message, NodeProto):
         return f"node {named(message)}"
     if isinstance(message, AttributeProto):

@@ -21,7 +21,7 @@ METADATA, TRAINING = "drop_metadata", "drop_training"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The scanned content of a model, its element types, and whether it has bare initializers."""
+    """The content of a model, its element types, and whether some initializers are not inputs."""
 
     content: Content
     types: frozenset[str]
@@ -29,7 +29,7 @@ class Held:
 
 
 class OlderForms(Protocol):
-    """The operations that write a model's content in the forms of an older IR version."""
+    """The operations that rewrite a model's content for an older IR version."""
 
     model: ModelProto
 
@@ -50,8 +50,9 @@ class Feature:
 
     `find` searches a model for the content, and `where` names its places. `lower` rewrites the
     content in an older form with equal results. If `drop` names an option, `lower` removes the
-    content, and only with this option. A `sooner` feature may be lowered before the steps, because
-    a step may refuse the content. Lowering may add the content of the features in `leads`.
+    content if the caller sets this option. With `sooner`, the content may be rewritten before the
+    steps, because a step may refuse it. `leads` lists the features of the content that `lower` may
+    add.
     """
 
     ir: int
@@ -65,7 +66,7 @@ class Feature:
 
     @property
     def key(self) -> str:
-        """The name of the feature in the table of solved verdicts, without spaces."""
+        """The name of the feature in the plan table, without spaces."""
         return self.says.replace(" ", "_")
 
     @property
@@ -120,7 +121,7 @@ def _type(name: str) -> Feature:
 def _note(
     ir: int, says: str, find: Callable[[Held], bool], holders: str, field: str, many: str
 ) -> Feature:
-    """Returns a feature that affects no result: a field that readers of older versions ignore."""
+    """Returns a feature for a field that affects no result and that older readers ignore."""
     return Feature(
         ir,
         says,

@@ -11,7 +11,7 @@ from opshift.protos import ModelProto, ValueInfoProto
 
 
 def lift(model: ModelProto, ir: int) -> list[str]:
-    """Prepares a model for a higher IR version; returns a note if anything changed.
+    """Removes the initializers from the inputs for a higher IR version; returns a note if it did.
 
     Up to IR 3, each initializer is also a graph input and is a constant. From IR 4 on, an
     initializer that is a graph input is a default value, which callers may replace.

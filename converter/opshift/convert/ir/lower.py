@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites content in the form that an older IR version has for it."""
+"""Rewrites the content that an older IR version lacks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def lower(
     features: Iterable[Feature],
     by_value: widen.Rules,
 ) -> list[str]:
-    """Lowers features of a model to the forms of IR `to`, in place; returns the notes."""
+    """Rewrites content of a model for the older IR version `to`, in place; returns the notes."""
     work = Lowering(model, weights, fresh, to, by_value)
     ways = dict.fromkeys(feature.lower for feature in features)  # features may share a function
     for write in filter(None, ways):
@@ -62,7 +62,7 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
 
 @dataclass(slots=True)
 class Lowering:
-    """The lowering of one model, with a count of each kind of rewrite."""
+    """The rewriting of one model for an older IR version, with a count of each kind of rewrite."""
 
     model: ModelProto
     weights: Weights
@@ -74,7 +74,7 @@ class Lowering:
     # -- functions -----------------------------------------------------------------------------
 
     def inline_functions(self) -> None:
-        """Inlines callers before callees, so that the callee sees which inputs a call omits."""
+        """Inlines callers before callees, so that each call shows which inputs it omits."""
         for function in self.model.functions:
             _refuse_other_meaning(self.model, function)
         domains = {schemas.normal(function.domain) for function in self.model.functions}
@@ -260,7 +260,7 @@ def _callers_first(model: ModelProto) -> list[FunctionId]:
 
 
 def _refuse_other_meaning(model: ModelProto, function: FunctionProto) -> None:
-    """Refuses to inline a body whose operators mean something else under the model's imports."""
+    """Refuses to inline a function whose operators mean something else at the model's imports."""
     theirs = {schemas.normal(entry.domain): entry.version for entry in model.opset_import}
     own = {schemas.normal(entry.domain): entry.version for entry in function.opset_import}
     if all(theirs.get(domain, version) == version for domain, version in own.items()):

@@ -28,8 +28,8 @@ class Need:
 def aim(current: int, imports: Mapping[str, int], wanted: str | int, moved: bool) -> int:
     """Returns the wanted IR version, before the content of the model is considered.
 
-    `auto` means the IR version that belongs to the imports if an operator set changed (`moved`).
-    Otherwise it never lowers the IR version.
+    `auto` means the IR version that belongs to the imports if an operator set changed (`moved`). If
+    no operator set changed, `auto` never lowers the IR version.
     """
     if wanted == "keep":
         return current
@@ -65,14 +65,14 @@ def _types(document: Document, facts: Facts, above: int) -> frozenset[str]:
 def of_content(
     content: Content, types: Iterable[str], *, bare: bool, above: int = 3
 ) -> list[Feature]:
-    """Returns the features of content; `bare` means that some initializers are not inputs."""
+    """Returns the IR features that content uses; with `bare`, some initializers are not inputs."""
     whole = Held(content, frozenset(types), bare)
     found = [feature for feature in FEATURES if feature.ir > above and feature.find(whole)]
     return sorted(found, key=lambda feature: (-feature.ir, feature.says))
 
 
 def sentence(model: ModelProto, feature: Feature) -> str:
-    """Returns a sentence: the content that needs a later IR version, its place, and the remedy."""
+    """Returns a sentence: the content that needs a later IR version, its place, what to do."""
     place = next(feature.where(model), "")
     return f"{feature.says} needs IR {feature.ir}{place and f' ({place})'}; {feature.remedy}"
 

@@ -52,7 +52,7 @@ def of_functions(model: ModelProto) -> Placed:
 
 
 def metadata(model: ModelProto) -> Iterator[tuple[str, Sequence[StringStringEntryProto]]]:
-    """Yields messages with several metadata entries, except the model, which onnx checks."""
+    """Yields parts of a model that have several metadata entries; onnx checks the model's own."""
     for placed in (nodes, graphs, values, tensors, of_functions):
         for words, one in placed(model):
             entries: Sequence[StringStringEntryProto] = getattr(one, "metadata_props", ())
@@ -61,7 +61,7 @@ def metadata(model: ModelProto) -> Iterator[tuple[str, Sequence[StringStringEntr
 
 
 def with_field(placed: Iterable[tuple[str, Holder]], field: str) -> Iterator[str]:
-    """Yields the descriptions of messages in which a field is set."""
+    """Yields the descriptions of protobuf messages in which a field is set."""
     return (words for words, one in placed if getattr(one, field, None))
 
 
@@ -69,7 +69,7 @@ def with_field(placed: Iterable[tuple[str, Holder]], field: str) -> Iterator[str
 
 
 def nowhere() -> Iterator[str]:
-    """Returns no place, for content that concerns the whole model."""
+    """Yields nothing, because the content concerns the whole model and has no place."""
     return iter(())
 
 

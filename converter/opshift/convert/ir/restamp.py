@@ -130,7 +130,7 @@ def look(
 
 
 def _header(data: wire.Buffer, to: int) -> tuple[tuple[int, int], int, dict[str, int]] | None:
-    """Returns the position of the IR version, the version and the imports, or None.
+    """Returns the byte position of the IR version, the IR version and the imports, or None.
 
     The result is None for an unusual file.
     """
@@ -164,7 +164,7 @@ def _twice(imports: list[tuple[str, int]]) -> bool:
 
 
 def _replaces(file: Opened, dst: str) -> bool:
-    """Returns whether the result replaces another file, whose data files may need removal."""
+    """Returns whether the result overwrites another model file, which may have own data files."""
     return os.path.isfile(dst) and not os.path.samestat(os.stat(dst), os.fstat(file.fd))
 
 
@@ -202,7 +202,7 @@ def _notes(file: Opened, options: Request, before: int, moves: bool) -> list[str
 
 
 def _bring_containers(names: set[str]) -> bool:
-    """Returns whether a named operator has an input or output that is never a tensor."""
+    """Returns whether one of these operators has an input or output that is never a tensor."""
     from opshift.opsets import changelog
 
     known = changelog.default()

@@ -38,8 +38,8 @@ class _Constant:
 def widen(model: ModelProto, weights: Weights, to: int, by_value: Rules) -> int:
     """Converts constants whose type IR `to` lacks to a wider type; returns their number.
 
-    The result is exact, because only inputs that `by_value` declares read these constants. All
-    other constants stay unchanged.
+    The result is exact: these constants are read only as inputs that `by_value` lists, whose type
+    does not affect the result. All other constants stay unchanged.
     """
     constants = _constants(model, to)
     if not constants:
@@ -56,7 +56,10 @@ def widen(model: ModelProto, weights: Weights, to: int, by_value: Rules) -> int:
 
 
 def _constants(model: ModelProto, to: int) -> dict[str, list[_Constant]]:
-    """Returns the candidates by name. Several scopes may have a candidate of the same name."""
+    """Returns the constants that may get a wider type, by name.
+
+    Several graphs may have a constant of the same name.
+    """
     found: dict[str, list[_Constant]] = {}
     for name, tensor, overridable in _tensors(model):
         row = ELEMENTS.get(tensor.data_type)
@@ -68,7 +71,7 @@ def _constants(model: ModelProto, to: int) -> dict[str, list[_Constant]]:
 
 
 def _tensors(model: ModelProto) -> Iterator[tuple[str, TensorProto, bool]]:
-    """Yields initializers and constants by name, and whether a caller may replace them."""
+    """Yields the name and tensor of each constant, and whether callers may replace it."""
     for container in walk.containers(model):
         if isinstance(container, GraphProto):
             inputs = {value.name for value in container.input}
@@ -101,7 +104,7 @@ def _find_readers(
 
 
 def _seen_outside(container: walk.Container) -> Iterator[str]:
-    """Yields names whose types matter to something other than a node, such as graph outputs."""
+    """Yields the names of graph outputs and quantization parameters, which keep their types."""
     if not isinstance(container, GraphProto):
         yield from container.output
         return

@@ -46,7 +46,7 @@ def flaws(checked: Checked) -> Iterator[str | Unjudged]:
 def flawed(
     document: Document, facts: Facts, adapters: DeclaredRules
 ) -> Iterator[tuple[Place, str | Unjudged]]:
-    """Yields the place and the flaw of each node that an adapter's `@flaw` declares illegal."""
+    """Yields the place and the fault of each node that a function with `@flaw` finds illegal."""
     return _told(document, facts, adapters.traits(Flaw), None)
 
 
@@ -68,7 +68,7 @@ def _told(
     declared: Mapping[tuple[str, str], tuple[_Looking, ...]],
     goal: Mapping[str, int] | None,
 ) -> Iterator[tuple[Place, str | Unjudged]]:
-    """Yields the places of nodes for which a declaration returns a sentence."""
+    """Yields the place of each node for which an author's function returns a message."""
     for root in document.roots:
         for key in sorted(root.index.keys() & declared.keys()):
             version = root.imports.get(key[0]) or 0
@@ -84,7 +84,7 @@ def _told(
 
 
 def _answer(trait: Flaw | Differs, node: Node) -> str | Unjudged | None:
-    """Returns the answer of a declaration for a node, or None if a needed fact is unknown."""
+    """Returns an author's message on a node, or None if a needed type or constant is unknown."""
     try:
         return trait.look(node)
     except Refusal:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the values that an attribute of a function can have: default values and calls."""
+"""Finds the values of a function's attribute: its default value, and the values in calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BoundAttributes:
         self.known: dict[Name, Values] = {}
 
     def of(self, root: Root, node: NodeProto) -> Iterator[tuple[AttributeProto, ...]]:
-        """Yields an empty tuple, then each value that a node's attribute reference can have."""
+        """Yields (), then each value of a function's attribute to which a node can refer."""
         yield ()
         if root.function is None:
             return
@@ -64,7 +64,7 @@ class BoundAttributes:
         return found
 
     def _given(self, which: FunctionId, name: str) -> Iterator[AttributeProto | Name]:
-        """Yields the values that calls of a function give to an attribute.
+        """Yields the values of one attribute in the calls of a function.
 
         The default value counts if a call omits the attribute, or if the function is never called.
         """

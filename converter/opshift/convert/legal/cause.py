@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the source values around a node that an adapter could not convert."""
+"""Finds the values of the source model on which a failed conversion of a node depends."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from opshift.protos import NodeProto
 
 
 def sources(document: Document, place: Place) -> frozenset[str] | None:
-    """Returns the names that a node reads or writes, or None in a function or training graph.
+    """Returns the names in the source model that a node reads or writes; None in functions.
 
-    For a node that the conversion wrote, these are the names of the source node that it replaced.
+    For a node that the conversion wrote, the result has the names of the source node that it
+    replaced. In training graphs, the result is None too.
     """
     scope, position = place
     if scope.root.kind != "graph":
@@ -39,7 +40,7 @@ def _behind(document: Document, scope: Scope, names: list[str]) -> set[str]:
 
 
 def _before(document: Document, scope: Scope, node: NodeProto) -> set[str]:
-    """Returns names of the source model that the node writes, directly or through new nodes."""
+    """Returns the source model's names that the node writes, directly or through new nodes."""
     found, fresh = set[str](), set(filter(document.is_fresh, node.output))
     for position in scope.sorted_positions():
         one = scope.node(position)

@@ -48,7 +48,7 @@ def rejected(document: Document, step: Step) -> Iterator[str]:
         if context is None:
             context = contexts[scope.root] = _context(document, scope.root.imports)
         if (error := check_node(document, context, node)) is not None:
-            yield f"{named(node)}, which {by} wrote or left: {error}"
+            yield f"{named(node)}, which {by} wrote or kept: {error}"
 
 
 def in_order(document: Document) -> ModelProto:
@@ -66,7 +66,7 @@ def in_order(document: Document) -> ModelProto:
 
 
 def by_node(document: Document, kind: str | None = None) -> Iterator[tuple[NodeProto, str]]:
-    """Yields every node that the checker rejects, with the objection; `kind` selects graphs."""
+    """Yields each node that onnx's checker rejects, with the error; `kind` limits the graphs."""
     for root in document.roots:
         context = _context(document, root.imports)
         for scope in root.scopes if kind in (None, root.kind) else ():
@@ -95,7 +95,7 @@ def check_node(
 
 
 def _without_contents(node: NodeProto) -> NodeProto:
-    """Returns a copy of the node with empty subgraphs and without external payloads."""
+    """Returns a copy of the node with empty subgraphs and without the bytes of external tensors."""
     bare = NodeProto()
     bare.CopyFrom(node)
     for attribute in bare.attribute:
@@ -135,7 +135,7 @@ def _has_sparse_weights(view: bytes | ModelProto) -> bool:
 
 
 def _of_documents(view: bytes | ModelProto) -> str | None:
-    """Returns the objection to a node whose operator only a document, not onnx, describes."""
+    """Returns why a node breaks the description of a vendor's operator, or None."""
     if not changelog.default().documented:
         return None
     model = view if isinstance(view, ModelProto) else ModelProto.FromString(view)
@@ -151,7 +151,7 @@ def _of_documents(view: bytes | ModelProto) -> str | None:
 
 
 def _unfit(node: NodeProto, versions: Mapping[str, int], *, is_inner: bool) -> str | None:
-    """Returns why a node does not match the document of its operator, or None."""
+    """Returns why a node does not match its operator in an operator-set document, or None."""
     domain = schemas.normal(node.domain)
     if not schemas.is_documented(domain) or domain not in versions:
         return None
@@ -188,7 +188,7 @@ def _objection(check: Callable[[], object]) -> str | None:
 
 
 def lenient(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | None:
-    """Returns an objection like `whole`, but tolerates missing shapes and output types.
+    """Returns the checker's error on a model, but tolerates missing shapes and output types.
 
     Functions may import other versions than the model, because each function is converted
     separately.
@@ -203,7 +203,7 @@ def lenient(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str 
 
 
 def _parts(view: bytes | ModelProto) -> Iterator[ModelProto]:
-    """Yields each function with other imports as a model, then the rest with added shapes."""
+    """Yields a model for each function with own imports, then the rest with added shapes."""
     model = copied(view)
     typed = [value for value in model.graph.input if value.HasField("type")]
     for value in (*typed, *model.graph.output):
@@ -245,7 +245,7 @@ def tolerates(document: Document, adapters: Registry, error: str) -> bool:
 
 
 def _contradiction(error: InferenceError) -> str | None:
-    """Returns the first objection that is not about a type that inference cannot find."""
+    """Returns the first error of inference that is not about an unknown type."""
     unknown = ("instead is null", "was 0")  # how onnx prints a missing type in two places
     lines = str(error).removeprefix("[ShapeInferenceError] Inference error(s): ").splitlines()
     return next((one for one in lines if one and not one.endswith(unknown)), None)

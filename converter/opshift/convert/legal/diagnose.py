@@ -31,7 +31,7 @@ from opshift.protos import GraphProto, ModelProto
 
 
 class OpenConversion(Protocol):
-    """A conversion: its document, its weights and the source model."""
+    """A conversion: the converted model, its weights and the source model."""
 
     skeleton: ModelProto
     weights: Weights
@@ -54,7 +54,7 @@ def protobuf_errors() -> Iterator[None]:
 
 @contextmanager
 def on_the_model(attempt: OpenConversion) -> Iterator[None]:
-    """Raises InvalidModel instead of a bug if the source model is at fault."""
+    """Raises InvalidModel instead of another error if the source model is at fault."""
     try:
         yield
     except (AdapterBug, AttributeError, TypeError, MemoryError) as error:
@@ -173,7 +173,7 @@ def declarations(
 
 
 def _fits_inputs(model: ModelProto, adapters: Registry) -> bool:
-    """Returns whether a model is legal if all declarations except those of inputs are removed."""
+    """Returns whether a model is legal without its declared types, except those of its inputs."""
     bare = copy_of(model)
     del bare.graph.value_info[:]
     for value in bare.graph.output:

@@ -25,14 +25,14 @@ _ROLES = {ERROR: Role.BAD, WARNING: Role.CAUTION, INFO: Role.FAINT}
 
 
 class Phase(enum.Enum):
-    """The time at which a conversion applies a rule; `check` applies all rules on whole models."""
+    """The phase of a conversion that applies a rule; `check` applies each rule on whole models."""
 
     BEFORE_INFERENCE = "a finding in the source model ends the conversion"
     REJECTED = "a finding explains why onnx's checker rejects the source model"
     BEFORE_STEP = "the rule checks nodes that an adapter wrote, before they enter the model"
     AFTER_STEP = "the rule checks nodes that a step wrote, or kept under a new schema"
     AT_END = "a finding in the source model is a note; a finding only in the result is a bug"
-    FAILED = "a finding explains why a conversion failed; a model that converts is not rejected"
+    FAILED = "a finding explains why a conversion failed; otherwise it is ignored"
     CHECK_ONLY = "a conversion corrects the finding or does not depend on it"
 
 
@@ -81,10 +81,10 @@ class Unjudged:
 class Rule:
     """A rule: its code, level and phase, and the search for violations.
 
-    The search gets the object of its phase, which is `Checked` for a whole model. The search yields
-    sentences, pairs of names and a sentence, or nodes for which the rule failed. Rules with
-    `visits_all` visit every node or value, so a conversion with default checks skips them. Rules
-    with `infers` need the types of values.
+    The argument of the search depends on the phase: a `Checked` for rules on a whole model. The
+    search yields messages, pairs of names and a message, or an `Unjudged` if an author's function
+    failed. A rule with `visits_all` visits every node or value, so a conversion with default checks
+    skips this rule. A rule with `infers` needs the types of values.
     """
 
     code: str

@@ -83,7 +83,7 @@ def _is_outer(scope: Scope, name: str) -> bool:
 def _unread(
     scope: Scope, node: NodeProto, name: str, circles: dict[str, set[str]]
 ) -> Iterator[str]:
-    """Yields why a name is read before its definition: a cycle, wrong order, or none.
+    """Yields why a name is read before its definition: a cycle, a wrong order, or no definition.
 
     Each cycle is reported once, because its values are then removed from `circles`.
     """
@@ -200,7 +200,7 @@ def _fixed(checked: Checked) -> Iterator[tuple[tuple[Scope | None, str], str]]:
 
 
 def _accepted_before(schema: schemas.Schema, at: int, kind: str) -> str:
-    """Returns the end of a sentence if a release of onnx removed this type from an operator."""
+    """Returns the end of a message if a release of onnx removed this type from the operator."""
     release = late_changes.lost(schema.domain, schema.name, schema.since, at, kind)
     if release is None:
         return ""
@@ -211,7 +211,7 @@ def _accepted_before(schema: schemas.Schema, at: int, kind: str) -> str:
 
 
 def unstated(checked: Checked) -> Iterator[str]:
-    """Yields operators for which a document states only the name, so that nodes stay unchecked."""
+    """Yields operators whose nodes are not checked, because a document states only their name."""
     nodes: Counter[tuple[str, str]] = Counter()
     for root in checked.document.roots:
         for (domain, op), places in root.index.items():

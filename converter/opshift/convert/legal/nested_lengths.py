@@ -59,9 +59,9 @@ def without(model: ModelProto) -> ModelProto:
 
 
 def drop_contradicted(skeleton: ModelProto, adapters: Registry) -> list[str]:
-    """Removes the shapes in subgraphs that cause onnx to reject a model; returns the values.
+    """Removes declared shapes in subgraphs that onnx rejects; returns the values with such shapes.
 
-    A binary search finds them, because onnx reports one contradiction without its origin.
+    A binary search finds these shapes, because onnx reports one contradiction without its origin.
     """
     declared = list(_declared(skeleton))
     if not declared:

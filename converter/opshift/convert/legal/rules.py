@@ -94,7 +94,7 @@ def first_findings(phase: Phase, checked: Checked) -> Iterator[Finding]:
 
 
 def _judged(rule: Rule, checked: Checked) -> Iterator[Finding]:
-    """Yields the findings of a rule; if an author's function fails, the last one reports it."""
+    """Yields the findings of a rule; the last one may report that an author's function failed."""
     try:
         yield from rule.findings(checked)
     except AdapterBug as bug:
@@ -114,14 +114,14 @@ def require_legal(document: Document, adapters: Registry, error: str | None) -> 
 
 
 def open_for_inference(model: ModelProto, adapters: Registry) -> Document:
-    """Returns the index of a model that onnx's inference can process, or raises InvalidModel."""
+    """Returns an indexed model; raises InvalidModel if onnx's inference cannot process it."""
     document = _opened(model)
     require_inferable(document, adapters)
     return document
 
 
 def _opened(model: ModelProto) -> Document:
-    """Returns the index of a model, or raises InvalidModel if rules cannot be applied to it."""
+    """Returns an indexed model; raises InvalidModel if rules cannot be applied to the model."""
     opening.header(model)
     data = model.SerializeToString(deterministic=True)
     require_legible(data)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the domains, operators, element types and forms of a model that a runtime lacks."""
+"""Finds the domains, operators and element types of a model that a runtime does not support."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ SHOWN = 3  # the number of functions that a message names
 
 @dataclass(slots=True)
 class Seen:
-    """Cached facts about one document that do not depend on the release of a runtime.
+    """Cached facts about one model that do not depend on the release of a runtime.
 
-    A caller that checks one document for many releases passes the same object each time.
+    A caller that checks one model for many releases passes the same object each time.
     """
 
     # the element types of nodes, by graph or function, operator and type variables
@@ -124,7 +124,7 @@ def called_functions(document: Document, row: RuntimeRelease) -> list[str]:
 def forms(
     document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
 ) -> list[RuntimeLack]:
-    """Returns the legal forms of operators that a runtime misreads."""
+    """Returns the legal nodes that a runtime rejects or computes wrongly."""
     seen = Seen() if seen is None else seen
     found = [
         (key, one, [scope.node(at) for scope, at in places])
@@ -181,7 +181,7 @@ def misread_nodes(
     *,
     seen: Seen | None = None,
 ) -> Iterator[tuple[Key, Misread, list[Place]]]:
-    """Yields the nodes that a runtime misreads, by operator and form."""
+    """Yields the nodes that a runtime rejects or computes wrongly, by operator and by the fault."""
     read_by, known = readers(), Seen().places if seen is None else seen.places
     for key in sorted({key for root in document.roots for key in root.index}):
         for one in declared(facts.adapters, row, key):
@@ -203,7 +203,7 @@ def misread_nodes(
 def kernels(
     document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
 ) -> list[RuntimeLack]:
-    """Returns the operators for whose element types a runtime has no kernel."""
+    """Returns operators that occur with element types for which a runtime has no kernel."""
     found: dict[str, tuple[Key, list[NodeProto], str, str]] = {}
     for (scope, at), key, types, missing in _asked_of_table(document, row, facts, seen):
         if types not in missing.choices:
@@ -223,7 +223,7 @@ def kernels(
 
 
 def _other_types(types: Types, missing: Missing) -> str:
-    """Returns a change of one element type after which the runtime has a kernel, or ""."""
+    """Returns a change such as `double=float` after which the runtime has a kernel, or ""."""
     lacked = missing.choices | missing.in_doubt
     for start, to in BY_NAMES:
         if start in types and tuple(to if one == start else one for one in types) not in lacked:
@@ -232,9 +232,9 @@ def _other_types(types: Types, missing: Missing) -> str:
 
 
 def _has_own_type(node: Node, element: str, document: Document) -> bool:
-    """Returns whether a new node computes in a type that does not come from the source model.
+    """Returns whether a new node computes in an element type that only new nodes introduced.
 
-    Changing the types of the model would not change such a node.
+    Changing element types of the source model would not change such a node.
     """
     if not all(document.is_written(name) for name in node.proto.output):
         return False
@@ -251,7 +251,7 @@ def _has_own_type(node: Node, element: str, document: Document) -> bool:
 
 
 def _fixed_shape(graph: GraphProto) -> str:
-    """Returns a fixed shape for the first input with free sizes, as an option, or ""."""
+    """Returns the option that fixes the shape of the first input with unknown sizes, or ""."""
     for info in graph.input:
         if rank_of(info.type) and not all(isinstance(size, int) for size in dims_of(info.type)):
             sizes = (size if isinstance(size, int) else SIZE for size in dims_of(info.type))
@@ -262,9 +262,9 @@ def _fixed_shape(graph: GraphProto) -> str:
 def without_kernel(
     document: Document, row: RuntimeRelease, facts: Facts, *, untried: bool = False
 ) -> list[tuple[Place, Key, Types, Missing]]:
-    """Returns the nodes for whose element types a runtime has no kernel, with these types.
+    """Returns the nodes with element types for which a runtime has no kernel, and these types.
 
-    With `untried`, the result also has nodes with types that were not measured.
+    With `untried`, the result also has nodes whose element types were not measured.
     """
     return [
         (place, key, types, missing)
@@ -283,7 +283,7 @@ def is_tried(root: Root, key: Key, variables: Sequence[str], types: Types) -> bo
 
 @functools.cache
 def _left_out(domain: str, op: str, since: int) -> dict[str, set[str]]:
-    """Returns the element types of each type variable that the measurement left out."""
+    """Returns, for each type variable of an operator, the element types that were not measured."""
     from opshift.opsets import kernels  # only conversions for a runtime need the table
 
     schema, accepted = schemas.schema(domain, op, since), dict[str, set[str]]()
@@ -314,7 +314,7 @@ def in_doubt(
 
 
 def _may_be(types: Types, choice: Types, present: Collection[str]) -> bool:
-    """Returns whether partly unknown element types may be equal to the types in `choice`."""
+    """Returns whether element types, some of them unknown, may be the element types in `choice`."""
     pairs = zip(types, choice, strict=True)
     return all(other in present if one == "" else one == other for one, other in pairs)
 
@@ -322,7 +322,7 @@ def _may_be(types: Types, choice: Types, present: Collection[str]) -> bool:
 def _asked_of_table(
     document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None
 ) -> Iterator[tuple[Place, Key, Types, Missing]]:
-    """Yields nodes of operators for which a runtime lacks some kernel, with their types."""
+    """Yields nodes of operators that lack a kernel for some element types, and the node's types."""
     known = {} if seen is None else seen.types
     for root in document.roots:
         for key, places in sorted(root.index.items()):
@@ -342,7 +342,7 @@ def _asked_of_table(
 
 
 def _with_absent(root: Root, key: Key, types: Types, missing: Missing) -> Types:
-    """Returns the element types of a node, with the best choice for absent inputs.
+    """Returns the element types of a node; absent inputs get a type for which a kernel exists.
 
     A runtime uses the first kernel that accepts the present inputs.
     """
@@ -368,14 +368,14 @@ def _with_absent(root: Root, key: Key, types: Types, missing: Missing) -> Types:
 
 
 def _unnamed(types: Types) -> Types:
-    """Returns element types in the notation of a probe, in which an absent type is ""."""
+    """Returns element types as a probe writes them, with "" for an absent input or output."""
     return tuple("" if one == ABSENT else one for one in types)
 
 
 def contrib_without_kernel(
     document: Document, row: RuntimeRelease, facts: Facts
 ) -> Iterator[tuple[Place, Key, str]]:
-    """Yields nodes of contrib operators without a kernel, with the element type or ""."""
+    """Yields nodes of onnxruntime's own operators without a kernel, with the element type."""
     from opshift.opsets import fields  # only conversions for a runtime need the tables
 
     for key, (scope, at), unknown in _in_unknown_fields(document, row):
@@ -402,7 +402,7 @@ def runs(
     rules: DeclaredRules,
     declared: Declared = on_every_processor,
 ) -> bool:
-    """Returns whether these nodes have no known gap: no missing operator, kernel or misreading."""
+    """Returns whether a runtime can run these nodes, as far as is known."""
     root = op.scope.root
 
     def type_of(name: str) -> TypeProto | None:
@@ -438,7 +438,7 @@ def _chosen(
 ) -> Types:
     """Returns the element types of a node for the given type variables.
 
-    An unknown type is "". A variable without an input or output has the type ABSENT.
+    An unknown type is "". A type variable of an absent input or output has the type ABSENT.
     """
     domain = schemas.normal(node.domain)
     schema = schemas.schema(domain, node.op_type, root.imports.get(domain) or 1)
@@ -484,7 +484,7 @@ def unknown(
 def _by_processor(
     document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None
 ) -> Iterator[str]:
-    """Yields the forms that a runtime misreads only on some processors."""
+    """Yields notes on nodes that a runtime handles wrongly only on some processors."""
     found = misread_nodes(document, row, facts, on_some_processors, seen=seen)
     for key, one, places in found:
         doubt = (
@@ -497,7 +497,7 @@ def _by_processor(
 
 
 def _free_sizes(graph: GraphProto, row: RuntimeRelease) -> Iterator[str]:
-    """Yields a note for each free size of the inputs, with the option that fixes the size."""
+    """Yields a note for each unknown size of an input, with the option that fixes the size."""
     fed = {tensor.name for tensor in graph.initializer}
     named: dict[str, None] = {}
     for info in graph.input:
@@ -526,7 +526,7 @@ def _run_alone(document: Document, row: RuntimeRelease) -> Iterator[str]:
 def _unprobed(
     document: Document, table: ReleaseTable, row: RuntimeRelease, facts: Facts
 ) -> Iterator[str]:
-    """Yields operators, element types and forms that no probe has run."""
+    """Yields notes on nodes whose operator, element types or attributes no probe has tested."""
     found: dict[str, list[NodeProto]] = {}
     for root in document.roots:
         for key, places in sorted(root.index.items()):
@@ -552,7 +552,7 @@ def _unprobed(
 def failed_forms(
     document: Document, row: RuntimeRelease, facts: Facts
 ) -> dict[tuple[Key, str], list[Place]]:
-    """Returns the nodes with a feature that failed in every probe."""
+    """Returns the nodes with a property, such as an attribute, that always failed in a probe."""
     found: dict[tuple[Key, str], list[Place]] = {}
     for root in document.roots if row.probed is not None else ():
         for key, places in sorted(root.index.items()):
@@ -576,7 +576,7 @@ def _rank(node: NodeProto, scope: Scope, facts: Facts) -> int | None:
 def _failing(
     node: NodeProto, key: Key, since: int, row: RuntimeRelease, rank: int | None
 ) -> tuple[str, str] | None:
-    """Returns the feature of a node that failed in every probe, with the outcome, or None."""
+    """Returns the property of a node, such as its rank, that always failed in a probe, or None."""
     schema = schemas.schema(*key, since)
     if row.probed is None or schema is None:
         return None
@@ -584,7 +584,7 @@ def _failing(
 
 
 def _unknown_operators(document: Document, row: RuntimeRelease) -> Iterator[str]:
-    """Yields operators of vendor domains that no document describes."""
+    """Yields notes on operators of vendor domains that no operator-set document describes."""
     for root in document.roots:
         for key, places in sorted(root.index.items()):
             vendor = key[0] in row.imports and key[0] not in versions.DOMAINS
@@ -595,7 +595,7 @@ def _unknown_operators(document: Document, row: RuntimeRelease) -> Iterator[str]
 
 
 def _unknown_domains(document: Document, row: RuntimeRelease) -> Iterator[str]:
-    """Yields the domains of a model for which no facts about a runtime exist."""
+    """Yields notes on domains of a model about which nothing is known for this runtime."""
     used = Counter[str]()
     for root in document.roots:
         for key, places in root.index.items():
@@ -626,11 +626,11 @@ def stamps(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
 def without_imports(
     row: RuntimeRelease, added: Collection[str]
 ) -> tuple[list[RuntimeLack], list[str]]:
-    """Returns reasons or doubts on a model that lacked the imports of domains.
+    """Returns reasons and open questions for a model whose missing imports were added.
 
-    Without an import of ai.onnx, the model imports nothing. onnxruntime adds other imports itself.
-    This was measured with Gelu of com.microsoft in 12 releases from 1.0 to 1.32, and with
-    Normalizer from 0.3 on.
+    A model without an import of ai.onnx imports nothing, which measured runtimes reject.
+    onnxruntime adds missing imports of other domains itself. The addition was measured with Gelu of
+    com.microsoft in 12 releases from 1.0 to 1.32, and with Normalizer from 0.3 on.
     """
     if "" not in added:
         doubted = () if row.kernels else sorted(added)
@@ -661,7 +661,7 @@ def _changed(key: Key, version: int, floor: int) -> bool:
 
 
 def _added_late(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
-    """Yields nodes of implementations that onnx added to an opset after the runtime was built."""
+    """Yields nodes of operator versions that onnx added to an opset after the runtime was built."""
     from opshift.opsets import late_changes
 
     for root in document.roots if row.built_on else ():
@@ -723,7 +723,7 @@ def unknown_fields(
 def _in_unknown_fields(
     document: Document, row: RuntimeRelease
 ) -> Iterator[tuple[Key, Place, Collection[str]]]:
-    """Yields the nodes of operators with fields that a runtime lacks, with these fields."""
+    """Yields the nodes of operators of which a runtime lacks an attribute, input or output."""
     for root in document.roots:
         for key, places in sorted(root.index.items()):
             unknown = row.unknown_fields(key)
@@ -742,7 +742,7 @@ def _types(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
 
 
 def _accepted_instead(kind: str, row: RuntimeRelease) -> str:
-    """Returns a change of an element type to a type that a runtime has, or ""."""
+    """Returns a change such as `bfloat16=float` to an element type that a runtime has, or ""."""
     fits = [to for to in replacements(kind) if to not in row.types]
     return f"{kind}={fits[-1]}" if fits else ""
 
@@ -758,7 +758,7 @@ def casts_by_itself(graph: GraphProto, row: RuntimeRelease) -> dict[str, str]:
 
 
 def _since(root: Root, key: Key) -> int:
-    """Returns the version of an operator at an import; without a schema, the imported version."""
+    """Returns the version of an operator for an imported version; without a schema, the latter."""
     imported = root.imports.get(key[0]) or 1
     schema = schemas.schema(*key, imported)
     return schema.since if schema is not None else imported

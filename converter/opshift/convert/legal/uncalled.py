@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls uncalled functions, so that inference and the checker visit their bodies."""
+"""Adds calls of uncalled functions, so that inference and the checker visit their bodies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _VALUES = {
 
 
 def faulty_calls(before: ModelProto, after: ModelProto, adapters: Registry) -> Iterator[ModelProto]:
-    """Yields calls that onnx accepts before a conversion and rejects after it, as models.
+    """Yields models with a call of a function that onnx accepts only before a conversion.
 
     Inference accepts some types and ranks that an operator does not support. Therefore a function
     is at fault only if onnx rejects every call that it accepted before.
@@ -56,8 +56,8 @@ def faulty_calls(before: ModelProto, after: ModelProto, adapters: Registry) -> I
 class CallSearch:
     """The search for a call of a function that onnx accepts before and after a conversion.
 
-    If onnx rejects the call with unknown ranks, which is the most general call, no ranks are tried.
-    Otherwise, the search first tries the ranks of each input while other ranks stay unknown.
+    The search begins with a call whose inputs have unknown ranks. If onnx rejects this call, the
+    search ends. Otherwise, the search tries ranks, at first for one input at a time.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ def _accepted(
 
 
 def _again(call: ModelProto, model: ModelProto) -> ModelProto:
-    """Returns the same call of the same function in another model."""
+    """Returns a model with the same call, and with the function as in another model."""
     found = _header(model, call.graph.node[0])
     found.graph.CopyFrom(call.graph)
     return found

@@ -32,7 +32,7 @@ class Verdict:
 
     @property
     def in_words(self) -> RuntimeAnswer:
-        """The verdict as the answer of a report: reasons and open questions as text."""
+        """The answer in a report: the reasons and open questions as text."""
         reasons = tuple(dict.fromkeys(map(str, self.reasons)))
         too = [f"whether this applies to {self.target}: {one}" for one in self.differing]
         return RuntimeAnswer.of(self.target, reasons, (*dict.fromkeys(too), *self.unknown))
@@ -40,7 +40,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A model that is judged for one release or for many releases."""
+    """A model that is compared with what one or several releases of runtimes support."""
 
     document: Document
     computed: Facts  # facts about the model with all functions inlined
@@ -48,7 +48,7 @@ class Judged:
 
     @staticmethod
     def of(facts: Facts) -> Judged:
-        """Returns the model to which these facts belong."""
+        """Returns the model that belongs to the given facts."""
         called = any(root.calls for root in facts.document.roots)
         return Judged(facts.document, _written_out(facts) if called else facts, Seen())
 
@@ -64,8 +64,8 @@ def _written_out(facts: Facts) -> Facts:
 def verdict(judged: Judged, row: RuntimeRelease, *, added: Collection[str] = ()) -> Verdict:
     """Returns whether a runtime can run a model without a conversion.
 
-    `added` has the domains whose imports were missing. A release between two measured releases has
-    an answer only if the answers for both are equal.
+    `added` has the domains whose missing imports opshift added. For a release between two measured
+    releases, the answer is known only if both measured releases have the same answer.
     """
     own = _of_row(judged, row, added)
     if row.later is None:
@@ -78,7 +78,7 @@ def verdict(judged: Judged, row: RuntimeRelease, *, added: Collection[str] = ())
 
 
 def _of_row(judged: Judged, row: RuntimeRelease, added: Collection[str]) -> Verdict:
-    """Returns the verdict for one measured release."""
+    """Returns whether one measured release can run a model."""
     document, computed = judged.document, judged.computed
     called = computed.document
     rejected, doubted = runtime.without_imports(row, added) if added else ([], [])

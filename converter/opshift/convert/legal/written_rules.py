@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules on the nodes that an adapter wrote, before these nodes enter the model.
 
-The cost depends on the change: only names that the replaced node did not read are looked up.
+To save time, only names that the replaced node did not read are looked up.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from opshift.records import dataclass
 class WrittenNodes:
     """The nodes that an adapter wrote in place of one node.
 
-    `given` has the new names that the engine made for this change. `typed` has the kinds of changes
-    whose types were already checked in this step. If `traced` is set, the types of every change are
-    inferred, even declared types.
+    `given` has the new names that opshift created for these nodes. `typed` has the kinds of
+    rewrites whose types this step has already checked. With `traced`, the types of all new nodes
+    are inferred, even if they are declared.
     """
 
     place: Place
@@ -188,7 +188,7 @@ def _rejected(one: NodeProto, written: WrittenNodes, *, lengths: bool = True) ->
 
 
 def _objections(written: WrittenNodes) -> Iterator[str]:
-    """Yields the objections of inference to nodes that do not depend on lengths."""
+    """Yields the errors of inference on nodes, unless an error depends on lengths."""
     if _is_sound(written):
         for one in written.op.made.nodes:
             if (told := _rejected(one, written, lengths=False)) is not None:
@@ -198,7 +198,8 @@ def _objections(written: WrittenNodes) -> Iterator[str]:
 def _is_sound(written: WrittenNodes) -> bool:
     """Returns whether inference accepts the replaced node before and after the step.
 
-    If a node reads a value with an unconfirmed declaration, the model may be at fault.
+    The result is also false if a node reads a value whose declared type inference does not confirm,
+    because then the model may be at fault.
     """
     old, scope = written.node.proto, written.place[0]
     env = ScopeEnv(written.facts, scope)
@@ -209,9 +210,9 @@ def _is_sound(written: WrittenNodes) -> bool:
 
 
 def suspect_lengths(written: WrittenNodes) -> Iterator[str]:
-    """Yields lengths that inference rejects, or that the outputs did not have before.
+    """Yields lengths that inference rejects, or that differ from the lengths before the step.
 
-    The model may be at fault, or onnx's inference, which computes some lengths wrongly.
+    The cause may also be a faulty model, or onnx's inference, which computes some lengths wrongly.
     """
     if not _is_sound(written):
         return
@@ -258,7 +259,8 @@ def _entered(node: NodeProto, written: WrittenNodes) -> int:
 def _changed_outputs(written: WrittenNodes) -> Iterator[str]:
     """Yields outputs that are read and whose inferred type or rank changed.
 
-    Nodes with subgraphs are skipped: their subgraphs may be converted before the imports change.
+    Nodes with subgraphs are skipped, because their subgraphs may already be converted although the
+    imports are not.
     """
     op, made = written.op, written.op.made.nodes
     if holds_graphs(written.node.proto):
@@ -289,7 +291,7 @@ def _unfit_types(one: NodeProto, written: WrittenNodes) -> Iterator[str]:
 
 
 def _before(written: WrittenNodes) -> dict[str, TypeProto]:
-    """Returns the inferred types of the replaced node, because its declarations may be wrong."""
+    """Returns the inferred output types of the replaced node; its declared types may be wrong."""
     return infer_node(written.node.proto, ScopeEnv(written.facts, written.place[0]), None)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attributes of a step that records use."""
+"""The attributes of a step that records of adapter calls use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opshift.author.registry import Registry
 
 
 class Asker(Crossing, Protocol):
-    """The step for which a record or an adapter decides a node."""
+    """The step that converts a node, with an adapter or with the record of an earlier call."""
 
     facts: Facts
     adapters: Registry

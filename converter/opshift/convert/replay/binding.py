@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps tokens to the values around one node, and answers recorded questions about them."""
+"""Maps placeholders to the values around a node, and answers recorded questions about them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEVER = object()  # an answer that no record contains
 
 
 class NodeTokens:
-    """A node of a model, with tokens in place of the names around it."""
+    """A node of a model, with placeholders for the names around it."""
 
     def __init__(self, asker: Asker, scope: Scope, node: NodeProto) -> None:
         self.asker = asker
@@ -37,7 +37,7 @@ class NodeTokens:
         self.outputs = self.bind(scope, node.output)
 
     def bind(self, scope: Scope, names: Iterable[str]) -> tuple[str, ...]:
-        """Returns the tokens for names in a scope; two names of one value share a token."""
+        """Returns placeholders for names in a graph; two names of one value share a placeholder."""
         return tuple([self._token(scope, name) if name else "" for name in names])
 
     def _token(self, scope: Scope, name: str) -> str:
@@ -49,7 +49,7 @@ class NodeTokens:
         return known
 
     def place(self, token: str) -> tuple[ScopeEnv, str]:
-        """Returns the name that a token stands for, and the facts of its scope."""
+        """Returns the name for a placeholder, and the facts about the graph with this name."""
         if not tokens.is_value(token):
             raise Untraceable
         scope, name = self._places[int(token[2:-1])]
@@ -58,7 +58,7 @@ class NodeTokens:
         return self._envs[scope], name
 
     def symbol(self, symbol: str) -> str:
-        """Returns the token of a dimension's symbol."""
+        """Returns the placeholder for the symbol of a dimension."""
         known = self._symbols
         if symbol not in known:
             start = LENGTH if symbol.startswith(LENGTH) else ""
@@ -66,7 +66,7 @@ class NodeTokens:
         return known[symbol]
 
     def meaning(self, token: str) -> str:
-        """Returns the text that a token in a message stands for."""
+        """Returns the text for a placeholder in a message."""
         if token == tokens.NODE:
             return self.node.name
         if token.startswith("⟦why_"):
@@ -80,7 +80,7 @@ class NodeTokens:
     # -- answers ---------------------------------------------------------------------------------
 
     def answer(self, question: tuple[Any, ...]) -> Any:
-        """Returns the answer to a question about this node, in a form that can be compared."""
+        """Returns the answer to an adapter's question about this node, as a comparable value."""
         kind, *given = question
         try:
             return _ANSWERS[kind](self, *given)
@@ -127,7 +127,7 @@ class NodeTokens:
         return env.is_computed(name)
 
     def _producer(self, token: str) -> Hashable:
-        """Returns the producer of a value, with tokens in place of names."""
+        """Returns the node that computes a value, with placeholders for names."""
         env, name = self.place(token)
         found = env.producer(name)
         if found is None:
@@ -166,7 +166,10 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
 
 
 class Neighbour:
-    """The node that computes a value. Two are equal if their operation and tokens are equal."""
+    """The node that computes a value, with placeholders for names.
+
+    Two such nodes are equal if their operator, attributes and placeholders are equal.
+    """
 
     __slots__ = ("_key", "inputs", "outputs", "proto", "schema")
 
@@ -193,12 +196,12 @@ class Neighbour:
 
     @property
     def in_tokens(self) -> NodeProto:
-        """A copy of the node with tokens in place of names."""
+        """A copy of the node with placeholders for names."""
         return in_tokens(self.proto, self.inputs, self.outputs)
 
 
 def in_tokens(node: NodeProto, inputs: Iterable[str], outputs: Iterable[str]) -> NodeProto:
-    """Returns a copy of a node with tokens in place of names."""
+    """Returns a copy of a node with placeholders for names."""
     copy = NodeProto(domain=node.domain, op_type=node.op_type, input=inputs, output=outputs)
     if node.name:
         copy.name = tokens.NODE

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records of adapter calls: trees of questions that end in the results of adapters.
 
-An adapter reads a model only through questions about types, shapes and constants. Its result for a
-node depends only on the node's operation and on these answers. So the record of one call decides
-every later node with the same operation and the same answers, in every conversion of the process.
+An adapter reads a model only through questions about types, shapes and constants. An adapter's
+result for a node depends only on the node's operator and attributes, and on the answers to these
+questions. Therefore the record of one call gives the result for every later node with equal
+attributes and equal answers, in every conversion of the process.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ MOST = 100_000  # branches per registry; beyond, all records are dropped
 
 @dataclass(slots=True, eq=False)
 class Branch:
-    """A question with a branch for each answer, or the end of a record.
+    """A question of an adapter with a branch for each answer, or the result of the adapter.
 
     `untraceable` is true if the next fact that the adapter reads cannot be recorded.
     """
@@ -59,10 +60,12 @@ class Records:
     def find(
         self, asker: Asker, task: Task, scope: Scope, node: NodeProto
     ) -> tuple[Branch, NodeTokens] | None:
-        """Returns the end of the record that decides a node. If no record does, calls the adapter.
+        """Returns the recorded result for a node.
 
-        Returns None if the call cannot be recorded. The caller then calls the adapter for each such
-        node.
+        Without a record, calls the adapter and records the call.
+
+        Returns None if the call cannot be recorded. In this case, the caller must call the adapter
+        for the node itself.
         """
         binding = NodeTokens(asker, scope, node)
         try:
@@ -82,7 +85,7 @@ class Records:
         return None if branch is None or branch.leaf is None else (branch, binding)
 
     def _key(self, asker: Asker, task: Task, binding: NodeTokens) -> Hashable:
-        """Returns the facts about a node that apply before the adapter's first question."""
+        """Returns the facts about a node that are known before the adapter's first question."""
         root = binding.scope.root
         for one in (task.adapter, task.schema):
             self._kept_alive[id(one)] = one
@@ -93,7 +96,7 @@ class Records:
         )  # fmt: skip
 
     def _record(self, tree: Branch, asker: Asker, task: Task, binding: NodeTokens) -> bool:
-        """Calls the adapter and adds the record to a tree; returns whether it was recorded."""
+        """Calls the adapter and adds a record of the call to a tree; returns False if it cannot."""
         recorder = Recorder(binding)
         try:
             leaf = asked(asker, task, recorder)
@@ -102,7 +105,8 @@ class Records:
         branch = tree
         for question, answer in recorder.asked.items():
             if branch.leaf is not None or branch.question not in (None, question):
-                raise AssertionError(f"{task.adapter.source}: {question} was not asked before")
+                source = task.adapter.source
+                raise AssertionError(f"{source} asked {question}, but not for an equal node before")
             branch.question = question
             if answer not in branch.branches:
                 branch.branches[answer] = Branch()
@@ -114,7 +118,7 @@ class Records:
 
 
 def _walk(tree: Branch, binding: NodeTokens) -> Branch | None:
-    """Follows the answers for a node through a tree; returns the end of the record, or None."""
+    """Follows the answers for a node through a tree of questions; returns the end, or None."""
     branch = tree
     while branch.leaf is None and not branch.untraceable:
         if branch.question is None:
@@ -127,7 +131,7 @@ def _walk(tree: Branch, binding: NodeTokens) -> Branch | None:
 
 
 def asked(asker: Asker, task: Task, recorder: Recorder) -> Leaf | None:
-    """Returns the adapter's result with tokens in place of names; None if not recordable."""
+    """Returns the adapter's result with placeholders for names; None if it cannot be recorded."""
     binding = recorder.binding
     crossing = RecordingCrossing(asker, recorder)
     proto = in_tokens(binding.node, binding.inputs, binding.outputs)
@@ -163,5 +167,5 @@ def of(adapters: Registry) -> Records:
 
 
 def forget() -> None:
-    """Drops all records; needed after the code of an adapter was changed."""
+    """Drops all records of adapter calls, because the code of an adapter was changed."""
     _ALL.clear()

@@ -31,7 +31,7 @@ class Untraceable(Exception):  # noqa: N818 - a signal, not an error
 
 
 class NoAnswer(Untraceable):
-    """Raised if the result for one node cannot be recorded, but equal calls may be."""
+    """Raised if the result for this node cannot be recorded, although others of the kind can."""
 
 
 class ConstantAnswer:
@@ -75,7 +75,7 @@ def bounds_of(answer: Any) -> Bounds | None:
 
 
 def of_type(found: TypeProto | None, part: TypePart, symbol: Symbol) -> Hashable:
-    """Returns the requested part of a type, with tokens in place of dimension symbols."""
+    """Returns the requested part of a type, with placeholders for symbols of dimensions."""
     if found is None:
         return None
     if part is TypePart.RANK:
@@ -97,7 +97,10 @@ def of_type(found: TypeProto | None, part: TypePart, symbol: Symbol) -> Hashable
 
 @functools.lru_cache(maxsize=4096)
 def type_of(answer: Any, part: TypePart) -> TypeProto | None:
-    """Returns a type with the requested part. The object is shared and must not be changed."""
+    """Returns a type with only the part that the adapter requested.
+
+    The object is shared and must not be changed.
+    """
     if answer is None:
         return None
     found = TypeProto()

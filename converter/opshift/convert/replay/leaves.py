@@ -29,7 +29,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class RefusedLeaf:
-    """The node is refused. `detail` has tokens in place of names."""
+    """The node is refused. `detail` has placeholders for names."""
 
     why: Why
     detail: str
@@ -48,7 +48,7 @@ class RefusedLeaf:
 
 @dataclass(frozen=True, slots=True)
 class WrittenNode:
-    """A new node without names, and the tokens of its names."""
+    """A new node without names, and the placeholders for its names."""
 
     raw: bytes
     name: str
@@ -58,7 +58,7 @@ class WrittenNode:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The nodes and constants that replace a node, and the permissions that they need."""
+    """The nodes and constants that replace a node, and the options that the caller must set."""
 
     nodes: tuple[WrittenNode, ...]
     carrier: int | None
@@ -110,7 +110,7 @@ Leaf: TypeAlias = Kept | RefusedLeaf | Template
 
 
 def template_of(made: Made, crossing: RecordingCrossing, binding: NodeTokens) -> Template:
-    """Returns the template of the nodes that an adapter wrote for a node with tokens as names."""
+    """Returns the nodes that an adapter wrote, as a template with placeholders for names."""
     if made.carried or any(map(holds_graphs, made.nodes)):
         raise Untraceable
     nodes = tuple(map(_without_names, made.nodes))

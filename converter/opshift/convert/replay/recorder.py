@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows an adapter a node with tokens as names, and records the adapter's questions."""
+"""Passes a node with placeholders for names to an adapter, and records its questions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _Answer = TypeVar("_Answer")
 
 
 class Recorder(ModelEnv):
-    """Facts about a node with tokens as names. Each question and its answer is recorded once."""
+    """Answers an adapter's questions about a node with placeholders for names.
+
+    Each question and its answer is recorded once.
+    """
 
     def __init__(self, binding: NodeTokens) -> None:
         self.binding = binding
@@ -122,7 +125,10 @@ class Recorder(ModelEnv):
 
 
 class Present(frozenset[str]):
-    """The element types of a model. Each test of membership is a recorded question."""
+    """The element types of a model.
+
+    Each test whether the model has an element type is a recorded question.
+    """
 
     recorder: Recorder
 
@@ -141,7 +147,7 @@ class Present(frozenset[str]):
 
 
 class RecordingCrossing:
-    """The version context of a Builder, with tokens in place of new names."""
+    """The versions for a Builder that writes nodes with placeholders for new names."""
 
     def __init__(self, asker: Asker, recorder: Recorder) -> None:
         self.asker = asker

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens that stand for the names around a node, so that a record applies to other nodes too."""
+"""Placeholders for the names around a node, so that one record applies to many nodes."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ NODE = "⟦node⟧"
 
 
 def value(number: int) -> str:
-    """Returns the token of a value of the model."""
+    """Returns the placeholder for a value of the model."""
     return f"⟦v{number}⟧"
 
 
 def is_value(token: str) -> bool:
-    """Returns whether a token stands for a value of the model, not for a new value."""
+    """Returns whether a placeholder is for a value of the model, not for a new value."""
     return token.startswith("⟦v")
 
 
 def reason(token: str) -> str:
-    """Returns the token of the reason why a value is not a constant."""
+    """Returns the placeholder for the reason why a value is not a constant."""
     return f"⟦why_{token[1:]}"
 
 
 def symbol(number: int) -> str:
-    """Returns the token of a dimension symbol."""
+    """Returns the placeholder for the symbol of a dimension."""
     return f"⟦s{number}⟧"
 
 
 def fresh(number: int) -> str:
-    """Returns the token of a new name."""
+    """Returns the placeholder for a new name."""
     return f"⟦f{number}⟧"
 
 
 def constant(number: int) -> str:
-    """Returns the token of a new constant."""
+    """Returns the placeholder for a new constant."""
     return f"⟦c{number}⟧"
 
 
 def filled(text: str, meaning: Callable[[str], str]) -> str:
-    """Returns a text with names in place of tokens; a quoted token becomes a quoted name."""
+    """Returns a text with names for its placeholders; quoted placeholders become quoted names."""
     if "⟦" not in text:
         return text
     text = _QUOTED.sub(lambda found: repr(meaning(found[1])), text)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about a copy of the model in which constants replace the nodes that compute sizes.
+"""Infers types in a copy of the model in which constants replace the nodes that compute sizes.
 
-onnx's inference of a whole model does not follow a list of sizes through an Identity or a Cast.
+This is needed because onnx's inference does not follow a list of sizes through an Identity or a
+Cast.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ CONSTANT, IDENTITY = ("", "Constant"), ("", "Identity")
 
 
 def facts_of(state: State) -> Facts:
-    """Returns facts about a copy of the model. A node has the same position in the copy."""
+    """Returns facts about a copy of the model.
+
+    Each node has the same position in the model and in the copy.
+    """
     known = dict(_computed_lists(state))
     if not known:
         return state.facts
@@ -45,7 +49,7 @@ def facts_about(state: State, model: ModelProto) -> Facts:
 
 
 def _computed_lists(state: State) -> Iterator[tuple[Place, NodeProto]]:
-    """Yields nodes that compute a short constant list of integers, with a Constant for each."""
+    """Yields each node that computes a short constant list of integers, and an equal Constant."""
     rules = state.adapters.rules(Fold)
     for root in state.document.roots:
         for key, places in root.index.items() if root.kind != "function" else ():

@@ -127,7 +127,7 @@ def _fold(state: State) -> Step:
 def _sizes(
     state: State, facts: Facts, folded: Collection[str]
 ) -> Iterator[tuple[Place, str, Array]]:
-    """Yields constants that depend on shapes, ignoring shapes that are only declared."""
+    """Yields constants that depend on shapes, but not on shapes that are only declared."""
     rules, derived = state.adapters.rules(Fold), set[tuple[Scope | None, str]]()
     twins = dict(zip(state.document.scopes(), facts.document.scopes(), strict=True))
     for scope, position in _computed(state.document):
@@ -163,7 +163,7 @@ def _replacements(
 
 
 def _count(step: Step, replacement: Replacement, rule: str, why: str) -> None:
-    """Adds a replacement to the counts of the report."""
+    """Counts a replacement of a node for the report."""
     scope, position = replacement.place
     emits = tuple(node.op_type for node in replacement.nodes) or ("Constant",)
     step.rewritten[Rewritten(scope.node(position).op_type, emits, SOURCE, rule, why)] += 1
@@ -210,7 +210,7 @@ def _contradictions(state: State, facts: Facts) -> Iterator[Contradiction]:
 
 
 def _require_possible(state: State, facts: Facts, before: ModelProto, *, nested: bool) -> None:
-    """Raises if a node contradicts the sizes and did not `before`; adds notes on subgraphs."""
+    """Raises if a node contradicts the sizes, but not in the model `before` they were fixed."""
     found = [one for one in _contradictions(state, facts) if nested or not one.is_nested]
     if not found:
         return
@@ -222,7 +222,7 @@ def _require_possible(state: State, facts: Facts, before: ModelProto, *, nested:
             continue
         if not (one.is_nested and one.by_rule):
             raise BadTarget(f"{one.place}: {one.told}; change them")
-        state.notes.append(f"if its graph runs, {one.place}: {one.told}")
+        state.notes.append(f"in a subgraph that may never run, {one.place}: {one.told}")
 
 
 def _complete_declarations(state: State, facts: Facts, graph: GraphProto) -> None:

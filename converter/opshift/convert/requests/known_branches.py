@@ -52,7 +52,7 @@ def _outermost(known: dict[Place, GraphProto]) -> Iterator[tuple[Place, GraphPro
 
 
 def _nodes_of(state: State, place: Place, branch: GraphProto) -> Iterator[NodeProto]:
-    """Yields the nodes of a branch under new names; their outputs have the names of the node's."""
+    """Yields the nodes of a branch with new names; its results get the output names of the node."""
     scope, position = place
     graph = scope.root.copy_of(branch)
     outputs = [name or state.document.fresh("unread") for name in scope.node(position).output]

@@ -24,7 +24,7 @@ RUNNER = "opshift.verify.isolated_task"
 
 @dataclass(frozen=True, slots=True)
 class Magnitudes:
-    """The largest magnitudes of values by name and the kind of inputs, or why none are known."""
+    """The largest magnitude of each value and the kind of inputs used, or why none are known."""
 
     largest: Mapping[str, float]
     inputs: str
@@ -76,7 +76,7 @@ def _run(state: State, names: list[str], inside: bool, inputs: str) -> Magnitude
 
 
 def _unchanged_source(state: State) -> str:
-    """Returns the path of the source file if the model is still unchanged; it saves a copy."""
+    """Returns the path of the source file if the model is unchanged, so that no copy is needed."""
     file = state.weights.file
     if file is None or file.piped or state.weights.moved:
         return ""

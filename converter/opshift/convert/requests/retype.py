@@ -87,7 +87,7 @@ def _inline_functions(state: State) -> None:
 
 
 def _expected(state: State, choice: TypeChoice) -> list[dict[str, int]]:
-    """Returns the new element types of values, one mapping for each graph."""
+    """Returns, for each graph, the new element types of its values by name."""
     return [
         {
             name: choice.types[kind]

@@ -200,7 +200,7 @@ def limits_of(weights: Weights, tensor: TensorProto) -> tuple[float, float]:
 
 
 def _spread_reasons(state: State, choice: TypeChoice) -> None:
-    """Gives a reason to all groups that read or compute a value that keeps its type.
+    """Extends the reasons for keeping a type to all values that must have the same type.
 
     Values that pass between a node and its subgraphs have equal types, because no Cast can separate
     them. Containers cannot be cast either.
@@ -241,7 +241,7 @@ def _passed(state: State, choice: TypeChoice) -> dict[tuple[Place, int], list[Ow
 
 
 def _keep_between(state: State, choice: TypeChoice) -> None:
-    """Keeps the type of values that are used only by nodes that keep the type."""
+    """Keeps the type of a value if all nodes that use it keep the type."""
     wanted = set[Owned]()  # values that a node with the new type or a subgraph uses
     stay = dict[Owned, str]()
     for scope in state.document.scopes():

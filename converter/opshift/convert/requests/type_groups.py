@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups the values around a node that have one element type according to its schema."""
+"""Groups the inputs and outputs of a node that must have one element type by its schema."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def groups_of(
 ) -> list[TypeGroup]:
     """Returns the groups of a node whose type a request changes.
 
-    `kind` returns the element type of a value. `text` returns the type of a value as a string, with
-    the given element type in place of the value's own element type.
+    `kind` returns the element type of a value. `text` returns the type of a value as a string, but
+    with a given element type.
     """
     found: dict[tuple[object, int], TypeGroup] = {}
     contained = set[int]()  # element types of sequences and optionals
@@ -109,7 +109,7 @@ def _key(param: Param | None, at: int, is_output: bool) -> object:
 
 
 def _joined(groups: list[TypeGroup], start: int) -> list[TypeGroup]:
-    """Returns the groups, after merging all groups with containers of one type."""
+    """Returns the groups of a node after merging those with the element type `start`."""
     mine = [one for one in groups if one.start == start and one.inputs]
     for one in mine[1:]:
         mine[0].inputs += one.inputs
@@ -119,7 +119,7 @@ def _joined(groups: list[TypeGroup], start: int) -> list[TypeGroup]:
 
 
 def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeGroup]:
-    """Joins outputs that have no typed input with the group that determines their type."""
+    """Joins outputs whose type no input determines with the inputs that have the same type."""
     found = [group for group in groups if group.inputs or group.stays or holds_graphs(node)]
     for group in groups:
         if group in found:
@@ -144,7 +144,7 @@ def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeG
 
 
 def _join_by_tensors(node: NodeProto, groups: list[TypeGroup]) -> None:
-    """Keeps all values of a type if one keeps it and an attribute has a tensor of this type."""
+    """Keeps all values of a type if one value keeps it and an attribute is a tensor of it."""
     for start in {one.t.data_type for one in node.attribute if one.HasField("t")}:
         mine = [group for group in groups if group.start == start]
         why = next((group.reason for group in mine if group.stays), "")
@@ -159,7 +159,7 @@ def _holds_value(schema: Schema) -> bool:
 
 
 def numbers_in(attribute: AttributeProto) -> Any:
-    """Returns the numbers of an attribute in `NUMBERS` as an array."""
+    """Returns the numbers of a Constant's attribute, such as `value_floats`, as an array."""
     listed = attribute.name.endswith("s")
     floats = attribute.floats if listed else attribute.f
     integers = attribute.ints if listed else attribute.i

@@ -82,7 +82,7 @@ class TypeRewriting:
     # -- the interface ---------------------------------------------------------------------------
 
     def _parts(self, value: Owned) -> bool:
-        """Returns whether callers use another type for an input or output than inner nodes."""
+        """Returns whether an input or output has another type for callers than for the nodes."""
         kept = self.keep_io and self.choice.changes(*value)
         return kept or value in self.choice.narrow_ends
 
@@ -95,7 +95,7 @@ class TypeRewriting:
         return start if self.choice.changes(*value) else self.choice.types[start]
 
     def _rename_ends(self) -> None:
-        """Renames values that subgraphs return from outer graphs to their inner names."""
+        """Renames subgraph outputs that are values of outer graphs and got another name there."""
         for scope in self.state.document.scopes():
             if scope.parent is not None and isinstance(scope.proto, GraphProto):
                 for output in scope.proto.output:
@@ -125,7 +125,7 @@ class TypeRewriting:
         self._rewrite_attributes(node, groups)
 
     def _bounded(self, place: Place, start: int, name: str) -> str:
-        """Returns a new name for an output, and clips it to the range of its old type."""
+        """Returns a new name for an output, and adds nodes that clip it to its old type's range."""
         scope, position = place
         node = scope.node(position)
         rule = self.state.adapters.rules(Saturates).get((schemas.normal(node.domain), node.op_type))
@@ -227,7 +227,7 @@ class TypeRewriting:
             self._retype(attribute.tp)
 
     def _leaves(self, number: int) -> bool:
-        """Returns whether all uses of a type must change, even the type of an inner sum."""
+        """Returns whether each use of a type must change, even one only for inner computations."""
         changes = changes_of(self.choice.types)
         return changes.get(number) is Change.WIDENS or number == T.DOUBLE
 

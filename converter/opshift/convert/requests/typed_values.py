@@ -34,7 +34,7 @@ class TypeChoice:
         return (owner, name) in self.kinds and (owner, name) not in self.stays
 
     def values(self, place: Place, group: TypeGroup) -> list[Owned]:
-        """Returns the values of a group of the node at a place."""
+        """Returns the values in a group of inputs and outputs of one node."""
         scope, position = place
         node = scope.node(position)
         return [(scope.owner(name), name) for name in _names(group, node)]
@@ -46,7 +46,7 @@ def _names(group: TypeGroup, node: NodeProto) -> list[str]:
 
 
 def changes_of(types: Mapping[int, int]) -> dict[int, Change]:
-    """Returns the effect on numbers for each change of a type."""
+    """Returns, for each change of an element type, its effect on numbers."""
     found = {}
     for start, to in types.items():
         pair = BY_NAMES.get((named_type(start), named_type(to)))
