@@ -51,7 +51,7 @@ def batch(source, dst, *words, **options):
     command = [sys.executable, "-m", "opshift", "batch", source, dst, "--to", "13", "--json"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([*command, "--workers", "2", *words], capture_output=True, text=True, env=env, timeout=300, check=False, **options)  # fmt: skip
-    assert done.returncode in (0, 1), done.stderr
+    assert done.returncode in (0, 1, 2), done.stderr  # 2: the journal found no room
     return json.loads(done.stdout)
 
 
