@@ -14,8 +14,8 @@ def die_with(life: Connection) -> None:
     """Ends this process when the parent closes its end of the pipe, whichever process forked it.
 
     PR_SET_PDEATHSIG would react to the end of the forkserver, which lives as long as its children.
-    A signal of the pipe reacts to the end of the driver, and its default action runs without the
-    interpreter.
+    A signal of the pipe arrives when the parent ends. The default action of the signal ends this
+    process even while no Python code can run.
     """
     if sys.platform == "win32":
         return

@@ -16,7 +16,7 @@ from opshift.opsets import schemas
 
 
 def cast_around(via: str) -> Run:
-    """Returns a rewrite that casts types which the older version lacks to `via`, and back."""
+    """Returns a rewrite that casts types unknown to the older version to `via`, and back."""
     wide = schemas.element_number(via)
 
     def cast(node: Node, op: Builder) -> Result:
@@ -29,7 +29,7 @@ def cast_around(via: str) -> Run:
 
 
 def _lost_variables(node: Node, op: Builder) -> set[str]:
-    """Finds the type variables that are bound to a type which the older version lacks."""
+    """Finds the type variables whose types in this node do not exist in the older version."""
     old = node.schema
     new = schemas.schema(old.domain, old.name, op.version) if old else None
     assert old is not None

@@ -26,7 +26,7 @@ def warn(old: str, new: str, gone_in: str, *, stacklevel: int = 2) -> None:
 
 
 def renamed(function: Callable[_P, _R], old: str, new: str, gone_in: str) -> Callable[_P, _R]:
-    """Returns the function under its old name; each call of it warns."""
+    """Returns a function with the old name; each call of it warns."""
 
     @functools.wraps(function)
     def under_old_name(*args: _P.args, **options: _P.kwargs) -> _R:

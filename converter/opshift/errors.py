@@ -46,7 +46,7 @@ class BadTarget(OpshiftError, ValueError):  # noqa: N818
 
 
 class BadDestination(OpshiftError, OSError):  # noqa: N818
-    """The result cannot be written to its path: it would damage a file or be unreadable there."""
+    """The result cannot be written to its path, where it would damage a file or be unreadable."""
 
     code = "BAD_DESTINATION"
 
@@ -91,7 +91,7 @@ class FaultyChange(AdapterBug):
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer, not an error
-    """Raised by an adapter if a node has no exact form in the version that the step enters."""
+    """Raised by an adapter if the next version cannot express a node exactly."""
 
     def __init__(self, why: Why, detail: str) -> None:
         super().__init__(why, detail)
@@ -208,7 +208,7 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
         return f"{first.detail}{node}{others}. Nothing was written."
 
     def page(self) -> Page:
-        """Returns the page: the verdict, the nearest versions, and every blocker with its cure."""
+        """Returns the page: the answer, the nearest versions, and the blocking nodes."""
         from opshift.page.sheet import Page, facts_of
 
         wanted = [(f"Wanted {domain or 'opset'}", v, v) for domain, v in self.target.items()]
@@ -231,7 +231,7 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
 
 
 def blocking(refusals: tuple[RefusedNode, ...]) -> Section:
-    """Returns the page section with the cure of each reason and a table row for each node."""
+    """Returns a section of the page: the actions to take, and a table row for each node."""
     from opshift.page.page_parts import Notes, Table
     from opshift.page.sheet import Section
 
@@ -253,7 +253,7 @@ def blocking(refusals: tuple[RefusedNode, ...]) -> Section:
 
 
 def _cures(refusals: Iterable[RefusedNode]) -> Iterable[tuple[Assumption | Why, str]]:
-    """Returns each reason with its cure, without duplicates."""
+    """Returns each reason with the action to take, without duplicates."""
     return dict.fromkeys((one.missed or one.why, one.cure) for one in refusals)
 
 
@@ -262,7 +262,7 @@ _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
 def blockers(refusals: tuple[RefusedNode, ...]) -> Iterator[Line]:
-    """Yields the cure of each reason, then a line for each node that blocks the conversion."""
+    """Yields the action to take for each reason, then a line for each blocking node."""
     for code, cure in _cures(refusals):
         yield Line(f"  What to do: {cure} (opshift explain {code.name})")
     yield from blocking_nodes(refusals, "  ")
@@ -297,7 +297,7 @@ def blocked(
 def farthest(
     refusals: tuple[RefusedNode, ...], nearest: Mapping[str, int], target: Mapping[str, int]
 ) -> Iterator[str]:
-    """Yields the nearest reachable version of each domain in which nodes block the conversion."""
+    """Yields the nearest reachable version of each domain that has blocking nodes."""
     domains = dict.fromkeys("IR" if r.op == "IR" else r.domain for r in refusals)
     for domain in domains:
         if domain in nearest and nearest[domain] != target.get(domain, nearest[domain]):

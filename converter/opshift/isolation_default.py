@@ -27,7 +27,7 @@ def set_default(isolation: Isolation) -> None:
 
 
 def usual() -> Isolation:
-    """Returns the isolation of calls for which the caller chose none."""
+    """Returns the isolation that is used if the caller chose none."""
     word = os.environ.get(VARIABLE, "")
     if not word:
         return _default

@@ -63,7 +63,7 @@ def make_callable(package: str, home: str, function: str) -> None:
 def lazy(
     package: str, homes: Mapping[str, tuple[str, ...]], packages: tuple[str, ...] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Returns `__getattr__` and `__dir__` for a package whose names are defined in `homes`.
+    """Returns `__getattr__` and `__dir__` for a package whose names the modules `homes` define.
 
     A name in `packages` is a subpackage that is imported on its first use. A command that only
     prints its help must not wait for the import of onnx.

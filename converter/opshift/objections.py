@@ -118,7 +118,7 @@ def alike(ops: str, inputs: str, *, ranks_only: bool = False) -> Flaw:
 
 
 def per_axis(ops: str, inputs: str, *, each: int = 1) -> Flaw:
-    """Declares inputs that must hold `each` numbers for each axis in `axes`, or for all axes."""
+    """Declares inputs that must hold `each` numbers per axis in `axes`; None means all axes."""
 
     @flaw(ops)
     def look(node: Node) -> str | None:
@@ -183,7 +183,7 @@ def switches(ops: str, names: str, *, domain: str = "") -> Illegal:
 
 
 def within(ops: str, low: int, high: int, names: str, *, domain: str = "") -> Illegal:
-    """Declares limits of attributes; a value beyond them makes onnx's inference end the process."""
+    """Declares limits of attributes; onnx's inference crashes on values beyond them."""
     known = frozenset(names.split())
 
     def object_to(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:

@@ -92,7 +92,7 @@ class RuntimeAnswer:
     def of(
         target: str, reasons: tuple[str, ...] = (), unknown: tuple[str, ...] = ()
     ) -> RuntimeAnswer:
-        """Returns the answer for given reasons against the runtime and for unknown facts."""
+        """Returns an answer with the reasons why the runtime fails, and with the unknown facts."""
         return RuntimeAnswer(target, answer_of(reasons, unknown), reasons, unknown)
 
 
@@ -106,7 +106,7 @@ class Origin:
 
     @staticmethod
     def from_dict(raw: Mapping[str, Any]) -> Origin:
-        """Reads an origin from the fields of a dictionary."""
+        """Creates an origin from a dictionary with its fields."""
         adapters = tuple(map(str, raw["adapters"]))
         return Origin(str(raw["opshift_version"]), str(raw["runtime"]), adapters)
 

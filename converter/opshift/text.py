@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formats outcomes as lines with roles, and escapes them for a terminal or a page.
+"""Formats outcomes as coloured lines, and escapes them for a terminal or a page.
 
 Names in a model may hold any characters, and lines contain these names unescaped. The functions of
 this module escape lines, so that the returned text has no control characters except its own line
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Role(enum.Enum):
-    """The role of a line, with the ANSI code of its colour on a terminal."""
+    """The meaning of a line, such as an error, with the ANSI code of its colour on a terminal."""
 
     PLAIN = ""
     GOOD = "32;1"
@@ -113,12 +113,12 @@ def notebook(lines: Iterable[Line]) -> str:
 
 
 class Shown:
-    """An outcome that shells, notebooks and files show as lines; the first line is the verdict."""
+    """An outcome that shells, notebooks and files show as lines; the first line is the answer."""
 
     __slots__ = ()
 
     def lines(self) -> Iterator[Line]:
-        """Yields the verdict, then the action to take, then the details."""
+        """Yields the answer, then the action to take, then the details."""
         raise NotImplementedError
 
     def __str__(self) -> str:

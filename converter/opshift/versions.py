@@ -105,7 +105,7 @@ def ir_for(imports: Mapping[str, int]) -> int:
 
 
 def paired(imports: Mapping[str, int], domain: str, ir_version: int = 0) -> int:
-    """Returns the version of a domain that was released with the imports or the IR version."""
+    """Returns the version of a domain in the onnx release of these imports or this IR version."""
     found = [r for d, v in imports.items() if (r := release_of(d, v)) is not None]
     newest = max(found, key=RELEASES.index, default=None)
     return max((newest or first_of(ir_version)).version(domain), 1)
@@ -119,7 +119,8 @@ def last_of(ir_version: int) -> Release:
 def first_of(ir_version: int) -> Release:
     """Returns the first release with this IR version; for the oldest IR version, the last release.
 
-    No current runtime has the operators of the first releases with the oldest IR version.
+    Several releases share the oldest IR version. No current runtime has the operators of the first
+    of these releases.
     """
     oldest = [release for release in RELEASES if release.ir == RELEASES[0].ir][-1]
     later = (r for r in RELEASES if oldest.ir < r.ir and r.ir >= ir_version)

@@ -63,7 +63,7 @@ def test_an_operator_that_does_not_exist_fails_with_one_sentence(assertion, op, 
             "ai.onnx 13 has no CumProd, which exists from 26 on",
             marks=pytest.mark.skipif((schemas.latest("") or 0) < 26, reason="onnx is too old"),
         ),
-        ("Scatter", 11, "ai.onnx 11 has no Scatter, which 11 deprecated"),
+        ("Scatter", 11, "ai.onnx 11 has no Scatter, which version 11 deprecated"),
         ("Upsample", 12, "ai.onnx 12 has no Upsample, which 10 deprecated"),
         ("Relu", 0, "ai.onnx has the versions 1 to "),
         ("Relu", 999, "ai.onnx has the versions 1 to "),
@@ -117,7 +117,9 @@ def test_a_package_lacks_a_verdict(monkeypatch):
     branch = registry.default().branch()
     del branch._verdicts["", "Softmax", 12, 13]
     monkeypatch.setattr(registry, "default", lambda: branch)
-    with pytest.raises(AssertionError, match="1 crossing without a verdict: Softmax 12->13"):
+    with pytest.raises(
+        AssertionError, match="1 version change without an adapter or a claim: Softmax 12->13"
+    ):
         testing.assert_complete("opshift_adapters")
     with pytest.raises(AssertionError, match="no adapters of 'opshift_adapt'"):
         testing.assert_complete("opshift_adapt")
@@ -160,9 +162,9 @@ def test_a_fold_is_what_the_model_computes():
     (add,) = (one for one in registry.default().rules(Fold).values() if one.ops == ("Add",))
     plain = "() => (int64[1] y) <int64[1] a = {2}> { y = Add(a, a) }"
     testing.assert_fold(add, Example("a constant", plain))
-    with pytest.raises(AssertionError, match=r"the fold returned \[4\], but none was expected"):
+    with pytest.raises(AssertionError, match=r"the constant is \[4\], but none was expected"):
         testing.assert_fold(add, Example("none", plain, refuses=Why.NEEDS_CONSTANT))
-    with pytest.raises(AssertionError, match="the fold returned no constant"):
+    with pytest.raises(AssertionError, match="the function returned no constant"):
         testing.assert_fold(add, Example("none", "(int64[1] a) => (int64[1] y) { y = Neg(a) }"))
 
 

@@ -117,7 +117,7 @@ def test_a_binding_that_is_gone_is_a_difference():
     found = verify(learning(), other)
     assert found.different
     (row,) = (row for row in found.rows if row.inputs.endswith("bindings"))
-    assert row.detail == "only one of the models binds 'h'"
+    assert row.detail == "training sets a value in only one of the models: 'h'"
 
 
 def test_training_that_the_second_model_lacks_is_named():

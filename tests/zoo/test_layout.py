@@ -70,7 +70,7 @@ def test_two_data_files_that_would_have_one_name(tmp_path):
     pairs.append(("f/alone.onnx", str(save(tmp_path / "three" / "alone.onnx", 3))))
     why = refused(pairs, str(tmp_path / "d"))
     assert set(why) == {"f/one.onnx", "f/two.onnx"}
-    assert all("'w.bin' would share its name with another one" in text for text in why.values())
+    assert all("'w.bin' would share its name with another file" in text for text in why.values())
 
 
 def test_models_in_the_folder_of_our_own_files(tmp_path):

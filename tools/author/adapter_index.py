@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates the index of the shipped adapters, which lists the declarations of each module.
+"""Generates the index of the shipped adapters, which lists the adapters of each module.
 
 A second table lists the operators that each adapter writes for the examples. Until a new or changed
 adapter is in the index, every conversion imports its module.
@@ -34,7 +34,7 @@ def table(package: str) -> str:
 
 
 def _rows(row: str, sets: Collection[frozenset[str]]) -> Iterator[frozenset[str]]:
-    """Yields each set of operators for forms of runtimes, and one union for other adapters."""
+    """Yields the sets of operators of an adapter for runtimes, or the union for other adapters."""
     if example_results.is_for_runtimes(row):
         # Some nodes only become constants, so that no operator is written.
         yield from filter(None, sets) if any(sets) else sets

@@ -53,7 +53,7 @@ def _module(file: str) -> str:
 
 
 def _run_examples(package: str) -> None:
-    """Converts the examples and evaluates folds, without a comparison of the results."""
+    """Converts the examples and computes constants, without a comparison of the results."""
     from opshift import convert_version, testing
 
     from tools.author import example_results
@@ -74,7 +74,7 @@ def _run_examples(package: str) -> None:
 
 
 def _find_misread_forms(package: str) -> None:
-    """Applies each form that a release misreads to its examples."""
+    """Applies each rewriting for a faulty runtime to its examples."""
     from opshift import accepts
     from opshift.author import registry
     from opshift.author.misreadings import Misread

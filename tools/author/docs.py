@@ -56,7 +56,7 @@ KINDS = {
 
 
 def verdict(domain: str, op: str, start: int, to: int) -> str:
-    """Returns the kind of verdict for one boundary, as the coverage table shows it."""
+    """Returns how an operator is converted at one version change, for the coverage table."""
     adapter = registry.default().get(domain, op, start, to)
     if adapter is None:
         return "missing"
@@ -72,7 +72,7 @@ def verdict(domain: str, op: str, start: int, to: int) -> str:
 
 
 def crossings(domain: str, op: str) -> Iterator[tuple[int, int]]:
-    """Yields every boundary of an operator in both directions, upward first."""
+    """Yields every version change of an operator in both directions, upward first."""
     versions = [schema.since for schema in schemas.history(domain, op)]
     yield from ((v - 1, v) for v in versions[1:])
     yield from ((v, v - 1) for v in reversed(versions) if v > 1)
@@ -110,7 +110,7 @@ def _details(adapter: Adapter, op: str) -> list[str]:
 
 
 def _names(example: Example, op: str) -> bool:
-    """Returns whether an example has this operator, and not only one with a longer name."""
+    """Returns whether an example has this operator, not only one whose name contains the name."""
     return re.search(rf"\b{op}\b", f"{example.graph} {example.functions}") is not None
 
 
@@ -141,7 +141,7 @@ def _legend(kind: str) -> str:
 
 
 def bands(domain: str, op: str) -> str:
-    """Returns two rows of the coverage table: the steps up and the steps down of one operator."""
+    """Returns two rows of the coverage table for one operator: its steps up and its steps down."""
     since = [schema.since for schema in schemas.history(domain, op)]
     ends = [*since[1:], (schemas.latest(domain) or since[-1]) + 1]
     rows = []

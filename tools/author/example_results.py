@@ -25,7 +25,7 @@ FOR_RUNTIMES = tuple(f":{start}:{to}" for start, to in (ALTERNATIVE, WORDS))
 
 
 def is_for_runtimes(row: str) -> bool:
-    """Returns whether a row of written operators belongs to a form for runtimes."""
+    """Returns whether a row of written operators belongs to a rewriting for runtimes."""
     return row.endswith(FOR_RUNTIMES)
 
 
@@ -70,7 +70,7 @@ def results(examples: Iterable[tuple[Adapter, Example]]) -> AllResults:
 
 
 def _watched(written: dict[str, set[frozenset[str]]]) -> Callable[[Adapter, Node, Builder], Result]:
-    """Returns a wrapper around the call of an adapter that records the written operators."""
+    """Returns a function that calls an adapter and records the operators that it writes."""
     called = Adapter.__call__
 
     def call(adapter: Adapter, node: Node, op: Builder) -> Result:

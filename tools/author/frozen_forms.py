@@ -96,7 +96,7 @@ def lost(before: Any, after: Any, where: str = "") -> Iterator[str]:
 
 
 def _together(items: list[Any]) -> Any:
-    """Returns the first item, with all fields that only later items have."""
+    """Merges the items into one, which has the fields of all items."""
     first = items[0]
     if not all(isinstance(one, dict) for one in items):
         return first

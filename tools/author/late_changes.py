@@ -5,8 +5,8 @@
 
 WHEELS is a folder with wheels of onnx: one for each minor release from 1.4 on (`pip download
 --no-deps onnx==1.9.0`). Each wheel is read by the Python in its name, which must be on the PATH;
-onnx itself is not installed. With --check, the releases after the first wheel are compared with the
-table instead, and the exit code is 1 if they differ.
+onnx itself is not installed. With --check, the tool compares the releases after the first wheel
+with the table, and the exit code is 1 if they differ.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def compare(rows: Sequence[str], table: str, first: tuple[int, int]) -> int:
-    """Prints the differences between a table and these rows; returns 1 if there are any."""
+    """Prints how a table differs from these rows; returns 1 if there are differences."""
     known = [row for row in table.splitlines(keepends=True)[1:] if _of(row) > first]
     differ = [*difflib.unified_diff(known, rows[1:], "the table", "the wheels", n=0)]
     print("".join(differ), end="")

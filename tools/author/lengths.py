@@ -100,7 +100,7 @@ def objections(known: Lengths, found: Lengths) -> Iterator[str]:
 
 
 def worse(then: Length, now: Length) -> bool:
-    """Returns whether a result is larger, or was a copy of the original before and is not now."""
+    """Returns whether a result is larger, or is no longer a copy of the original (or newly is)."""
     return now[:2] > then[:2] or now.kept != then.kept
 
 

@@ -71,7 +71,7 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
 
 
 def found(module: ModuleType, name: str) -> FunctionType | None:
-    """Returns the function or method of a name, even inside a declaration or a property."""
+    """Returns the function or method of a name, also if a decorator has replaced it."""
     owner, _, method = name.rpartition(".")
     value = vars(getattr(module, owner)).get(method) if owner else getattr(module, name, None)
     for _ in range(3):
@@ -103,7 +103,7 @@ def _of_function(module: str, path: Path, name: str, function: ast.FunctionDef) 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The position of a mutant in the source, which is compiled when the mutant runs."""
+    """The position of a mutant in the source; the mutant is compiled when it runs."""
 
     path: Path
     function: ast.FunctionDef
@@ -131,13 +131,13 @@ def _calls_super(function: ast.FunctionDef) -> bool:
 
 
 def _code_of(name: str, code: CodeType) -> CodeType:
-    """Returns the code of a function in the code of a module, possibly inside a class."""
+    """Returns the code object of a function inside the code of a module, also of a method."""
     inner = [one for one in code.co_consts if isinstance(one, CodeType)]
     return next((one for one in inner if one.co_name == name), None) or _code_of(name, inner[0])
 
 
 def _body(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Yields the nodes that compute: no docstring, annotation, assertion or raise."""
+    """Yields the syntax nodes that affect results: no docstring, annotation, assert or raise."""
     waiting: list[ast.AST] = list(reversed(function.body))
     while waiting:
         node = waiting.pop()
@@ -186,7 +186,7 @@ def _constant(node: Any) -> str:
 
 
 def _is_switch(node: Any) -> bool:
-    """Returns whether a node sets an attribute that is off for 0 and on for any other number."""
+    """Returns whether a node sets an attribute to 0 or 1 that turns a behaviour off or on."""
     switch = isinstance(node, ast.keyword) and node.arg in ("allowzero", "keepdims", "broadcast")
     return switch and isinstance(node.value, ast.Constant) and node.value.value in (0, 1)
 
@@ -199,7 +199,7 @@ def _switched(node: Any) -> str:
 
 
 def _axis(node: Any) -> str:
-    """Changes an axis that an expression computes; `_constant` changes constant axes."""
+    """Changes an axis that is an expression; `_constant` changes axes that are numbers."""
     if isinstance(node, ast.keyword) and node.arg in ("axis", "axes", "perm", "keepdims"):
         if node.arg == "axis" and not isinstance(node.value, ast.Constant):
             node.value = ast.BinOp(node.value, ast.Sub(), ast.Constant(1))

@@ -6,8 +6,8 @@
 A mutant has an axis or a constant that is off by one, a guard that is dropped or negated, a
 reversed comparison, swapped operands, or another operator. The examples that run the changed line
 are converted with the mutant and compared on every set of `opshift.testing.input_sets`. A mutant is
-killed if an example fails, if a result is longer, or if it has a form that `written_forms.py`
-forbids; otherwise it survives. `mutation.toml` lists equivalent mutants with the reasons.
+killed if an example fails, if a result is longer, or if `written_forms.py` forbids one of its
+nodes; otherwise it survives. `mutation.toml` lists equivalent mutants with the reasons.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _forget(module: ModuleType) -> None:
 
 
 def _functions(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, CodeType]]:
-    """Yields the functions that run a code object, each with its new code object."""
+    """Compiles the function with the change."""
     if old.co_freevars == new.co_freevars:
         yield from ((one, new) for one in _runners(old, old.co_filename))
     inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new)]
@@ -144,13 +144,13 @@ def _functions(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, Cod
 
 @cache  # otherwise, each example of each mutant would scan all objects of the process
 def _runners(code: CodeType, _file: str) -> tuple[FunctionType, ...]:
-    """Returns the functions that run a code object, including those created during an import."""
+    """Returns all functions that have this code object, such as copies made during an import."""
     found = (one for one in gc.get_referrers(code) if isinstance(one, FunctionType))
     return tuple(one for one in found if one.__code__ is code)
 
 
 def killer(mutant: Mutant, cases: Sequence[ExampleRun]) -> str:
-    """Returns the title of an example that fails with the mutant; empty if none fails."""
+    """Returns the title of an example that fails with the mutant; empty if no example fails."""
     some = (cases[at : at + AT_ONCE] for at in range(0, len(cases), AT_ONCE))
     return next(filter(None, (_killer(mutant, part) for part in some)), "")
 
@@ -243,7 +243,7 @@ def limited() -> Iterator[None]:
 
 
 def facts_killer(mutant: Mutant) -> str:
-    """Returns an example of a fold or fact rule that fails with the mutant, or ""."""
+    """Returns an example of a constant, rank or size that fails with the mutant, or ""."""
     for told, passes in fact_checks():
         try:
             with installed(mutant), limited():
@@ -257,7 +257,7 @@ def facts_killer(mutant: Mutant) -> str:
 
 @cache
 def fact_checks() -> list[tuple[str, Callable[[], None]]]:
-    """Returns every example of a rule about facts, as a check that passes without a mutant."""
+    """Returns a check for every example of a constant, rank, size or bound."""
     kinds = (
         (testing.folds, testing.assert_fold), (testing.rank_rules, testing.assert_ranks),
         (testing.shape_rules, testing.assert_shapes), (testing.bound_rules, testing.assert_bounds),

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prepares the adapters for a new opset: lists the changes and writes stubs of the verdicts.
+"""Prepares the adapters for a new opset: lists the changes, and writes code to complete.
 
-    python -m tools.author new_opset [--domain ai.onnx.ml] [--version 29]  list changes, with stubs
+    python -m tools.author new_opset [--domain ai.onnx.ml] [--version 29]  list changes, with code
     python -m tools.author new_opset --accept  record the reviewed texts
 
 The first form reads the schemas of the installed onnx and the registry of adapters. It prints the
-operators without verdicts, their changes in words, and a stub for each: a claim if no change breaks
+operators without adapters, their changes in words, and code for each: a claim if no change breaks
 a consumer, else a pair of adapters with examples to complete. `--accept` adds the digest of each
 operator's documentation and function body to the record of reviewed texts; a test compares the
 record with the installed onnx, so that a changed text reopens the review of the claim.
@@ -70,7 +70,7 @@ def missing(domain: str, version: int | None) -> list[Schema]:
 
 
 def stub(one: Schema) -> str:
-    """Returns stubs of the verdicts for one operator version, which the author completes."""
+    """Returns adapters for one operator version in a first form, which an author completes."""
     changes, below = changes_of(one), one.since - 1
     first = schemas.history(one.domain, one.name)[0].since == one.since
     breaks = any(change.breaks for change in changes)

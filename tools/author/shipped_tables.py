@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates the tables that the package ships: operator database, runtimes, solved verdicts.
+"""Generates the tables of the package: operators, runtimes, and the routes of conversions.
 
 `opshift ops build` writes the operator database of a vendor's domain.
 """
@@ -38,6 +38,6 @@ def target_files() -> Mapping[Path, Callable[[], str]]:
 
 
 def plan_files() -> Mapping[Path, Callable[[], str]]:
-    """Returns the solved verdicts that conversions follow: for operators and for IR features."""
+    """Returns the adapters that conversions choose: for operators and for IR features."""
     path = Path(plan_table.__file__).with_name(plan_table.TABLE)
     return {path: lambda: verdict_edges.table_of(registry.default()) + ir_plan.table()}

@@ -183,7 +183,7 @@ def _memory(key: str) -> float:
 
 
 def _flaw(result: Any, case: Benchmark, folder: Path) -> str:
-    """Returns the error of the full checker about the first result, shortened."""
+    """Returns the error of onnx's full checker about the first result, shortened."""
     import onnx
 
     if case.corpus and not result:

@@ -32,7 +32,7 @@ class Benchmark:
 
     @property
     def name(self) -> str:
-        """The name of the folder of its models, which rows with the same source models share."""
+        """The name of the folder of the models; rows with the same source models share a folder."""
         if self.corpus:
             return f"{self.workload}-{self.target}-{self.size}-{self.most}"
         return f"{self.workload}-{self.source}-{self.size}"
@@ -58,7 +58,7 @@ class Measurement:
 
     @property
     def done(self) -> bool:
-        """Whether a time was measured, which may be a lower bound."""
+        """Whether a time was measured; it may be only a lower bound."""
         return self.cpu > 0
 
 

@@ -11,12 +11,12 @@ from tools.bench.benchmark import Benchmark, Measurement, Row
 
 
 def ratio(ours: Measurement, theirs: Measurement) -> float | None:
-    """Returns the ratio of CPU times; None if our time is a bound or a time is missing."""
+    """Returns the ratio of CPU times; None if one is missing, or ours is only a lower bound."""
     return ours.cpu / theirs.cpu if ours.done and not ours.bound and theirs.done else None
 
 
 def later(ours: Measurement, theirs: Measurement) -> float | None:
-    """Returns the ratio of the CPU time of our second call and theirs."""
+    """Returns the ratio of the CPU times of a second call, opshift to the other converter."""
     return ours.later / theirs.later if ours.later and theirs.later else None
 
 
@@ -89,7 +89,7 @@ def _figures(m: Measurement) -> list[str]:
 
 
 def growth(rows: Iterable[Row]) -> str:
-    """Returns the exponent with which CPU time grows with the number of nodes of W3."""
+    """Returns a table of the exponents with which CPU time grows with the size of a model."""
     lines = [_row(["W3", "opshift", "C++", "target", "met"]), _row(["---"] * 5)]
     pairs: dict[tuple[int, int], list[Row]] = {}
     for case, by in rows:

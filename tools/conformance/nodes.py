@@ -5,9 +5,9 @@
                          [--jobs 2] [--json FILE]
 
 The outputs that ship with a test are the truth; for random operators, the oracle's results before
-the conversion. Each test is converted, up and down, to the last opset before each change of its
-operators, and below their introduction. The result is evaluated node by node in engines that are
-trusted for the versions (opshift.verify.oracle), in a child process.
+the conversion. Each test is converted to the last opset before each change of its operators, up and
+down, and to an opset before their introduction. The result is evaluated node by node in engines
+that are trusted for the versions (opshift.verify.oracle), in a child process.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _moved(test: NodeTest, plain: ModelProto, shape: str) -> TestSubject:
 
 
 def _truth(model: ModelProto, inputs: dict[str, Any], test: NodeTest) -> list[Any] | None:
-    """Returns the official outputs; for a random test, those of the oracle; None if it fails."""
+    """Returns the official outputs, or the oracle's if they differ; None if the oracle fails."""
     from opshift.verify import oracle
 
     official = list(test.data[1])

@@ -104,7 +104,7 @@ def _unexcused(results: Sequence[TargetResult]) -> Iterator[str]:
 
 
 def _reason(refusal: RefusedNode) -> tuple[str, str, str]:
-    """Returns operator with boundary, reason, and the message without names of the model."""
+    """Returns the operator and version change, the reason, and the message without model names."""
     start, to = refusal.boundary
     text = re.sub(r"'[^']*'", "'…'", refusal.detail)[:160]
     return f"{refusal.op} {start}->{to}", refusal.why.name, text

@@ -44,7 +44,7 @@ def into_function(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def recursion(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Makes functions call each other, or themselves."""
+    """Makes one function call another, or itself."""
     if not model.functions:
         into_function(rng, model, donor)
     caller, callee = rng.choice(model.functions), rng.choice(model.functions)

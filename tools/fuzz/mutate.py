@@ -63,7 +63,7 @@ def every(root: Message, kind: type) -> list[Any]:
 
 
 def drawn(rng: Random, root: Message, kind: type) -> Any:
-    """One of the messages of one kind; None if there are none."""
+    """A random message of one type; None if there are none."""
     return rng.choice(every(root, kind) or [None])
 
 
@@ -168,7 +168,7 @@ def _swap(values: Any, here: int, there: int) -> None:
 
 
 def rewire(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Changes a name that a node reads or writes: makes a cycle, a second writer, or no value."""
+    """Renames a value of a node: the result is a cycle, a second writer, or an undefined value."""
     if (node := drawn(rng, model, NodeProto)) is not None:
         ends = rng.choice((node.input, node.output))
         name = rng.choice((*names(model), "nobody", ""))

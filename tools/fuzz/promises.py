@@ -272,7 +272,7 @@ def locations(case: Case) -> set[str]:
 
 
 def read_by(case: Case, operators: set[str]) -> set[str]:
-    """Returns the inputs of nodes of these operators, whose weights may have new values."""
+    """Returns the inputs of nodes of these operators; conversions may change weights at them."""
     from opshift.model.walk import nodes_in
 
     nodes = nodes_in(ModelProto.FromString(case.model).graph) if operators else ()
@@ -329,7 +329,7 @@ def _checked(case: Case, folder: str, text: bytes) -> str:
 
 
 def _sources(source: bytes, result: bytes) -> Iterator[bytes]:
-    """Yields the source, and the source with content that inference overlooks."""
+    """Yields the source, the source with more types, and the source without functions."""
     yield source
     yield _typed(source, result)
     # Inference takes a call of a function with an operator's name for a node of this operator.
@@ -338,9 +338,9 @@ def _sources(source: bytes, result: bytes) -> Iterator[bytes]:
 
 
 def _typed(source: bytes, result: bytes) -> bytes:
-    """Adds types to the source that only inference at the versions of the result finds.
+    """Adds types that inference finds in the result to the source, if the source lacks them.
 
-    Equal values have equal types, so a source that contradicts such a type is invalid.
+    Equal values have equal types, so the source is invalid if it contradicts an added type.
     """
     model = ModelProto.FromString(source)
     known = {value.name for value in model.graph.value_info}

@@ -57,7 +57,7 @@ class FuzzRun:
 
     @property
     def size(self) -> int:
-        """Twice the size of the largest model, because the real size is known only later."""
+        """Twice the size of the largest model, because the size of this model is not known yet."""
         return 2 * seeds.LARGEST
 
 
@@ -95,7 +95,7 @@ class Tally:
 
 
 def one(run: FuzzRun) -> Outcome:
-    """Makes the case of a number and judges it; the key is the digest of the answer."""
+    """Makes and judges the case of a number; the key of the outcome is the digest of the answer."""
     began = time.process_time()
     case = fuzz_case.make(seeds.kept(run.pool), run.number, run.verbs)
     ending = fuzz_judge.judge(case, run.scratch)

@@ -32,7 +32,7 @@ def shrunk(case: Case, holds: Holds) -> Case:
 
 
 def _simpler(model: ModelProto) -> Iterator[bytes]:
-    """Yields models without one field, or without a part of a list, outermost first."""
+    """Yields models without one field, or without a part of a list; outer fields come first."""
     waiting: list[Message] = [model]
     while waiting:
         message = waiting.pop(0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one call in a child process with limits, so that a crash or a leak is an outcome.
+"""Runs one call in a child process with limits; a crash or a leak becomes its outcome.
 
-`fork` children start from a server that has converted once, so that imports are done and adapters
-are read; `spawn` children start from nothing, so that their measurements are independent.
+`fork` children start from a server that has imported all modules and read the adapters; `spawn`
+children start from nothing, so that their measurements are independent.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def nodes_in(graph: GraphProto) -> Iterator[NodeProto]:
 
 
 def unread(graph: GraphProto) -> Iterator[NodeProto]:
-    """Yields the nodes of a graph on which no output depends, without those of subgraphs."""
+    """Yields the nodes of a graph on which no output depends, but no nodes of subgraphs."""
     producers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
     waiting, needed = [output.name for output in graph.output], set()
     while waiting:

@@ -25,7 +25,7 @@ def converted(
 ) -> int:  # fmt: skip
     """Prints the report of a conversion, or of a dry run, and returns the exit code.
 
-    `kept` is false if no tried result runs in the runtime, so that none was written.
+    `kept` is false if the runtime runs none of the tried results; then no result was written.
     """
 
     def data() -> dict[str, Any]:

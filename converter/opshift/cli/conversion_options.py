@@ -22,7 +22,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def _mapping_by(read: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Returns a callback that parses the words of an option; invalid words are a usage error."""
+    """Returns a callback that parses the value of an option; an invalid value is a usage error."""
 
     def callback(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> Any:
         from opshift.errors import BadTarget

@@ -173,7 +173,7 @@ def _called(ctx: click.Context) -> str:
 
 
 def _output(words: list[str]) -> Output:
-    """Returns the output for an unparsable command line; only its output format is recognized."""
+    """Returns the output format that an invalid command line names, for the error message."""
     text = " ".join(words)
     forms = ("jsonl", "json")
     wanted = (form for form in forms if f"--output-format {form}" in text or

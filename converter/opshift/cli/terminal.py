@@ -99,7 +99,7 @@ class Output:
     def each(
         self, models: tuple[str, ...], work: Callable[[str], int], *, headed: bool = True
     ) -> int:
-        """Runs `work` for each model, below its name; returns the worst exit code."""
+        """Calls `work` for each model, and prints the names of several; returns the worst code."""
         if len(models) == 1:
             return work(models[0])
         self._several = [] if self.form == "json" else None

@@ -20,7 +20,7 @@ class Paged(Shown):
     __slots__ = ()
 
     def page(self) -> Page:
-        """Returns a page with the verdict, the facts and the sections."""
+        """Returns a page with the answer, the facts and the sections."""
         raise NotImplementedError
 
     def to_html(self) -> str:

@@ -30,8 +30,9 @@ _MARKS = {"": "", ADDED: " added", REMOVED: " removed"}
 class Box:
     """A node: its operator, its attributes and its constants, such as `axis` and `1`.
 
-    `inputs` are the names of constant inputs in `holds`. `sign` marks a node that the other drawing
-    of a pair lacks; `signs` marks such attributes and constants.
+    `inputs` lists the constants in `holds` that are inputs of the node. `sign` marks a node that
+    the other drawing of a pair lacks. `signs` marks the attributes and constants that the other
+    drawing lacks.
     """
 
     op: str

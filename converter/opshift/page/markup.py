@@ -68,7 +68,7 @@ def marked(cell: Line | str) -> str:
 
 
 def repeated(names: Iterable[str], most: int | None = None) -> str:
-    """Lists names with their numbers, each name once, as in `Cast, Resize` and a count above 1."""
+    """Lists each name once, with a count after a name that occurs several times."""
     counts = Counter(names).most_common()
     parts = [name if n == 1 else f"{name} {TIMES}{n}" for name, n in counts[:most]]
     left = len(counts) - len(parts)

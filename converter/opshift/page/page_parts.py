@@ -81,7 +81,7 @@ class NameList:
 
 @dataclass(frozen=True, slots=True)
 class BeforeAfter:
-    """One rewritten form: its drawings before and after, and the nodes that have this form."""
+    """One kind of rewriting: drawings before and after, and the nodes that it rewrote."""
 
     title: str
     note: str
@@ -114,7 +114,7 @@ class ReleaseAnswer:
 
     @property
     def state(self) -> str:
-        """The CSS class of the release, from its answers before and after."""
+        """The CSS class of the release, by whether it runs the model before and after."""
         if "not known" in (self.before, self.after):
             return "unknown"
         return {("yes", "yes"): "both", ("no", "yes"): "gained", ("yes", "no"): "lost"}.get(
@@ -175,7 +175,7 @@ class Folded:
 
 
 def reasons(releases: Sequence[ReleaseAnswer]) -> Folded:
-    """Returns a table of the reasons why releases do not run the model before or after."""
+    """Returns a table of the reasons why releases cannot run the model, before or after."""
     rows = [
         (
             f"{one.runtime} {one.name}".strip(),

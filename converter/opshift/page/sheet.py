@@ -36,7 +36,7 @@ class Section:
 class Page:
     """A report as a page; `facts` are short, such as `Opset` and `17 → 13`.
 
-    `proof` is a second verdict, about the results that both models compute.
+    `proof` is a second sentence: whether the models compute the same results.
     """
 
     kind: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates the models of a probe: one node for each version, element type and form.
+"""Generates the models of a probe: one node for each version, element type and set of attributes.
 
 The models come from the examples of the adapters. An example is copied to the other versions of its
-operator and to other element types, if the copy is legal and the reference can compute it.
+operator and to other element types, if the copy is a legal model and our evaluator can compute it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ OTHERS = (  # operators that no version changes in a way that needs an adapter
 
 @dataclass(frozen=True, slots=True)
 class ProbeModel:
-    """A model of one node, with the operator, the element types and the form of the node."""
+    """A model of one node, with its operator, its element types, and its attributes and inputs."""
 
     key: Key
     since: int
@@ -66,7 +66,7 @@ class ProbeModel:
 
     @property
     def rank(self) -> tuple[bool, bool, int, int]:
-        """The sort key in a probe: common types and plain forms come first."""
+        """The sort key in a probe: common types come first, and nodes with few optional parts."""
         names = [SENT.index(one) for one in self.types if one in SENT]
         plain = len(self.form)
         return max(names, default=0) > 0, plain > 0, max(names, default=0), plain
@@ -99,7 +99,7 @@ class ProbeResult:
 
 @dataclass(frozen=True, slots=True)
 class ProbeCase:
-    """A model with inputs, and the outputs that the reference computes."""
+    """A model with inputs, and the outputs that our evaluator computes."""
 
     probe: ProbeModel
     model: ModelProto
@@ -157,7 +157,7 @@ def _sources(
 def _given(
     model: ModelProto, node: NodeProto, given: Mapping[str, Any]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yields the inputs of an example; first a copy without negative indices if it has some."""
+    """Yields the inputs of an example; if they have negative indices, first a copy without them."""
     types = {info.name: info.type.tensor_type for info in model.graph.input}
     data = types.get(node.input[0]) if node.input else None
     shape = [one.dim_value for one in data.shape.dim] if data is not None else [0]
@@ -173,7 +173,7 @@ def _given(
 
 
 def _negative(model: ModelProto, given: Mapping[str, Any]) -> frozenset[str]:
-    """Returns the feature of negative indices if the model has negative indices."""
+    """Returns a feature that says that the model has negative indices; empty if it has none."""
     node = _node(model)
     found = schemas.history(schemas.normal(node.domain), node.op_type) if node is not None else ()
     if node is None or not found or [one.name for one in found[-1].inputs[1:2]] != [INDICES]:
@@ -214,7 +214,7 @@ def _node(model: ModelProto) -> NodeProto | None:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy of an example that is built only if it is selected, because most copies are not."""
+    """A copy of an example; its model is built on demand, because most copies are not selected."""
 
     key: Key
     since: int
@@ -347,7 +347,7 @@ def _named(names: Iterable[str], at: Any) -> Iterator[tuple[str, str]]:
 
 
 def case(probe: ProbeModel, adapters: Registry) -> ProbeCase | None:
-    """Returns the model with inputs and expected results; None if it is illegal or unknown."""
+    """Returns the model with inputs and expected results; None if it cannot be computed."""
     model = _legal(probe.model, adapters)
     if model is None or oracle.doubtful(model):
         return None

@@ -213,7 +213,7 @@ def _release(text: str, name: str) -> str:
 def _batches(
     waiting: Sequence[ProbeModel], adapters: Registry
 ) -> Iterator[tuple[int, list[ProbeCase]]]:
-    """Yields the number of models in a batch, and the cases of the legal models.
+    """Yields the number of models in a batch, and the legal models with inputs and results.
 
     Each batch is sized by the time of the last batch, because some runtimes need seconds to start,
     and others need seconds for each model.
@@ -308,7 +308,8 @@ def tabulated(
     """Returns the outcomes of element types, and the features that explain failures.
 
     Element types count as failing only if every model with these types fails, and the models have
-    no optional feature in common. Element types stay unknown if a model with them did not run.
+    no attribute or optional input in common. Element types stay unknown if a model with these types
+    did not run.
     """
     groups: dict[tuple[Key, int], list[ProbeResult]] = {}
     for one in results:
@@ -348,7 +349,7 @@ def _common(
 
 
 def _by_types(group: Iterable[ProbeResult]) -> dict[Types, str]:
-    """Returns the best outcome of each choice of element types, or the gravest failure."""
+    """Returns the best outcome for each choice of element types, or the worst failure."""
     found: dict[Types, set[str]] = {}
     for one in group:
         found.setdefault(one.types, set()).add(one.outcome)
@@ -361,9 +362,10 @@ def _explained(
 ) -> tuple[set[tuple[str, str]], list[ProbeResult]]:
     """Returns the features that explain failures, and the failures without explanation.
 
-    A feature explains a failure if it is the only feature of the model that ran in no model. For an
-    attribute with several values, the attribute is the feature if none of its values ran; otherwise
-    the attribute with its value is the feature.
+    A feature is an attribute or an optional input. It explains the failure of a model if it is the
+    model's only feature that occurs in no model that ran. For an attribute with several values, the
+    feature is the attribute if none of its values ran; otherwise it is the attribute with its
+    value.
     """
     new = frozenset().union(*(one.features for one in failed)) - seen
     alone = {one.features & new for one in failed if len(_names(one.features & new)) == 1}

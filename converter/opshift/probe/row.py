@@ -65,7 +65,7 @@ def _known(path: Path) -> dict[str, Any]:
 
 
 def _row(probing: Probing) -> dict[str, Any] | None:
-    """Returns the versions that a release reads, unless the shipped table has them."""
+    """Returns the versions that a release reads, unless opshift ships a table about the release."""
     if targets.ships(probing.name, probing.release):
         return None
     reads, row = probing.reads, dict[str, Any](versions=probing.release)
@@ -78,7 +78,7 @@ def _row(probing: Probing) -> dict[str, Any] | None:
 
 
 def _ship(path: Path, table: probed.ProbeTable) -> None:
-    """Writes the models that run to the shipped file, without rare element types."""
+    """Adds the models that run to the table that opshift ships, without rare element types."""
     head, *texts = path.read_text("utf-8").split("\nruntime ")
     known = {one.runtime: one for one in map(probed.read, (f"runtime {text}" for text in texts))}
     former = [known[table.runtime]] if table.runtime in known else []

@@ -60,7 +60,7 @@ def _read(runtime: OtherRuntime, limits: Limits) -> Mapping[str, set[int]]:
 
 
 def _models() -> Iterator[tuple[str, int, ModelProto]]:
-    """Yields a model for each number; its other versions are as low as possible."""
+    """Yields a model for each version number; its other version numbers are as low as possible."""
     for domain, graph in GRAPHS.items():
         for number in range(1, HIGHEST[domain] + 1):
             own = '"" : 9, ' if domain else ""

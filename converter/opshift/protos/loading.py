@@ -22,7 +22,7 @@ LIBRARY, MESSAGES = "onnx_cpp2py_export", "onnx_ml_pb2"
 
 
 def load(part: str) -> None:
-    """Makes LIBRARY or MESSAGES importable without the package, or with it if that is safer.
+    """Imports LIBRARY or MESSAGES without the package onnx, unless importing all of it is safer.
 
     Raises an ImportError if a package that onnx needs is incompatible.
     """
@@ -70,7 +70,7 @@ def _spec(name: str) -> ModuleSpec | None:
 
 @functools.cache
 def _package() -> ModuleSpec | None:
-    """Finds the package, and makes later imports of the package use this specification."""
+    """Finds the package, and makes later imports of onnx load it from there."""
     found = importlib.util.find_spec(PACKAGE)
     if found is None or not hasattr(found.loader, "exec_module"):
         return None
@@ -79,7 +79,7 @@ def _package() -> ModuleSpec | None:
 
 
 class _Binding:
-    """Finds the package, and adds its already loaded modules to it when it is imported."""
+    """Lets a later import of onnx find the package, and adds the already loaded modules to it."""
 
     def __init__(self, package: ModuleSpec) -> None:
         assert package.loader is not None

@@ -100,7 +100,7 @@ class Child:
         return OnnxEnded(f"{_TASKS[name]} of onnx crashed its process ({why})")
 
     def close(self) -> None:
-        """Ends the child process, unless the parent of this forked process has started it."""
+        """Ends the child process, but only in the process that has started it."""
         if self.owner != os.getpid():
             return
         self.process.kill()
@@ -145,7 +145,7 @@ _ERRORS: dict[str, type[Exception]] = {
 
 
 def packed(value: Any) -> list[bytes]:
-    """Returns the parts of a message for a value."""
+    """Serializes a value as the parts of a message."""
     parts: list[bytes] = []
 
     def put(one: bytes) -> dict[str, int]:
@@ -157,7 +157,7 @@ def packed(value: Any) -> list[bytes]:
 
 
 def unpacked(parts: list[bytes]) -> Any:
-    """Returns the value of a message."""
+    """Deserializes the value of a message."""
     return json.loads(parts[0], object_hook=lambda found: parts[found["bytes"]])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists the aspects of an operator's meaning, and finds the nodes of a model that cover them."""
+"""Lists the cases that the examples of an operator should cover, and finds covering nodes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Use:
         return self.runs_empty or any(d.HasField("dim_value") and not d.dim_value for d in sizes)
 
     def has_type(self, places: tuple[int, ...], types: frozenset[int]) -> bool:
-        """Returns whether one of these inputs, or of the same variadic list, has such a type."""
+        """Returns whether an input at these positions, or a later one, has such a type."""
         return any(
             _elem_type(one) in types
             for place, one in enumerate(self.inputs)
@@ -100,7 +100,7 @@ def _elem_type(kind: TypeProto) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Aspect:
-    """One aspect of the meaning: the message if no example covers it, and a test for covering."""
+    """A case to cover: a message if no example covers it, and a test whether a node covers it."""
 
     gap: str
     covered: Callable[[Use], bool]
@@ -108,11 +108,11 @@ class Aspect:
 
 
 def aspects(left: Schema) -> Iterator[Aspect]:
-    """Yields every aspect of an operator's meaning at the opset from which it is converted."""
+    """Yields every case to cover for an operator, at the opset from which it is converted."""
     for name, attribute in left.attributes.items():
         if not attribute.is_graph:
             off = partial(_sets, name, attribute.default)
-            yield Aspect(f"attribute {name} is never off its default", off, (name,))
+            yield Aspect(f"attribute {name} always has its default value", off, (name,))
     for place, param in enumerate(left.inputs):
         if param.optional:
             yield Aspect(f"input {param.name} is never given", partial(_gives, place))
@@ -121,8 +121,8 @@ def aspects(left: Schema) -> Iterator[Aspect]:
         rank, sizes = "unknown rank", "unknown sizes"
         yield Aspect("no rank is unknown", lambda use: use.of_unknown_rank, (rank,))
         yield Aspect("no size is unknown", lambda use: use.of_unknown_size, (sizes, rank))
-        yield Aspect("no tensor is without elements", lambda use: use.empty, (sizes,))
-    yield Aspect("no use is in a subgraph", lambda use: use.nested, ("in a branch",))
+        yield Aspect("no tensor is empty", lambda use: use.empty, (sizes,))
+    yield Aspect("no node is in a subgraph", lambda use: use.nested, ("in a branch",))
     yield from _of_types(left)
 
 

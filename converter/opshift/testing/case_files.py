@@ -2,8 +2,8 @@
 """Reads further examples of adapters from `tests/adapters/cases/` of the package's project.
 
 The cases of the module `PACKAGE.normalize.softmax` are in `normalize/softmax.toml`. The folder is
-searched above the file of the module. The wheel of opshift contains the cases of its adapters,
-because `opshift probe` needs them.
+searched for in the folders above the file of the module. The wheel of opshift contains the cases of
+its adapters, because `opshift probe` needs them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SPAN = re.compile(r"\{(-?\d+)\.\.(-?\d+)\}")
 
 
 class Declared(Protocol):
-    """An adapter or a rule that may have examples and cases."""
+    """An adapter or another rewriting function that may have examples and cases."""
 
     @property
     def ops(self) -> tuple[str, ...]: ...
@@ -46,8 +46,8 @@ class Declared(Protocol):
 def examples_of(declared: Declared) -> tuple[Example, ...]:
     """Returns the examples above a function, and the cases in the file of its module.
 
-    A rule that decomposes an operator by means of an adapter gets the examples that this adapter
-    converts.
+    Some functions use an adapter to replace an operator by others. Such a function gets the
+    examples of the adapter, and the adapter must convert these examples.
     """
     cases: list[Example] = []
     for module, name in places(declared):
@@ -58,10 +58,10 @@ def examples_of(declared: Declared) -> tuple[Example, ...]:
 
 
 def places(declared: Declared) -> Iterator[tuple[str, str]]:
-    """Yields the module of the cases of a declaration, and the name of its table in the file.
+    """Yields the module of an adapter, and the names of the tables with its cases.
 
-    The name is that of the function, "FUNCTION mirrored" for a mirrored rule, or "OPERATOR
-    FROM->TO" for an entry in a table of boundaries, because entries may share a function.
+    A table has the name of the function, "FUNCTION mirrored" for a function with exchanged inputs,
+    or "OPERATOR FROM->TO" for a version change, because several changes may share a function.
     """
     run = declared.run
     if run is not None:

@@ -28,10 +28,10 @@ def compared(
     sets: Sequence[str] = SETS, evaluate: Evaluate | None = None,
     *, rtol: float = 0.0, atol: float = 0.0, runtime: bool = True,
 ) -> Iterator[tuple[str, str | None]]:  # fmt: skip
-    """Yields (set, None) at its begin, (set, "") if the original has a result, (set, difference).
+    """Yields the name of each set of inputs, first with None, then with "" or a difference.
 
-    A set for which the original has no result is skipped. With `runtime=False`, onnxruntime is not
-    used.
+    None means that the models will run, and "" that the original has run. A set for which the
+    original has no result is skipped. With `runtime=False`, onnxruntime is not used.
     """
     judges = _judges(before, after, inputs, evaluate, runtime)
     if judges is None:

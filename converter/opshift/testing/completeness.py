@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asserts that a package has one verdict for every boundary and direction of its domains."""
+"""Asserts that a package says how every changed operator is converted, up and down."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opshift.text import counted
 
 
 def assert_complete(package: str, known: Collection[str] = ()) -> None:
-    """Asserts one verdict for each operator, opset and direction, and examples of each aspect.
+    """Asserts one adapter for each change of an operator and direction, and complete examples.
 
     `known` are results of `opshift.testing.gaps` that are accepted.
     """
@@ -30,21 +30,21 @@ def assert_complete(package: str, known: Collection[str] = ()) -> None:
     missing = []
     for domain in sorted({domain for domain, *_ in own}):
         missing += adapters.missing(domain, 1, schemas.latest(domain) or 1)
-    _expect_none(missing, "without a verdict")
+    _expect_none(missing, "without an adapter or a claim")
     _expect_none(
-        list(_pointless(own)), "with a verdict, although the operator does not change there"
+        list(_pointless(own)), "with an adapter or a claim, although the operator does not change"
     )
     stale = list(_stale(adapters, own))
-    _expect_none(stale, "whose claim was reviewed for other schemas")
+    _expect_none(stale, "with a claim that was reviewed for another schema of the operator")
     if new := [gap for gap in gaps(package) if gap not in known]:
         shown = "".join(f"\n{gap}" for gap in new)
-        raise AssertionError(f"{len(new)} gaps that no example covers:{shown}")
+        raise AssertionError(f"{len(new)} cases that no example covers:{shown}")
 
 
 def _expect_none(crossings: list[Crossing], what: str) -> None:
     if crossings:
         shown = ", ".join(f"{op} {start}->{to}" for _, op, start, to in crossings[:10])
-        raise AssertionError(f"{counted(len(crossings), 'crossing')} {what}: {shown}")
+        raise AssertionError(f"{counted(len(crossings), 'version change')} {what}: {shown}")
 
 
 def _described(own: list[Crossing]) -> Iterator[Crossing]:

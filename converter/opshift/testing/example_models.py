@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns the `@example`s of a package into models, and asserts that each holds."""
+"""Turns the `@example`s of a package into models, and asserts that they convert as stated."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def examples(package: str) -> list[tuple[Adapter, Example]]:
 
 
 def stands_in(package: str, adapter: Adapter) -> bool:
-    """Returns whether an adapter or a claim is declared in a package, or in a single module."""
+    """Returns whether an adapter is declared in a package, or in a single module."""
     module = adapter.source.partition(":")[0]  # the source of a claim ends with a line number
     return f"{module}.".startswith(f"{package}.")
 
@@ -51,7 +51,7 @@ def stands_in(package: str, adapter: Adapter) -> bool:
 def example_model(
     adapter: Adapter, example: Example, imports: Mapping[str, int] | None = None
 ) -> ModelProto:
-    """Returns an example as a model at its source version; `imports` are for other domains."""
+    """Returns an example as a model at its source version; `imports` adds other domains."""
     own = {**(imports or {}), **example.imports}
     if (adapter.start, adapter.to) == LEAVE:
         own.setdefault(adapter.domain, _birth(adapter))
@@ -91,7 +91,8 @@ def _newest(domain: str, version: int) -> int:
 def example_target(adapter: Adapter, example: Example) -> dict[str, int] | Request:
     """Returns the version, the runtime or the domain to which the example is converted.
 
-    A result that the runtime cannot run is accepted too, because a form may keep a node unchanged.
+    A result that the runtime cannot run is accepted too, because an example may show a node that
+    stays unchanged.
     """
     if adapter.runtime:
         return Request.of(example.runtime or adapter.runtime, keep_unrunnable=True)
@@ -119,9 +120,9 @@ def assert_example(
     adapter: Adapter, example: Example, *, imports: Mapping[str, int] | None = None,
     evaluate: Evaluate | None = None, sets: Sequence[str] = SETS,
 ) -> ModelProto | None:  # fmt: skip
-    """Asserts that an example holds on these sets of inputs; returns the result if it has one.
+    """Asserts that an example converts as stated; returns the result, or None if refused.
 
-    `imports` are for other domains.
+    `imports` adds the versions of other domains.
     """
     model, target = example_model(adapter, example, imports), example_target(adapter, example)
     if example.invalid is not None:
@@ -164,7 +165,7 @@ def differences(
     before: ModelProto, after: ModelProto, example: Example, sets: Sequence[str] = SETS,
     evaluate: Evaluate | None = None,
 ) -> list[tuple[str, str]]:  # fmt: skip
-    """Returns each set for which the original has a result, with a difference or "".
+    """Returns the sets of inputs that the original accepts, each with a difference or "".
 
     Without `evaluate`, the engines run in a child process, because onnxruntime may crash.
     """

@@ -41,7 +41,7 @@ def input_sets(
 
 
 def _resized(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    """Returns inputs with other sizes of symbolic dimensions; `other` also has other numbers."""
+    """Returns inputs with other sizes of symbolic dimensions; `other` also changes numbers."""
     copy = ModelProto()
     copy.CopyFrom(model)
     fixed = {dim.dim_param for info in model.graph.input if info.name in given
@@ -61,7 +61,7 @@ def _resized(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str
 
 
 def _changed(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    """Returns inputs with the elements of a set; None if no input can have such elements."""
+    """Returns inputs with elements of a set of edge cases; None if no input can have them."""
     feeds = oracle.make_inputs(model, overrides=dict(given))
     if name == "given":  # exactly the inputs of the example
         return feeds
@@ -84,7 +84,7 @@ def divisible(model: ModelProto, feeds: dict[str, Any]) -> dict[str, Any]:
 
 
 def _edged(value: Any, name: str, given: bool) -> Any:
-    """Returns a value with elements of the set; None if its type has no such elements.
+    """Returns a value whose elements belong to the set; None if its type has no such elements.
 
     An integer in the example is often a size or an axis, for which only -1 and 0 are always legal.
     """

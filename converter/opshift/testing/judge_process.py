@@ -31,7 +31,7 @@ class JudgeProcess:
         self, before: ModelProto, after: ModelProto, inputs: Mapping[str, Any],
         sets: Sequence[str], tolerance: tuple[float, float] = (0.0, 0.0),
     ) -> list[tuple[str, str]]:  # fmt: skip
-        """Returns each set for which the original has a result, with a difference or ""."""
+        """Returns the sets of inputs that the original accepts, each with a difference or ""."""
         found: dict[str, str] = {}
         models = before.SerializeToString(), after.SerializeToString()
         waiting, runtime = list(sets), True
@@ -51,7 +51,7 @@ class JudgeProcess:
         return list(found.items())
 
     def _ask(self, order: Any, found: dict[str, str]) -> tuple[str, bool, str]:
-        """Returns the last started set, if the original had a result, and how the child ended."""
+        """Returns the set that began last, whether the original ran, and how the child ended."""
         child = self._started()
         begun, answered, late = "", False, threading.Event()
         try:

@@ -57,7 +57,7 @@ def bounded(rule: OutputBounds, example: Example) -> tuple[ModelProto, Bounds | 
 
 
 def assert_bounds(rule: OutputBounds, example: Example) -> None:
-    """Asserts that the result is within the bounds; with `refuses=`, that no bounds are known."""
+    """Asserts that the result is within the bounds; with `refuses=`, that opshift finds none."""
     model, found = bounded(rule, example)
     if example.refuses is not None:
         if found is not None:
@@ -112,17 +112,17 @@ def _facts(model: ModelProto, adapters: Registry) -> Facts:
 
 
 def assert_fold(fold: Fold, example: Example) -> None:
-    """Asserts that the constant equals the result; with `refuses=`, that there is none.
+    """Asserts that the constant equals the result; with `refuses=`, that there is no constant.
 
-    The fold must not return a constant if any input that it needs is unknown.
+    The folding function must not return a constant if any input that it needs is unknown.
     """
     model, found = folded(fold, example)
     if example.refuses is not None:
         if found is not None:
-            raise AssertionError(f"the fold returned {found.tolist()}, but none was expected")
+            raise AssertionError(f"the constant is {found.tolist()}, but none was expected")
         return
     if found is None:
-        raise AssertionError("the fold returned no constant")
+        raise AssertionError("the function returned no constant")
     inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
     told = oracle.compare(oracle.evaluate(model, inputs), [found])
     if told is not None:
@@ -135,7 +135,7 @@ def assert_fold(fold: Fold, example: Example) -> None:
 
 
 def _needed(fold: Fold, model: ModelProto) -> set[str]:
-    """Returns the initializers whose values the fold needs."""
+    """Returns the initializers whose values the function needs to compute a constant."""
     given = {tensor.name for tensor in model.graph.initializer}
     nodes = [node for node in model.graph.node if node.op_type in fold.ops]
     needed = [name for node in nodes for i, name in enumerate(node.input) if name and fold.needs(i)]
@@ -143,7 +143,7 @@ def _needed(fold: Fold, model: ModelProto) -> set[str]:
 
 
 def _is_constant_without(model: ModelProto, name: str, adapters: Registry) -> bool:
-    """Returns whether the result is a constant even if an initializer becomes an input."""
+    """Returns whether the result is still constant if this initializer becomes an input."""
     other = ModelProto()
     other.CopyFrom(model)
     (tensor,) = (one for one in other.graph.initializer if one.name == name)

@@ -36,8 +36,8 @@ def assert_model_converts(
 ) -> ModelProto:
     """Asserts that the model converts to `to`, is valid after every step, and has equal results.
 
-    `gives` lists the expected operators in order. `evaluate(model, inputs)` computes models for
-    which opshift has no engine.
+    `gives` lists the operators of the result, in order. `evaluate(model, inputs)` computes models
+    for which opshift has no engine.
     """
     before, adapters = parsed(model), registry.default()
     strict = checker.whole(before, adapters, full=True) is None

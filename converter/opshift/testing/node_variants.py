@@ -41,7 +41,7 @@ class SubjectNode:
     schema: Schema
 
     def of(self, model: ModelProto) -> NodeProto:
-        """Returns the same node in a copy of the model."""
+        """Returns the node at the same position in a copy of the model."""
         return next(node for i, node in enumerate(nodes_in(model.graph)) if i == self.place)
 
 
@@ -58,7 +58,7 @@ def subject(model: ModelProto, domain: str, ops: tuple[str, ...]) -> SubjectNode
 def node_variants(
     model: ModelProto, found: SubjectNode, wanted: Callable[[str], bool]
 ) -> Iterator[tuple[str, ModelProto]]:
-    """Yields a model for each edit; of edits with one name, callers take the first legal one."""
+    """Yields a model for each edit; if edits share a name, callers use the first legal model."""
     for name, edit in edits(model, found):
         if wanted(name):
             copy = ModelProto()
@@ -86,7 +86,7 @@ def completed(
 
 
 def edits(model: ModelProto, found: SubjectNode) -> Iterator[tuple[str, Edit]]:
-    """Yields named additions to the node; a name is repeated for each form that is tried."""
+    """Yields edits that add a part to the node; edits that try the same part share a name."""
     given = {one.name for one in found.node.attribute}
     for attribute in found.schema.attributes.values():
         if attribute.name not in given and not attribute.is_graph:

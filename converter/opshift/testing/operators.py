@@ -78,7 +78,9 @@ def _require_operator(op: str, domain: str, version: int) -> None:
     if found is None:
         raise AssertionError(f"{name} {version} has no {op}, which exists from {known[0].since} on")
     if found.deprecated:
-        raise AssertionError(f"{name} {version} has no {op}, which {found.since} deprecated")
+        raise AssertionError(
+            f"{name} {version} has no {op}, which version {found.since} deprecated"
+        )
 
 
 def operator(

@@ -73,7 +73,7 @@ class PackageTest(pytest.Item):
 
 
 class Verdicts(PackageTest):
-    """Tests that each operator, opset and direction has exactly one verdict."""
+    """Tests that each change of an operator has exactly one adapter in each direction."""
 
     def runtest(self) -> None:
         from opshift.testing import assert_complete

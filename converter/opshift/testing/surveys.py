@@ -58,7 +58,7 @@ class InputSurvey:
 
 
 def subjects(package: str) -> list[ListedExample]:
-    """Returns the examples whose results can be compared; a repeated name gets a number."""
+    """Returns the examples whose results can be compared; a name that repeats gets a number."""
     found, seen = [], Counter[str]()
     for adapter, example in examples(package):
         if example.refuses is None and example.invalid is None and not example.approximate:
@@ -74,7 +74,7 @@ def survey(
     chosen: str | Iterable[ListedExample], sets: Sequence[str] = SETS, *,
     evaluate: Evaluate | None = None,
 ) -> InputSurvey:  # fmt: skip
-    """Runs the examples of a package, or chosen examples, on these sets of inputs."""
+    """Runs the examples of a package, or selected examples, on these sets of inputs."""
     ran, found = {}, []
     for subject in subjects(chosen) if isinstance(chosen, str) else chosen:
         before = example_model(subject.adapter, subject.example)
@@ -149,7 +149,7 @@ def _differences(
     before: ModelProto, after: ModelProto, example: Example, given: Mapping[str, Any],
     sets: Sequence[str], evaluate: Evaluate | None,
 ) -> list[tuple[str, str]]:  # fmt: skip
-    """Lists differences on sets made from these inputs; `evaluate` is tried last."""
+    """Lists differences on sets of these inputs; calls `evaluate` if opshift's engines fail."""
     tolerance = example.rtol, example.atol
     answers = shared().compare(before, after, given, sets, tolerance)
     if not answers and evaluate is not None:
@@ -159,7 +159,7 @@ def _differences(
 
 
 def emptied(chosen: str | Iterable[ListedExample]) -> InputSurvey:
-    """Converts examples with each dimension set to 0: refused, or the same as before."""
+    """Sets each dimension of the examples to 0; conversions must refuse or keep the results."""
     ran, found, adapters = Counter[str](), list[str](), registry.default()
     for subject in subjects(chosen) if isinstance(chosen, str) else chosen:
         ran[subject.name] = 0
@@ -189,7 +189,7 @@ def sampled(every: Iterable[ListedExample], seed: int = 0) -> Iterator[ListedExa
 
 
 def pattern(part: str) -> re.Pattern[str]:
-    """Returns a pattern for a known part of a line, in which `*` matches any text."""
+    """Returns a pattern for a part of an accepted finding, in which `*` matches any text."""
     return re.compile(re.escape(part).replace(r"\*", ".*"))
 
 

@@ -45,7 +45,7 @@ def variants(
     model: ModelProto, domain: str, ops: tuple[str, ...],
     wanted: Callable[[str], bool] = lambda name: True,
 ) -> Iterator[tuple[str, ModelProto]]:  # fmt: skip
-    """Yields variants with names; if the legal form is unknown, several forms of one name."""
+    """Yields variants with names; variants that may be illegal are alternatives of one name."""
     ways: dict[str, Callable[[ModelProto], ModelProto]] = {
         "unknown rank": _without_ranks,
         UNKNOWN_SIZES: _without_sizes,
@@ -64,7 +64,7 @@ def variants(
 def legal_variants(
     model: ModelProto, domain: str, ops: tuple[str, ...], is_legal: Callable[[ModelProto], bool]
 ) -> Iterator[tuple[str, ModelProto]]:
-    """Yields the first legal variant of each name, and a variant with all legal additions."""
+    """Yields the first legal variant of each name, then one with all legal additions."""
     done = set[str]()
     for name, variant in variants(model, domain, ops, lambda name: name not in done):
         if is_legal(variant):
@@ -76,7 +76,7 @@ def legal_variants(
 
 
 def feeds(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the inputs of every variant, derived from the inputs of the example."""
+    """Returns inputs for every variant, derived from the inputs of the example."""
     found = {CONDITION: True, **values}
     for name, value in values.items():
         if isinstance(value, np.ndarray):

@@ -31,13 +31,13 @@ TO_DOUBLE = ({"bfloat16": "float", "float16": "float", "float8*": "float"}, {"fl
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """How far outputs are from double, and the outputs whose difference is only rounding."""
+    """The distances of outputs from a double result, and the outputs that only rounding changes."""
 
     notes: tuple[str, ...]
     rounded: Mapping[str, str] = field(default_factory=dict)
 
     def judged(self, row: Row) -> Row:
-        """Returns the row; an output counts as equal if only rounding makes it different."""
+        """Returns the comparison of an output, as equal if only rounding makes it different."""
         if row.outcome != DIFFERENT or row.output not in self.rounded:
             return row
         return replace(row, outcome=EQUAL, detail=f"{self.rounded[row.output]}: {row.detail}")
@@ -76,8 +76,8 @@ def distances(
             ("the model has no result in double, so the distance from double is not known",)
         )
     notes = (
-        f"{name!r} computed in double by {side.engine}: the distance of A is {source:.2g}, that"
-        f" of B is {result:.2g}, and A and B are {apart:.2g} apart (of the largest number)"
+        f"{name!r}, relative to its largest number: A is {source:.2g} from the result in double by"
+        f" {side.engine}, B is {result:.2g} from it, and A and B are {apart:.2g} apart"
         for name, (source, result, apart) in found.items()
     )
     rounded = {

@@ -51,7 +51,7 @@ def _first(model: ModelProto) -> tuple[str, str]:
     for name, other in (ENGINES, ENGINES[::-1]):
         if not against[name]:
             return name, against[other] or "trusted for it"
-    return RUNTIME, f"no engine is trusted: {against[RUNTIME]}; {against[OURS]}"
+    return RUNTIME, f"no engine is known to be right: {against[RUNTIME]}; {against[OURS]}"
 
 
 def objection(model: ModelProto, engine: str) -> str:

@@ -172,7 +172,7 @@ def _shape(kind: TypeProto, sizes: Sizes, choice: Sequence[int]) -> tuple[int, .
 
 
 def _bound(shapes: Mapping[str, Dims], hint: Hint, sizes: Sizes) -> int:
-    """Returns the bound of an index, or the number of keys; 1 if it is unknown."""
+    """Returns a limit for the generated indices, or the number of keys; 1 if it is unknown."""
     shape = _sized(shapes.get(hint.data, ()), sizes)
     if hint.kind in (hints.KEYS, hints.LAST_KEY):
         past = _sized(shapes.get(hint.past, ()), sizes)

@@ -17,8 +17,8 @@ from opshift.records import dataclass
 class Hint:
     """A kind of values that `generate.py` can generate for an input.
 
-    An index is below the size of `data` along `axis`, or along every axis if `axis` is None. For
-    an attention operator, the keys are the elements of `past` and then the elements of `data`.
+    An index must be below the size of `data` along `axis`, or along every axis if `axis` is None.
+    For an attention operator, the keys are the elements of `past` and then the elements of `data`.
     """
 
     kind: str

@@ -72,7 +72,7 @@ def _rows(pair: Pair, sides: tuple[_Opened, _Opened], name: str, folder: Path) -
 def _pieces(
     sides: tuple[_Opened, _Opened], scopes: tuple[Scope, ...], name: str
 ) -> tuple[ModelProto, ModelProto] | str:
-    """Returns models of the nodes with equal inputs, or a sentence if a type is unknown."""
+    """Returns two models that compute a value from equal inputs, or the name of an unknown type."""
     (a, b), (mine, other) = sides, scopes
     behind = b.cut(other, name, lambda read: a.varies(mine, read))
     before = a.cut(
@@ -99,7 +99,7 @@ class _Cut:
 
 
 class _Opened:
-    """One of two models, and the facts about the values of its graphs."""
+    """One of two models, and the known types and constants of its graphs."""
 
     def __init__(self, model: ModelProto, adapters: Registry) -> None:
         self.model, self.document = model, Document(model)

@@ -60,7 +60,7 @@ def inside(
     names: Sequence[str],
     folder: Path,
 ) -> Iterator[Row]:
-    """Compares values that nodes of both models compute: one row for each value and case."""
+    """Compares values that nodes of both models compute, for each set of inputs."""
     models = (onnx.load(pair.a.path), onnx.load(pair.b.path))
     random = randomness.drawn(models[0])
     common = {*_common(models[0].graph, models[1].graph)} - random
@@ -92,7 +92,7 @@ class ValueSearch:
         self.same = dict(self.case.values)
 
     def among(self, names: list[str]) -> tuple[str, tuple[Any, Any]] | None:
-        """Returns the first value that differs, with both results; skips missing results."""
+        """Returns the first value that differs, with both results; skips values without one."""
         wider = tuple(exposing(model, names) for model in self.models)
         found = self._run(wider, self.case)
         if found is None and len(names) > 1:
@@ -152,7 +152,7 @@ class ValueSearch:
     def _cut(
         self, name: str, values: tuple[Any, Any], known: Values
     ) -> tuple[list[list[NodeProto]], tuple[ModelProto, ModelProto], Values]:
-        """Extracts the nodes of each model between known values and this value, also as models."""
+        """Extracts the nodes of each model from known values to this value, also as models."""
         nodes = [cone.needed(model.graph, [name], known) for model in self.models]
         reads = {name for part in nodes for node in part for name in walk.reads(node)}
         inputs = {given: array for given, array in known.items() if given in reads}
@@ -189,7 +189,7 @@ def _called(nodes: list[NodeProto]) -> str:
 
 
 def _writers(small: ModelProto, target: Mapping[str, int], known: Registry) -> Iterator[str]:
-    """Yields the adapters that rewrite these nodes in a conversion, or claims that keep them."""
+    """Yields the adapters that rewrote these nodes, or the declarations that kept them."""
     own = imports.versions(small)
     wanted = {
         domain: target[domain] for domain in own if target.get(domain, 0) not in (0, own[domain])
@@ -208,7 +208,7 @@ def _writers(small: ModelProto, target: Mapping[str, int], known: Registry) -> I
 
 
 def _claims(small: ModelProto, step: StepReport, known: Registry) -> Iterator[str]:
-    """Yields the claims that the operators of these nodes are unchanged in a step."""
+    """Yields the declarations that a step need not change the operators of these nodes."""
     for op in sorted({node.op_type for node, _ in imports.operators(small)}):
         claim = known.get(step.domain, op, step.start, step.to)
         if claim is not None:

@@ -94,7 +94,7 @@ def _constant_nodes(nodes: Any) -> dict[str, TensorProto]:
 def _kind(
     node: NodeProto, types: Mapping[str, TypeProto], constants: Mapping[str, TensorProto]
 ) -> Hashable:
-    """Returns a key of equal nodes: operator, attributes, and type or constant size of inputs."""
+    """Returns a key that is equal for equal nodes: by operator, attributes and types of inputs."""
     attributes = sorted(one.SerializeToString(deterministic=True) for one in node.attribute)
     inputs = [
         (constants[name].data_type, *constants[name].dims)

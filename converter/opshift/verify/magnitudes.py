@@ -32,9 +32,9 @@ def magnitudes(
 ) -> tuple[Largest, str]:
     """Returns the largest magnitudes of values of the main graph; with `inside`, of all graphs.
 
-    The returned text is the reason if there are no magnitudes. Files are written to `folder`, also
-    the model with its data unless it is `large`. A large model runs node by node in our own
-    evaluator, and so does a model with `inside`.
+    The returned text says why there are no magnitudes, or is empty. The function writes files to
+    `folder`: also the model with its data, unless `large` is true. A large model runs node by node
+    in our own evaluator, and so does a model with `inside`.
     """
     model, adapters = Path(path), registry.default()
     subject = opened(model, Path(folder), "a", adapters)
@@ -69,7 +69,7 @@ class _Walk(Pair):
     found: Largest = field(default_factory=dict)
 
     def run(self, subject: Subject, engine: str, cases: Sequence[InputSet]) -> Results:
-        """Returns the results of a model for each case; magnitudes of all values are recorded."""
+        """Returns the results of a model for each case, and records all magnitudes."""
         values = [dict(case.values) for case in cases]
         seen = partial(_count, self.found)
         return engine_runs.opshift(os.fspath(subject.path), values, self.seed, seen)
@@ -88,7 +88,7 @@ def _exposed(pair: Pair, names: Sequence[str], cases: Sequence[InputSet]) -> Lar
 
 
 def _expose(pair: Pair, engine: str, case: InputSet, names: Sequence[str], found: Largest) -> None:
-    """Runs a model with these values as outputs, or with half of them if a run fails."""
+    """Runs a model with these values as outputs; if it fails, tries each half of the values."""
     wider = locate.exposing(pair.a.model, names)
     path = pair.a.path.with_name("exposed.onnx")
     save(wider, path)

@@ -48,7 +48,7 @@ class OneStep:
         first, second = (training.part(model, number, name) for model in self.models)
         bound, other = (training.bindings(model, number, name) for model in self.models)
         if lost := sorted(bound.keys() ^ other.keys()):
-            told = f"only one of the models binds {', '.join(map(repr, lost))}"
+            told = f"training sets a value in only one of the models: {', '.join(map(repr, lost))}"
             self.rows.append(Row(f"{label}: bindings", "", DIFFERENT, told))
         if first is None:
             return

@@ -118,7 +118,7 @@ def _second_engine(pair: Pair) -> tuple[str, str]:
 def first_answers(
     pair: Pair, engine: str, why: str, inputs: Inputs | None
 ) -> tuple[Side, list[InputSet], Results]:
-    """Returns cases for which the first model has results, with these results."""
+    """Returns inputs on which the first model has results, and these results."""
     if inputs is not None:
         cases = given(pair.a.model, inputs)
         side, results = answers(pair, pair.a, engine, why, cases)

@@ -17,10 +17,10 @@ NAMES = {T.FLOAT: "float32", T.DOUBLE: "float64"} | {
 
 
 class Precision:
-    """Computes, on demand, the coarsest floating-point type before each value of a model.
+    """Finds the coarsest floating-point type from which each value of a model is computed.
 
-    Two conversions of one formula round differently in that type. The type of an output does not
-    show it: many exported models compute in float16 and end with a Cast to float.
+    Two exact forms of one formula round differently in this type. The type of the output may hide
+    it: many models compute in float16 and end with a Cast to float.
     """
 
     def __init__(self, model: ModelProto, adapters: Registry) -> None:

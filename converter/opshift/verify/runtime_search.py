@@ -2,9 +2,8 @@
 """Converts a model so that a given runtime runs the result and computes the same.
 
 First, the model is converted according to the known limits of the runtime. If the runtime fails or
-computes other numbers, further conversions are tried: to other opsets, with other forms of
-operators, with operators decomposed into others, and without functions. The candidate
-with the lowest cost is tried first.
+computes other numbers, further conversions are tried. They use other opsets, replace operators by
+others, or inline functions. The candidate with the lowest cost is tried first.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Candidate:
         return replace(request, target=wanted, keep_unrunnable=True)
 
     def trial(self, opset: int, outcome: str, detail: str = "") -> Trial:
-        """Returns the record of this conversion with its outcome."""
+        """Returns an entry for the report: this conversion and its outcome."""
         return Trial(opset, self.other_forms, self.functions, outcome, detail, self.without)
 
 
@@ -92,7 +91,7 @@ class ConvertedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The first result that runs, with its comparison; if none runs, the first result."""
+    """The first result that runs, with its comparison; if none runs, the default result."""
 
     converted: ConvertedCandidate
     trials: Trials
@@ -208,7 +207,7 @@ class _Search:
     def _others(
         self, model: ModelProto, nearest: int, failing: Collection[str]
     ) -> Iterator[Candidate]:
-        """Yields the other candidates; `model` is the first result, whose operators are varied."""
+        """Yields further conversions; `model` is the first result, whose operators are replaced."""
         operators = {
             node.op_type for node, _ in imports.operators(model) if not normal(node.domain)
         }
@@ -269,7 +268,7 @@ def _reason(refused: Refused) -> str:
 
 
 def _difference(found: Verification) -> str:
-    """Returns the first reason why two models could not be shown to be equal."""
+    """Returns the first reason why the results of two models are not known to be equal."""
     row = next(row for row in found.rows if row.detail)
     reason = row.detail.removeprefix("B gave no answer: ")
     return f"{row.output!r}: {reason}" if row.output else reason

@@ -44,7 +44,7 @@ BY_TYPE = {
 
 @dataclass(frozen=True, slots=True)
 class StatedTolerance:
-    """The tolerances that the caller has given; None stands for the default of the type."""
+    """The tolerances that the caller has given; None means the default of the element type."""
 
     rtol: float | None = None
     atol: float | None = None
@@ -53,7 +53,7 @@ class StatedTolerance:
     def at(self, value: Any, computed_in: str = "") -> Tolerance:
         """Returns the tolerance for a value, which is zero for types other than floats.
 
-        A value that is computed in a coarser type gets the tolerance of that type.
+        A value that is computed in a less precise type gets the tolerance of that type.
         """
         usual = BY_TYPE.get(element_type(value), EXACT)
         if usual == EXACT:

@@ -46,7 +46,7 @@ class Row:
 
     @property
     def difference(self) -> str:
-        """The difference in words; within the tolerance, the largest difference as a number."""
+        """The difference as a sentence, or the largest difference if it is within the tolerance."""
         return self.detail or ("" if self.distance is None else f"{self.distance:.2g}")
 
 
@@ -63,7 +63,7 @@ class Cause(Shown):
     saved: str = ""
 
     def lines(self) -> Iterator[Line]:
-        """Yields the value, the nodes that compute it, and a command that reproduces this."""
+        """Yields the value, the nodes that compute it, and a command that shows the difference."""
         who = ", ".join(self.adapters) or "no adapter: the conversion did not change the node"
         yield Line(f"first difference: {self.value!r}: {self.detail}", Role.BAD)
         yield Line(f"  computed by {self.before}, now {self.after}")

@@ -126,9 +126,9 @@ class Audit(Shown):
 def audit(path: str | os.PathLike[str], target: AnyTarget = None) -> Audit:
     """Find the results of earlier conversions that must be made again, because they were wrong.
 
-    A result is judged by its stamp (`stamp=True`), a report by its steps, and the folder of a batch
-    by its marks. Without these, the answer lists the adapters that a conversion to the versions of
-    the model may have used.
+    For a converted model, opshift reads the stamp that `stamp=True` wrote into its metadata; for a
+    report, its steps; for the folder of a batch, its hidden files. If these do not exist, the
+    answer lists the adapters that a conversion to the versions of the model may have used.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def _audited(found: Mapping[str, list[Evidence]], unread: Mapping[str, str]) -> 
 
 
 def _in_model(found: Info) -> list[Evidence]:
-    """Returns the conversions in the stamp of a model; without a stamp, the release is unknown."""
+    """Returns the conversions that the metadata of a model lists; else one of unknown release."""
     lines = found.metadata.get(stamp.KEY, "").splitlines()
     stamped = [_STAMP.fullmatch(line) for line in lines]
     if not stamped:
@@ -194,7 +194,7 @@ def _in_model(found: Info) -> list[Evidence]:
 
 
 def _stamped(line: re.Match[str], found: Info) -> Evidence:
-    """Returns the conversion that a line of a stamp describes."""
+    """Returns the conversion that a line of the metadata describes."""
     source, result = dict(found.imports), dict(found.imports)
     for name, before, after in _MOVE.findall(line["way"]):
         domain = "" if name == "opset" else name
@@ -265,7 +265,7 @@ def _recorded(
     result: Mapping[str, int], origin: Origin | Mapping[str, Any] | None,
     source: Mapping[str, int] | None = None,
 ) -> Evidence:  # fmt: skip
-    """Returns the conversion that a mark, a journal or a row describes."""
+    """Returns the conversion that the file of a result, a journal or a results file describes."""
     versions = _normal(result), _normal(source) if source else None
     if origin is None:
         return Evidence(UNNAMED, *versions)
@@ -284,7 +284,7 @@ def _in_journal(path: str) -> Iterator[tuple[str, list[Evidence]]]:
 
 
 def _in_folder(folder: str, unread: dict[str, str]) -> Iterator[tuple[str, list[Evidence]]]:
-    """Yields the models in a folder, each with the conversion in its mark or its stamp."""
+    """Yields the models in a folder, each with the conversion that made it, if it is known."""
     marked = dict(_marked(folder))
     for path in sorted(Path(folder).rglob(f"*{ENDING}")):
         if HIDDEN in path.relative_to(folder).parts or not path.is_file():
@@ -303,7 +303,7 @@ def _in_folder(folder: str, unread: dict[str, str]) -> Iterator[tuple[str, list[
 
 
 def _marked(folder: str) -> Iterator[tuple[Path, Mark]]:
-    """Yields the results of a batch with their marks, unless the size of a file has changed."""
+    """Yields the results of a batch with their conversions, if their files are unchanged."""
     home = Path(folder, HIDDEN, "marks")
     for path in home.rglob("*.json"):
         mark = marks.read(str(path))

@@ -22,7 +22,7 @@ from opshift.zoo.outcome import Stamp, Unpublished
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """A model in local files: its skeleton and weights, with its files and their stamps."""
+    """A model in local files: its graph and weights, with the sizes and times of its files."""
 
     path: str
     skeleton: ModelProto
@@ -34,7 +34,7 @@ class LocalModel:
 
     @property
     def contents(self) -> tuple[str | bytes, ...]:
-        """The inputs for a digest of the model: bytes in memory, and paths of the other files."""
+        """The contents from which a digest of the model is computed: bytes, or paths of files."""
         model, *data = self.files
         return (model if self.content is None else self.content, *data)
 
@@ -66,7 +66,7 @@ class FileResult:
         return os.path.dirname(self.output)
 
     def there(self, key: Key) -> Mark | None:
-        """Returns the mark of an existing result that is up to date; else None."""
+        """Returns the stored facts about an existing result that is up to date; else None."""
         mark = marks.read(self.mark)
         return mark if mark and mark.holds(key, self.folder) else None
 
@@ -91,7 +91,7 @@ class FileResult:
         return self.stamps(written[0])
 
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]:
-        """Returns the stamps that a rerun must find unchanged: of the files and of the mark."""
+        """Returns the sizes and times of all files, which must be unchanged in a rerun."""
         return (*mark.writes, *marks.stamps([self.mark], self.folder))
 
 

@@ -34,7 +34,8 @@ WAIT = 30.0  # seconds to wait for another process to finish its write
 class Journal:
     """A table of outcomes by name.
 
-    `notes` lists defects of the file that only cost time. After a `fault`, the file is not used.
+    `notes` lists defects of the file; because of a defect, more models are read again. If the file
+    fails later, `fault` has the error and the file is not used any more.
     """
 
     def __init__(self, path: str, *, default: bool = False) -> None:
@@ -80,7 +81,7 @@ class Journal:
         self._wrote = time.monotonic()
 
     def get(self, recipe: str, name: str) -> Outcome | None:
-        """Returns the stored outcome of a model for this recipe, or None."""
+        """Returns the stored outcome of a model for the same options, or None."""
         if self.fault:
             return None
         query = "SELECT outcome FROM outcomes WHERE name = ? AND recipe = ?"
@@ -91,7 +92,7 @@ class Journal:
 
     @contextlib.contextmanager
     def _ending_at_a_fault(self) -> Iterator[None]:
-        """Stores an error of the file as `fault`, because results do not depend on the journal."""
+        """Catches an error of the file as `fault`; the conversions continue without the journal."""
         try:
             yield
         except sqlite3.Error as error:

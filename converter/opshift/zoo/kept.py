@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stores the outcomes of a run in a temporary file, so that they need no memory."""
+"""Stores the outcomes of a run in a temporary file instead of memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class KeptOutcomes:
 
 @dataclass(frozen=True, slots=True)
 class KeptCases:
-    """The outcomes of a run in the form that a results file takes."""
+    """The outcomes of a run in the form for a results file."""
 
     outcomes: KeptOutcomes
 

@@ -21,7 +21,7 @@ Pairs = Sequence[tuple[str, str]]  # the name and the path of each model
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The names of all results of a run, which data files must not have."""
+    """The names of all results of a run; a data file must not have one of these names."""
 
     home: str = ""
     outputs: frozenset[str] = frozenset()
@@ -121,7 +121,7 @@ def _over_data(found: Pairs, home: str) -> dict[str, str]:
         for location, _ in paths:
             if len(places[os.path.normpath(os.path.join(folder, location))]) > 1:
                 why[name] = (
-                    f"its data file {printable(location)!r} would share its name with another one"
+                    f"its data file {printable(location)!r} would share its name with another file"
                 )
     return why
 

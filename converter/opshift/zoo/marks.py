@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a mark for each result: its key, and the stamps of its files.
+"""Writes a mark file for each result: a digest of options and source, and sizes of files.
 
 A mark is written after its result. A result that has no mark, or has changed since its mark was
 written, is converted again.
@@ -27,7 +27,7 @@ Look: TypeAlias = Callable[[str], tuple[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The key, the files, the versions and the origin of a result; 0.2.0 wrote no origin."""
+    """The key, files, versions and origin of a result; release 0.2.0 did not store the origin."""
 
     key: str
     writes: tuple[Stamp, ...]
@@ -58,7 +58,7 @@ class Mark:
 
 
 def stamps(paths: Iterable[str], folder: str) -> tuple[Stamp, ...]:
-    """Returns the current stamps of files, with paths relative to a folder."""
+    """Returns the current sizes and times of files, with paths relative to a folder."""
     return tuple((_from(folder, path), *stores.look(path)) for path in paths)
 
 
@@ -68,7 +68,7 @@ def _from(folder: str, path: str) -> str:
 
 
 def unchanged(seen: Iterable[Stamp], folder: str, look: Look = stores.look) -> bool:
-    """Returns whether files or objects still have these stamps; raises if a store fails."""
+    """Returns whether files or objects have these sizes and times; raises if a store fails."""
     seen = tuple(seen)
     try:
         return bool(seen) and all(

@@ -50,7 +50,7 @@ PLAIN_PUTS = (
 
 
 class Engine(Protocol):
-    """An engine that distributes the work; it yields an outcome for each item, in any order."""
+    """An engine runs a function on many items, and yields their outcomes in any order."""
 
     def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]: ...
 
@@ -344,7 +344,7 @@ def _folders(item: Item, outcome: Outcome) -> set[str]:
 
 
 def _with_reads(outcome: Outcome, item: Item) -> Outcome:
-    """Adds the stamp of the model file to an outcome, because a killed worker did not report it."""
+    """Adds size and time of the model file, which a killed worker could not report."""
     if outcome.reads:
         return outcome
     with contextlib.suppress(OSError):

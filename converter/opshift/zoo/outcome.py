@@ -63,7 +63,7 @@ class Blocker:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of one model and its reason; `reads` and `writes` are stamps of files."""
+    """The outcome of one model; `reads` and `writes` are sizes and times of its files."""
 
     name: str
     fate: Fate

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the options for every model of a run, and the digest of all inputs of a result."""
+"""Holds the options for every model of a run, and a digest of them and of the code of opshift."""
 
 from __future__ import annotations
 

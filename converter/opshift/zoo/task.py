@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts one model of a batch: checks for an existing result, converts, writes, marks."""
+"""Converts one model of a batch: checks for an earlier result, converts, and writes files."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def _imports(skeleton: ModelProto) -> dict[str, int]:
 
 
 def _once(model: LocalModel) -> OpenSkeleton:
-    """Returns a function that opens the model; its first call reuses the opened skeleton."""
+    """Returns a function that opens the model; only its first call needs no reading."""
 
     def each() -> Iterator[tuple[ModelProto, Weights]]:
         yield model.skeleton, model.weights

@@ -152,7 +152,7 @@ def _searched(runner: Runner, folder: Path, result: Path) -> runtime_table.Told:
 
 
 def _later(runtime: Installed, cache: Path, folder: Path, result: Path) -> dict[str, str]:
-    """Returns the outcome in later releases of onnxruntime, up to the first right one."""
+    """Returns the outcome in the first later release of onnxruntime that is right, or the last."""
     told = {"outcome": "not here", "why": "no later release"}
     for release in LATER:
         if runtime.name == "onnxruntime" and numbers(release) <= numbers(runtime.version):
@@ -170,7 +170,7 @@ def _later(runtime: Installed, cache: Path, folder: Path, result: Path) -> dict[
 
 
 def _stamped(original: Path, result: Path) -> Path:
-    """Writes the source nodes with the versions of the result, and returns the path."""
+    """Writes the source nodes with the version numbers of the result; returns the path."""
     model, read = onnx.load(original), onnx.load(result, load_external_data=False)
     model.ir_version = read.ir_version
     del model.opset_import[:]

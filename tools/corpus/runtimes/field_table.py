@@ -88,7 +88,7 @@ def _operator(schema: Any) -> ContribOperator:
 
 
 def tabulated(known: dict[str, dict[str, Any]], before: fields.FieldTable) -> fields.FieldTable:
-    """Returns the table of fields that releases do not support."""
+    """Returns the table of inputs, attributes and types that releases do not support."""
     releases = tuple(sorted({*known, *before.releases}, key=numbers))
     newest = known[max(known, key=numbers)]
     unknown: dict[fields.Key, dict[str, tuple[int, ...]]] = {}
@@ -132,7 +132,7 @@ def measure(runtime: Installed, operators: dict[str, ContribOperator]) -> dict[s
 def _lacking(runner: Runner, op: str, signature: ContribOperator, unlisted: bool) -> list[str]:
     """Returns the types that have no kernel for any choice of the other types; `*` for all.
 
-    If a release rejects every node for other reasons, its list of kernels decides.
+    If a release rejects every node for other reasons, the kernels that it lists are used.
     """
     names = tuple(signature.kinds)
     loads = {

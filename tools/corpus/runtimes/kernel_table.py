@@ -82,7 +82,7 @@ def stored(
 
 
 def measure(runtime: Installed, contrib: list[str], only: list[str]) -> dict[str, Any]:
-    """Returns the choices without a kernel in a release, and the number of each answer."""
+    """Returns the choices of types without a kernel in a release, and counts of the answers."""
     runner, counts = Runner(runtime, 60, CHILD), Counter[str]()
     lacks: list[Choice] = []
     row = targets.find(f"onnxruntime=={runtime.version}")

@@ -59,7 +59,7 @@ def packed(
 
 
 def schemas(domain: str) -> list[defs.OpSchema]:
-    """Returns the operator versions from the floor on that have no graph attribute."""
+    """Returns the operator versions from the lowest tested opset on, without graph attributes."""
     graph, floor = defs.OpSchema.AttrType.GRAPH, FLOOR.get(domain, 1)
     every = [one for one in defs.get_all_schemas_with_history() if one.domain == domain]
     first: dict[str, int] = {}  # the version of each operator at the floor
@@ -124,7 +124,7 @@ def _model(schema: defs.OpSchema, probe: Probe, rank: int | None) -> str:
 
 
 def _needed(schema: defs.OpSchema, chosen: dict[str, str]) -> int:
-    """Returns how many inputs determine all type variables, including optional inputs."""
+    """Returns how many inputs, counted from the first, determine all type variables."""
     needed, read = max(schema.min_input, 1), set[str]()
     for i, formal in enumerate(schema.inputs):
         if i >= needed and formal.type_str in chosen and formal.type_str not in read:

@@ -60,7 +60,7 @@ def matrix(found: Results) -> Iterator[str]:
 
 
 def lacks(told: Told) -> str:
-    """Returns the operator or type that the runtime lacks, if this is why a model does not run."""
+    """Returns the operator or type that the runtime lacks, if the model fails for this reason."""
     if told["outcome"] == "refused":
         return f"{told['op']}: {told['kind']}"
     if told["outcome"] == "not loaded" and (foreign := FOREIGN.search(told["why"])):
@@ -133,7 +133,7 @@ HEADER = (
 
 
 def builds(measured: Iterable[Measured]) -> str:
-    """Returns the builds that converted the models; the most frequent build is first."""
+    """Returns the builds of opshift that converted the models, the most frequent build first."""
     counts = Counter(one.get("by", {}).get("build", "not recorded") for one in measured)
     (most, _), *others = counts.most_common() or [("-", 0)]
     return ", ".join([most, *(f"{name} ({count})" for name, count in others)])

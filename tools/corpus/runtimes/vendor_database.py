@@ -3,9 +3,10 @@
 
     python -m tools.corpus.runtimes.vendor_database [OPERATOR ...]
 
-`vendor_changelog.bin` has the format of `opshift ops build`. An operator gets an entry if it has
-one, if an adapter replaces it, or if it is an argument. The entry of an operator that this
-onnxruntime lacks is kept. `vendor_ranks.toml` has the ranks of outputs. Run this after a release.
+`vendor_changelog.bin` has the format of `opshift ops build`. An operator gets an entry if it has an
+entry already, if an adapter replaces it, or if it is an argument. If this onnxruntime lacks an
+operator, the entry of the operator is kept. `vendor_ranks.toml` has the ranks of outputs. Run this
+after a release.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def replaced() -> frozenset[str]:
 
 
 def entries_of(found: OpsetChangelog) -> dict[str, dict[str, Any]]:
-    """Returns the entries of a database by domain and operator; each domain has one version."""
+    """Returns the entries of a database by domain and operator, for domains with one version."""
     return {
         domain.name: {one.op_type: one for one in domain.versions[0].changes}
         for domain in found.domains

@@ -52,10 +52,11 @@ def command(
 ) -> int:
     """Check whether a runtime can use the model IN without a conversion.
 
-    The consumer is a runtime (--for), whose operators, types and forms opshift knows, or a program
-    that reads certain versions (--opset, --ir, --model-version) by the rules of ONNX's versioning.
-    Nothing is converted. The exit code is 1 if the consumer cannot use one of the models, and 5 if
-    this is not known, or depends on whether the consumer looks only at the operators.
+    The consumer is a runtime (--for), whose supported operators and types opshift knows, or a
+    program that reads certain versions (--opset, --ir, --model-version) by the rules of ONNX's
+    versioning. Nothing is converted. The exit code is 1 if the consumer cannot use one of the
+    models. It is 5 if this is not known, or if the consumer can use a model only by ignoring its
+    version numbers.
     """
     documents = options.give_documents([word for word in opsets if word.endswith(SUFFIX)])
     words = tuple(word for word in opsets if not word.endswith(SUFFIX))

@@ -30,11 +30,11 @@ def command(
 ) -> int:
     """Find wrong results of earlier conversions.
 
-    Each release lists the wrong results of earlier releases that it corrects. FILE is a converted
-    model with a stamp (--stamp), the JSON form of a report, rows of a batch (--results), or a
-    journal. A FOLDER with the results of a batch has marks. If a model has neither a stamp nor a
-    mark, the answer lists the adapters that may have written the model. The exit code is 1 if a
-    result must be converted again, and 5 if this is not known.
+    Each release lists the wrong results of earlier releases that it corrects. FILE is a model that
+    was converted with --stamp, a report in JSON, or the --results or --journal file of a batch.
+    FOLDER has the results of a batch, and a hidden file about each conversion. If neither the model
+    nor the folder describes the conversion, the answer lists the adapters that may have written the
+    model. The exit code is 1 if a result must be converted again, and 5 if this is not known.
     """
     if opsets and runtime is not None:
         raise click.UsageError("--to and --for both name a target; give one of them")

@@ -200,7 +200,7 @@ def command(
 def _engine(
     kind: str, cluster: str | None, workers: int | None, timeout: float | None, memory: int | None
 ) -> Iterator[Supervisor | Spread]:
-    """Provides the engine: child processes here, or a cluster, which is released afterwards."""
+    """Provides child processes on this machine, or a cluster, which is released afterwards."""
     from opshift.zoo.migrate import local_engine
     from opshift.zoo.workers.limits import ModelLimits
     from opshift.zoo.workers.shards import Spread

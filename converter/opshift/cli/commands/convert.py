@@ -259,7 +259,7 @@ def _convert_and_run(
 
 
 def models() -> type[Models]:
-    """Imports the class `Models`, for which only an HTML page has a use."""
+    """Imports the class `Models`; only HTML pages need it."""
     from opshift.look.pages import Models
 
     return Models
@@ -269,7 +269,7 @@ def _page(
     told: Report | Refused, models: Models, file: Opened, found: Verification | None = None,
     trials: Trials | None = None,
 ) -> Page:  # fmt: skip
-    """Returns the page of a conversion; different results of the models become its verdict."""
+    """Returns the page of a conversion; its headline says if the models give other results."""
     from opshift.look.pages import complete
 
     page = told.page()
@@ -319,7 +319,7 @@ def _verified(
 
 
 def _named(found: Verification, source: Opened, target: str) -> Verification:
-    """Returns a comparison whose models have the names that the caller gave."""
+    """Returns a comparison that shows the models under the names that the caller gave."""
     names = (source.path, f"{target} (converted)" if target == source.path else target)
     first, second = (
         dataclasses.replace(side, model=name) for side, name in zip(found.sides, names, strict=True)

@@ -28,8 +28,8 @@ def command(output: Output, first: str, second: str) -> int:
     The answer is whether B is a MAJOR, MINOR or PATCH change for the users of A. The comparison
     covers versions, interface, nodes by operator, weights by digest and metadata. A is also
     converted to the versions of B. If this yields the nodes and weights of B, both models compute
-    the same results. In two folders, models of equal names are compared, and the answer is about
-    each model and the whole.
+    the same results. In two folders, models of equal names are compared. The answer covers each
+    model, and the collection as a whole.
     """
     folders = [os.path.isdir(path) for path in (first, second)]
     if all(folders):

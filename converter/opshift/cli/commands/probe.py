@@ -54,9 +54,10 @@ def command(
     """Measure which operators and element types a runtime runs.
 
     Small models of every operator, at each of its versions, run in the runtime of the Python
-    interpreter PYTHON, and their results are compared. Give the file that -o writes with --targets
-    to convert, accepts or targets. Ctrl-C or SIGTERM ends the probe and keeps its results. If
-    several PYTHON have releases of one runtime, the differences are listed.
+    interpreter PYTHON, and their results are compared. The option -o writes the measurements to a
+    file. Give this file to convert, accepts or targets with --targets. Ctrl-C or SIGTERM ends the
+    probe and keeps its results. If several PYTHON have releases of one runtime, the differences are
+    listed.
     """
     from opshift.child_task import Limits
     from opshift.opsets import probed

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     "--learn",
     "report",
     type=click.Path(dir_okay=False),
-    help="Store the success in this report of `opshift convert --runtime PYTHON --json`. Later"
-    " conversions for the same release first try its opset and forms.",
+    help="Store the opset and other choices that succeeded, from this report of `opshift convert"
+    " --runtime PYTHON --json`. Later conversions for the same release try these choices first.",
 )
 @documents
 @options.own_targets
@@ -74,7 +74,7 @@ def _is_path(word: str) -> bool:
 
 
 def _learn(output: Output, report: str, words: tuple[str, ...]) -> int:
-    """Stores the result of a report in the user's own file, and prints the row of its target."""
+    """Stores the opset of a successful conversion for later conversions, and shows its target."""
     from opshift.opsets import learned, targets
 
     if words:
@@ -89,7 +89,9 @@ def _learn(output: Output, report: str, words: tuple[str, ...]) -> int:
             f"{report} is not JSON: {error}; give a report of `opshift convert --json`"
         ) from None
     target = learned.learn(content, report, path)
-    output.say([Line(f"Stored the success for {target} in {path}.", Role.GOOD)], err=True)
+    output.say(
+        [Line(f"Stored the choices that succeeded for {target} in {path}.", Role.GOOD)], err=True
+    )
     return _list(output, (target,))
 
 

@@ -42,7 +42,9 @@ def if_(frame: Any, call: Call, condition: np.ndarray) -> tuple[Value, ...]:
     if call.since < 11:
         for one, other in zip(call["then_branch"].output, call["else_branch"].output, strict=True):
             if None not in (left := _dims(one), right := _dims(other)) and left != right:
-                raise OracleError(f"If-{call.since}: branches of shapes {left} and {right}")
+                raise OracleError(
+                    f"If-{call.since}: the branches have different shapes, {left} and {right}"
+                )
     branch = call["then_branch"] if condition.item() else call["else_branch"]
     results = tuple(frame.subgraph(branch, []))
     if len(results) != len(call.node.output):
@@ -148,7 +150,7 @@ def scan(frame: Any, call: Call, *values: np.ndarray) -> tuple[Value, ...]:
     in_axes = call["scan_input_axes"] or [0] * scanned
     out_axes = call["scan_output_axes"] or [0] * outputs
     if call.since < 11 and min([*in_axes, *out_axes], default=0) < 0:
-        raise OracleError("Scan-9: a negative axis is legal from 11 only")
+        raise OracleError("Scan-9: a negative axis is legal only from opset 11 on")
     moved = [np.moveaxis(value, axis, 0) for value, axis in zip(scans, in_axes, strict=True)]
     if len({value.shape[0] for value in moved}) != 1:
         raise OracleError("Scan: sequence lengths differ")

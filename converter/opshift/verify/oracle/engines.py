@@ -30,7 +30,7 @@ def _implementation(domain: str, op: str, since: int) -> Any:
     try:
         package = import_module(_PACKAGES[domain])
     except (KeyError, ImportError):
-        raise OracleError(f"no engine can evaluate domain {domain!r}") from None
+        raise OracleError(f"no engine can evaluate operators of domain {domain!r}") from None
     return package.load_op(domain, op, since)
 
 

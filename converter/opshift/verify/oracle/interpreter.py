@@ -77,7 +77,7 @@ def _last_reads(graph: GraphProto) -> dict[int, list[str]]:
 
 
 class Draws:
-    """Generates random numbers that depend only on seed, distribution, shape and occurrence."""
+    """Generates random numbers that depend only on seed, distribution, shape and call count."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

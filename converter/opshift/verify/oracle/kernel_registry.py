@@ -31,7 +31,7 @@ KERNELS: dict[tuple[str, str], list[Kernel]] = {}
 def kernel(
     ops: str, *, since: int = 1, until: int = NEWEST, domain: str = "", scoped: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers `run(call, *inputs)`, or `run(frame, call, *inputs)` if scoped, for `ops`."""
+    """Registers `run(call, *inputs)` for `ops`; if `scoped`, `run(frame, call, *inputs)`."""
 
     def register(run: Callable[..., Any]) -> Callable[..., Any]:
         for op in ops.split():

@@ -47,7 +47,7 @@ def stretched(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     start = a.ndim - b.ndim if call["axis"] is None else call["axis"]
     if start < 0 or a.shape[start : start + b.ndim] != b.shape:
         raise OracleError(
-            f"{call.op}-{call.since}: {b.shape} is not a block of {a.shape} at {start}"
+            f"{call.op}-{call.since}: the shape {b.shape} is not in {a.shape} from axis {start} on"
         )
     return b.reshape(b.shape + (1,) * (a.ndim - start - b.ndim))
 
@@ -96,14 +96,16 @@ def gemm_limited(call: Call, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.
     if c.size == 1 and c.ndim <= 2:
         c = c.reshape(())
     elif product.shape[2 - c.ndim :] != c.shape:
-        raise OracleError(f"Gemm-{call.since}: C {c.shape} is not a block of {product.shape}")
+        raise OracleError(
+            f"Gemm-{call.since}: the shape {c.shape} of C does not broadcast to {product.shape}"
+        )
     alpha, beta = (np.array(call[name], dtype=a.dtype) for name in ("alpha", "beta"))
     return np.asarray(product * alpha + c * beta).astype(a.dtype)
 
 
 @kernel("Clip", until=10)
 def clip_attributes(call: Call, x: np.ndarray) -> np.ndarray:
-    """A Clip without bounds is unbounded in version 1; version 6 uses +-FLT_MAX, above float16."""
+    """Clip-1 without bounds is unbounded; the bounds of Clip-6 are +-FLT_MAX by default."""
     low, high = call["min"], call["max"]
     with np.errstate(over="ignore"):
         if low is not None:
@@ -117,7 +119,7 @@ def clip_attributes(call: Call, x: np.ndarray) -> np.ndarray:
 def clip(
     call: Call, x: np.ndarray, low: np.ndarray | None = None, high: np.ndarray | None = None
 ) -> np.ndarray:
-    """A bound that Clip lacks is the largest finite number; onnx's reference lets infinity pass."""
+    """The default bounds of Clip are the largest finite numbers; onnx's reference has none."""
     limits = ml_dtypes.finfo(x.dtype) if is_float(x.dtype) else np.iinfo(x.dtype)
     low = np.array(limits.min, dtype=x.dtype) if low is None else low
     high = np.array(limits.max, dtype=x.dtype) if high is None else high
@@ -138,7 +140,7 @@ def one_hot_off(
 ) -> np.ndarray:
     """In OneHot-9, an index outside [0, depth) selects no element."""
     if call["axis"] < -1:
-        raise OracleError("OneHot-9: only -1 among the negative axes is legal before 11")
+        raise OracleError("OneHot-9: before opset 11, the only legal negative axis is -1")
     axis = call["axis"] if call["axis"] >= 0 else indices.ndim
     count = int(np.asarray(depth).reshape(-1)[0])
     hot = np.expand_dims(indices.astype(np.int64), axis) == np.arange(count).reshape(

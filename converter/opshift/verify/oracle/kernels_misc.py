@@ -47,7 +47,7 @@ def resize(
     scales: np.ndarray | None = None,
     sizes: np.ndarray | None = None,
 ) -> tuple[Value, ...]:
-    """Resize rounds positions as onnxruntime's float32; onnx's reference rejects negative axes.
+    """Resize rounds positions to float32 like onnxruntime, and accepts negative axes.
 
     With align_corners, the specification uses the size of the result, but onnx's reference uses the
     unrounded size.
@@ -143,7 +143,7 @@ def mean_variance_normalization(call: Call, x: np.ndarray) -> np.ndarray:
 def optional(call: Call, value: Value = None) -> Value:
     """The value of an Optional is its element or None, but onnx's reference wraps it in a list."""
     if value is None and call["type"] is None:
-        raise OracleError("Optional: neither an input nor a type")
+        raise OracleError("Optional: the node has neither an input nor a type")
     return value
 
 
@@ -167,7 +167,7 @@ def instance_normalization_first(
 ) -> tuple[Value, ...]:
     """InstanceNormalization-1 accepts only four axes."""
     if x.ndim != 4:
-        raise OracleError("InstanceNormalization-1: the input is 4-D")
+        raise OracleError("InstanceNormalization-1: the input must be 4-D")
     return engines.reference(as_version(call, 6, consumed_inputs=None), x, scale, bias)
 
 
@@ -225,7 +225,9 @@ def sequence_insert(
     """SequenceInsert at the end is legal, but onnx's reference inserts at the start."""
     at = len(items) if place is None else int(place.reshape(()))
     if not -len(items) <= at <= len(items):
-        raise OracleError(f"SequenceInsert: {at} is not a position in a sequence of {len(items)}")
+        raise OracleError(
+            f"SequenceInsert: the position {at} is outside the sequence of {len(items)} elements"
+        )
     at += len(items) if at < 0 else 0
     return [*items[:at], item, *items[at:]]
 

@@ -153,7 +153,7 @@ def tree_regressor(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("TreeEnsembleClassifier", domain=ML)
 def tree_classifier(call: Call, x: np.ndarray) -> tuple[Value, ...]:
-    """onnxruntime runs TreeEnsembleClassifier, except for two classes with separate scores."""
+    """Only for two classes with separate scores, this kernel replaces onnxruntime."""
     labels = call["classlabels_strings"] or call["classlabels_int64s"]
     base = _either(call, "base_values")
     if len(labels) != 2 or not (len(set(call["class_ids"])) == 2 or len(base) == 2):

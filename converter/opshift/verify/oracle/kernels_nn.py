@@ -94,7 +94,9 @@ def _batch_old(
         x, parameters = x.reshape(len(x), -1), tuple(p.reshape(-1) for p in parameters)
     channels = 1 if x.ndim == 1 else x.shape[1]
     if any(p.shape != (channels,) for p in parameters):
-        raise OracleError(f"BatchNormalization-{call.since}: parameters are not [{channels}]")
+        raise OracleError(
+            f"BatchNormalization-{call.since}: each parameter must have the shape [{channels}]"
+        )
     if training:
         results = _batch_training(call, x, parameters)
     elif any(call.wants(index) for index in range(1, 5)):
@@ -144,7 +146,7 @@ def dropout_mode(
     ratio: np.ndarray | None = None,
     training: np.ndarray | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """Dropout in training mode scales the kept elements; shape and seed determine them."""
+    """Dropout in training mode scales the kept elements, which depend on the shape and the seed."""
     share = 0.5 if ratio is None else float(ratio.item())
     if training is None or not training.item() or share == 0:
         return x, np.ones(x.shape, dtype=bool)

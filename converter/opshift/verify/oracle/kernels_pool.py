@@ -38,7 +38,9 @@ def _pads(call: Call, rank: int) -> list[int]:
     if pads is None or call["auto_pad"] == "VALID":
         return [0] * (2 * rank)
     if len(pads) != 2 * rank:
-        raise OracleError(f"{call.op}-{call.since}: pads has {len(pads)} entries")
+        raise OracleError(
+            f"{call.op}-{call.since}: pads has the wrong number of entries, {len(pads)}"
+        )
     return list(pads)
 
 
@@ -72,7 +74,7 @@ def windows(call: Call, sizes: Sequence[int], kernel_shape: Sequence[int]) -> li
 
 
 def gathered(x: np.ndarray, places: Sequence[Windows], filler: float) -> np.ndarray:
-    """Rearranges x[N, C, spatial] to [N, C, outputs..., kernel positions], with a filler."""
+    """Gathers windows of x[N, C, spatial] as [N, C, outputs..., window]; padding is `filler`."""
     rank = len(places)
     for axis, place in enumerate(places):
         at = 2 + 2 * axis
@@ -98,7 +100,9 @@ def combined(masks: Sequence[np.ndarray]) -> np.ndarray:
 def _kernel_shape(call: Call, x: np.ndarray) -> list[int]:
     shape = call["kernel_shape"]
     if shape is None or len(shape) != x.ndim - 2:
-        raise OracleError(f"{call.op}-{call.since}: kernel_shape {shape} for rank {x.ndim}")
+        raise OracleError(
+            f"{call.op}-{call.since}: kernel_shape {shape} does not fit an input of rank {x.ndim}"
+        )
     return list(shape)
 
 
@@ -178,7 +182,7 @@ def global_lp_pool(call: Call, x: np.ndarray) -> np.ndarray:
 
 
 def _sharp(x: np.ndarray) -> np.ndarray:
-    """Converts to double, in which sums are added and then rounded once, in any order."""
+    """Converts to double, in which the order of a sum hardly matters before the final rounding."""
     return x.astype(np.float64)
 
 

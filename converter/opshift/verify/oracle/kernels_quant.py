@@ -41,7 +41,7 @@ def _along(call: Call, parameter: np.ndarray, x: np.ndarray) -> np.ndarray:
     if parameter.ndim == 0 or (parameter.shape == (1,) and not block):
         return parameter.reshape(())
     if call.since < 13:
-        raise OracleError(f"{call.op}-{call.since}: scales are scalars before 13")
+        raise OracleError(f"{call.op}-{call.since}: before opset 13, a scale must be a scalar")
     axis = call["axis"] % x.ndim if -x.ndim <= call["axis"] < x.ndim else None
     if axis is None:
         raise OracleError(f"{call.op}-{call.since}: axis {call['axis']} of rank {x.ndim}")
@@ -76,7 +76,9 @@ def quantize(
     target = dtype_of(declared) if declared else np.dtype(np.uint8)
     if zero is not None:
         if not _alike(zero, scale) or (declared and zero.dtype != target):
-            raise OracleError(f"QuantizeLinear-{call.since}: zero point {zero.dtype} {zero.shape}")
+            raise OracleError(
+                f"QuantizeLinear-{call.since}: the zero point cannot be {zero.dtype} {zero.shape}"
+            )
         target, zero = zero.dtype, _along(call, zero, x)
     work = dtype_of(call["precision"]) if call["precision"] else scale.dtype
     if work.name == "float8_e8m0fnu" or work.kind == "i":
@@ -146,7 +148,7 @@ def _requantized(
     by: np.ndarray,
     zero: np.ndarray,
 ) -> np.ndarray:
-    """Multiplies sums by two scales and divides by a third; each operation rounds to float32."""
+    """Multiplies sums by two scales and divides by a third; rounds to float32 each time."""
     narrow = (wide(scale).astype(np.float32) for scale in (one, other, by))
     with np.errstate(all="ignore"):
         factor = next(narrow) * next(narrow) / next(narrow)

@@ -21,7 +21,7 @@ def reshape_attribute(call: Call, x: np.ndarray) -> np.ndarray:
 def reshape(x: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     """Reshapes x; a size of 0 copies the size of x, and one size may be -1, which is inferred."""
     if any(size == 0 and place >= x.ndim for place, size in enumerate(shape)):
-        raise OracleError(f"Reshape-1: a size of 0 has no axis in {x.shape} to copy")
+        raise OracleError(f"Reshape-1: a size of 0 copies an axis that {x.shape} lacks")
     return x.reshape([x.shape[place] if size == 0 else size for place, size in enumerate(shape)])
 
 
@@ -123,7 +123,7 @@ def slice_inputs(
     """onnx.reference for Slice loses an element if a negative step starts before the axis."""
     places = list(range(len(starts))) if axes is None else axes.tolist()
     if call.since < 11 and min(places, default=0) < 0:
-        raise OracleError("Slice-10: a negative axis is legal from 11 only")
+        raise OracleError("Slice-10: a negative axis is legal only from opset 11 on")
     strides = [1] * len(starts) if steps is None else steps.tolist()
     return _slice(call, x, starts.tolist(), ends.tolist(), places, strides)
 
@@ -168,7 +168,7 @@ def tile_one_axis(call: Call, x: np.ndarray, tiles: np.ndarray, axis: np.ndarray
 def tile(call: Call, x: np.ndarray, repeats: np.ndarray) -> np.ndarray:
     """Tile needs one repeat for each axis, but onnx's reference accepts any number of repeats."""
     if len(repeats) != x.ndim:
-        raise OracleError(f"Tile-{call.since}: {len(repeats)} repeats for rank {x.ndim}")
+        raise OracleError(f"Tile-{call.since}: {len(repeats)} repeats do not fit rank {x.ndim}")
     return np.tile(x, repeats.tolist())
 
 
@@ -206,7 +206,7 @@ def pad_inputs(
 ) -> np.ndarray:
     """In Pad-11, negative pads remove elements, but onnx.reference rejects them."""
     if call["mode"] == "wrap" and call.since < 19:
-        raise OracleError("Pad: mode wrap is legal from 19 only")
+        raise OracleError("Pad: mode wrap is legal only from opset 19 on")
     places = list(range(x.ndim)) if axes is None else [int(axis) % x.ndim for axis in axes]
     filler = None if value is None else value.item()
     return pad(x, pads.tolist(), places, call["mode"], filler)
@@ -220,13 +220,15 @@ def pad(
     In mode constant, a negative pad can also remove elements that were added at the other end.
     """
     if len(pads) != 2 * len(axes) or len(set(axes)) != len(axes):
-        raise OracleError(f"Pad: {len(pads)} pads for {len(axes)} axes")
+        raise OracleError(f"Pad: {len(pads)} pads do not fit {len(axes)} axes")
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise OracleError(f"Pad: mode {mode!r}")
     for place, axis in enumerate(axes):
         begin, end = int(pads[place]), int(pads[place + len(axes)])
         if x.shape[axis] + begin + end < 0:
-            raise OracleError(f"Pad: {begin} and {end} remove more than {x.shape[axis]} elements")
+            raise OracleError(
+                f"Pad: the pads {begin} and {end} remove more than all {x.shape[axis]} elements"
+            )
         turned = np.moveaxis(x, axis, 0)
         if mode == "constant":
             turned = _filled(turned, begin, end, value)
@@ -258,7 +260,7 @@ def _repeated(x: np.ndarray, begin: int, end: int, mode: str) -> np.ndarray:
     elif mode == "wrap":
         index = index % size
     elif max(before, after) >= size > 0:
-        raise OracleError(f"Pad: reflect by {max(before, after)} of {size}")
+        raise OracleError(f"Pad: an axis of {size} cannot reflect {max(before, after)} elements")
     else:
         index = (size - 1) - np.abs((size - 1) - np.abs(index))
     return x[index]
@@ -287,7 +289,7 @@ def upsample_input(call: Call, x: np.ndarray, scales: np.ndarray) -> np.ndarray:
 
 @kernel("Resize", until=10)
 def resize_first(call: Call, x: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """In Resize-10 positions are asymmetric; nearest rounds down to enlarge, and up to shrink."""
+    """Resize-10 with nearest rounds positions down to enlarge an axis, and up to shrink it."""
     return _scaled(x, scales.tolist(), call["mode"])
 
 
@@ -300,7 +302,9 @@ def upsample(x: np.ndarray, scales: Sequence[float], mode: str) -> np.ndarray:
 
 def _scaled(x: np.ndarray, scales: Sequence[float], mode: str) -> np.ndarray:
     if len(scales) != x.ndim or mode not in ("nearest", "linear"):
-        raise OracleError(f"Resize: {len(scales)} factors for rank {x.ndim}, mode {mode!r}")
+        raise OracleError(
+            f"Resize: {len(scales)} factors of mode {mode!r} do not fit rank {x.ndim}"
+        )
     if mode == "linear" and x.dtype.kind in "iu":  # rounded as in onnx.reference for Resize-11
         return np.rint(_scaled(x.astype(np.float64), scales, mode)).astype(x.dtype)
     for axis, scale in enumerate(np.asarray(scales, dtype=np.float32)):

@@ -86,7 +86,7 @@ def schema_of(op: str, opset: int, domain: str) -> defs.OpSchema:
     except defs.SchemaError:
         raise OracleError(f"{domain or 'ai.onnx'} {opset} has no operator {op}") from None
     if schema.deprecated and (op, schema.since_version) not in DEPRECATED_BUT_DEFINED:
-        raise OracleError(f"{op} is retired at opset {opset}")
+        raise OracleError(f"{op} does not exist any more at opset {opset}")
     return schema
 
 
@@ -193,7 +193,9 @@ def _check_axes(node: NodeProto, since: int, attributes: dict[str, Any]) -> None
     if node.domain or since >= 11 or axes is None:
         return
     if min([axes] if isinstance(axes, int) else axes, default=0) < lowest:
-        raise OracleError(f"{node.op_type}-{since}: a negative {name} is legal from 11 only")
+        raise OracleError(
+            f"{node.op_type}-{since}: a negative {name} is legal only from opset 11 on"
+        )
 
 
 def check_inputs(call: Call, values: Sequence[Value]) -> dict[str, str]:
@@ -218,7 +220,7 @@ def check_outputs(call: Call, values: Sequence[Value], bound: dict[str, str]) ->
     names = call.node.output
     _check_count(call, "output", len(names), call.schema.min_output, call.schema.max_output)
     if len(values) < max((i + 1 for i, name in enumerate(names) if name), default=0):
-        raise OracleError(f"{_at(call.schema)}: its engine returned {len(values)} outputs")
+        raise OracleError(f"{_at(call.schema)}: the engine returned only {len(values)} outputs")
     for index, (name, value) in enumerate(zip(names, values, strict=False)):
         if name:
             _bind(call, signature.outputs[min(index, len(signature.outputs) - 1)], value, bound)

@@ -85,7 +85,7 @@ def _body(frame: Any, call: Call, *inputs: Value) -> tuple[Value, ...]:
         text = schema.get_context_dependent_function(completed(call).SerializeToString(), types)
         body.ParseFromString(text)
     if not body.node:
-        raise OracleError(f"{call.op}-{call.since} has no body for these types")
+        raise OracleError(f"{call.op}-{call.since} has no function body for these types")
     if not any(entry.domain == "" for entry in body.opset_import):
         body.opset_import.add(domain="", version=frame.opset(""))
     return tuple(frame.expand(body, completed(call), list(inputs)))
@@ -114,7 +114,7 @@ def judged(domain: str, op: str, since: int) -> str | None:
 
 
 def doubtful(*models: ModelProto) -> bool:
-    """Returns whether an old release of onnx's reference computes a node of these models."""
+    """Returns whether onnx's reference, in an old release, computes a node of these models."""
     if not OLD:
         return False
     return any(

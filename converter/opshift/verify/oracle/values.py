@@ -15,7 +15,7 @@ Value = Any
 
 
 class OracleError(Exception):
-    """The model uses something that its operator-set versions do not define."""
+    """The model uses an operator, attribute or type that its opset does not define."""
 
 
 NARROW = frozenset(

@@ -141,7 +141,7 @@ def _class(fate: Fate) -> str:
 
 
 def flow(outcome: Outcome) -> sankey.Flow:
-    """Returns the flow of a model: its source opset, its result opset or failure, and a colour."""
+    """Returns the opset of a model before, its opset or failure after, and a colour."""
     before = str(outcome.source.get("", "other domains")) if outcome.source else "unknown"
     if outcome.fate.failed:
         return before, outcome.fate.value, _class(outcome.fate)

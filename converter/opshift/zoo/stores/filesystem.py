@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens URLs of further schemes through fsspec; a file is written under a temporary name."""
+"""Opens URLs through fsspec for other schemes; a file is written under a temporary name."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class FileSystem:
 
     @contextlib.contextmanager
     def _named(self, key: str) -> Iterator[None]:
-        """Converts errors to StoreError, except those that callers distinguish."""
+        """Converts errors to StoreError, but not errors about missing or existing files."""
         url = f"{self.root}/{key}"
         try:
             yield

@@ -54,7 +54,7 @@ class StoreResult:
     folder: str  # the local folder to which the result is written first
 
     def there(self, key: Key) -> Mark | None:
-        """Returns the mark of an existing result that is up to date; else None."""
+        """Returns the stored facts about an existing result that is up to date; else None."""
         store, name = stores.at(self.mark)
         try:
             mark = Mark.decoded(store.read(name))
@@ -89,13 +89,13 @@ class StoreResult:
         return _named_from(posixpath.dirname(name), put)
 
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]:
-        """Returns the stamps that a rerun must find unchanged: of the objects and of the mark."""
+        """Returns the sizes and versions of all objects, which must be unchanged in a rerun."""
         store, name = stores.at(self.mark)
         folder = posixpath.dirname(stores.at(self.output)[1])
         return (*mark.writes, *_named_from(folder, [store.stamp(name)]))
 
     def _put(self, store: Store, name: str, path: str, is_shared: bool) -> Stamp:
-        """Uploads an object unless an equal object exists; raises if it is shared and differs."""
+        """Uploads a file if it differs from the object; raises if other models use the object."""
         old = _stamp(store, name)
         if old is None:
             try:

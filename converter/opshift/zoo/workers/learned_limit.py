@@ -22,7 +22,7 @@ EXTRA = 3600.0  # seconds for all retries together, in addition to the time of a
 
 @dataclass(slots=True)
 class LearnedLimit:
-    """The time limits of a run, which depend on the models so far."""
+    """The time limits of a run, which depend on the models that were converted before."""
 
     seconds_per_byte: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
     spent: float = 0.0  # seconds of all first tries

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts a process next to a cluster's worker, which supervises all shards of that worker."""
+"""Starts a process next to a worker of a cluster, for all parts of the batch on the worker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IDLE = 60.0  # the process ends after this number of seconds without a shard
 
 
 class Pool:
-    """A process that runs one shard after another, and ends together with this process."""
+    """A process that runs parts of a batch in turn, and ends together with this process."""
 
     def __init__(self) -> None:
         fds = list[int]()
@@ -35,7 +35,7 @@ class Pool:
             os.close(fd)
 
     def run(self, work: bytes) -> list[Outcome]:
-        """Returns the outcomes of a shard; raises if the process has ended."""
+        """Returns the outcomes of a part of a batch; raises if the process has ended."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         pickle.dump(work, self.process.stdin)
@@ -44,7 +44,9 @@ class Pool:
             outcomes: list[Outcome] = pickle.load(self.process.stdout)
         except EOFError:
             code = self.process.wait()
-            raise RuntimeError(f"the shard's process ended with {code}") from None
+            raise RuntimeError(
+                f"the process for a part of the batch ended with exit code {code}"
+            ) from None
         return outcomes
 
 
@@ -52,7 +54,7 @@ _mine = threading.local()  # a worker may have several threads, each with a shar
 
 
 def elsewhere(work: bytes) -> list[Outcome]:
-    """Runs a shard in a separate process, because cluster workers may not fork."""
+    """Runs a part of a batch in a separate process, because workers of a cluster may not fork."""
     if not hasattr(_mine, "pool") or _mine.pool.process.poll() is not None:
         _mine.pool = Pool()
     outcomes: list[Outcome] = _mine.pool.run(work)

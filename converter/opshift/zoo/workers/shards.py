@@ -46,15 +46,15 @@ class Carrier(Protocol):
         """Waits, up to a time limit, until a call has finished; returns the finished handles."""
 
     def result(self, handle: Any) -> Any:
-        """Returns the result of a call; raises if it was lost, ClusterLost without a cluster."""
+        """Returns the result of a call; raises an error if the call or the cluster was lost."""
 
     def cancel(self, handle: Any) -> None:
-        """Cancels a call whose result is not needed."""
+        """Cancels a call if its result is not needed."""
 
 
 @dataclass(slots=True)
 class Spread:
-    """The engine for clusters, which gives a carrier at most two shards for each of its slots."""
+    """The engine for clusters; submits at most two shards for each call that can run at once."""
 
     carrier: Carrier
     limits: ModelLimits = field(default_factory=ModelLimits)
@@ -68,7 +68,7 @@ class Spread:
         self.deadline = min(self.deadline, time.monotonic() + seconds)
 
     def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]:
-        """Yields an outcome for each item; a lost shard is split in halves and tried again.
+        """Yields an outcome for each item; if a shard is lost, tries both halves of it again.
 
         Raises ClusterLost if the cluster ends, because all further items would be lost. If the
         run was stopped before, the error is ignored, because the cluster may have been stopped as
@@ -116,7 +116,7 @@ class Spread:
 
 
 def asked(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a method of a carrier; every error becomes ClusterLost, because no shard caused it."""
+    """Calls the cluster; every error becomes ClusterLost, because no model caused the error."""
     try:
         return call(*arguments)
     except Exception as error:  # each cluster package raises exceptions of its own
@@ -155,6 +155,6 @@ def unpacked(work: bytes) -> tuple[Callable[..., Outcome], ModelLimits, Shard]:
 
 @functools.lru_cache(maxsize=1)
 def _how(packed: bytes) -> tuple[Callable[..., Outcome], ModelLimits]:
-    """Returns the function and its limits, which are deserialized once while they do not change."""
+    """Returns the function and its limits; equal bytes are deserialized only once."""
     found: tuple[Callable[..., Outcome], ModelLimits] = pickle.loads(packed)
     return found

@@ -74,7 +74,7 @@ class Supervisor:
         self.aside.clear()
 
     def _feed(self, fn: Callable[..., Outcome], fresh: Iterator[Job]) -> Iterator[Outcome]:
-        """Starts workers as needed; gives jobs to idle workers, and next jobs to busy workers."""
+        """Starts workers as needed, and sends jobs: first to idle workers, then to busy workers."""
         while not self.stopping:
             if not (job := self._next(fresh)):
                 return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the slow first work once, in the forkserver, so that its children start fast."""
+"""Does slow first work once, in the server from which all child processes are forked."""
 
 from __future__ import annotations
 

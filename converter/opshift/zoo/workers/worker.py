@@ -116,7 +116,7 @@ class Worker:
         self.process.kill()
 
     def autopsy(self, job: Job | None) -> Outcome:
-        """Returns an outcome that explains why a child died at a job, after its pipe was closed."""
+        """Returns an outcome that says why a child process died, after its pipe was closed."""
         self.process.join(1.0)
         if self.sentence is Fate.LOST and self.process.exitcode is not None:
             self.sentence = None  # the child had already ended before the item was sent
@@ -148,7 +148,7 @@ class Worker:
 
 
 def _context() -> Any:
-    """Returns the start method for children: a forkserver that has done slow imports."""
+    """Returns the way to start children: fork from a server that has done the slow imports."""
     if sys.platform == "win32":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")

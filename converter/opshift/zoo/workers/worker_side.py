@@ -31,7 +31,7 @@ def serve(
     fn: Callable[..., Outcome], limits: ModelLimits, pipe: Connection, life: Connection, log: str,
     path: list[str], caller: terms.Caller,
 ) -> None:  # fmt: skip
-    """Converts items until the pipe closes; ignores SIGINT and SIGTERM, for the driver."""
+    """Converts items until the pipe closes; leaves SIGINT and SIGTERM to the parent process."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     # the forkserver would keep the caller of its own start
