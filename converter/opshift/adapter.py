@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exports the names that adapter files use; they may import nothing else of the engine."""
+"""Exports the names for adapter files, which may import no other module of opshift."""
 
 from typing import TYPE_CHECKING
 

@@ -189,7 +189,7 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
         super().__init__(plain(self.lines()))
 
     def lines(self) -> Iterator[Line]:
-        """Yields the verdict, the action to take, and each node that blocks the conversion."""
+        """Yields the answer, the action to take, and each node that blocks the conversion."""
         if self.runtime:
             yield Line(f"Converted, but {self.runtime} cannot run it: {self._first}", Role.BAD)
         else:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds the version of opshift, which every package may import.
 
-The version of a development build contains its commit, if the commit is known. It comes from the
-repository of the sources, or from the version of the installed package.
+The version of a development build contains its commit, if the commit is known. The commit comes
+from the repository of the sources, or from the version of the installed package.
 """
 
 from __future__ import annotations

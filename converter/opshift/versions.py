@@ -119,8 +119,8 @@ def last_of(ir_version: int) -> Release:
 def first_of(ir_version: int) -> Release:
     """Returns the first release with this IR version; for the oldest IR version, the last release.
 
-    Several releases share the oldest IR version. No current runtime has the operators of the first
-    of these releases.
+    Several releases share the oldest IR version. No current runtime has the operators of the
+    first releases with this IR version.
     """
     oldest = [release for release in RELEASES if release.ir == RELEASES[0].ir][-1]
     later = (r for r in RELEASES if oldest.ir < r.ir and r.ir >= ir_version)

@@ -64,7 +64,7 @@ def test_an_operator_that_does_not_exist_fails_with_one_sentence(assertion, op, 
             marks=pytest.mark.skipif((schemas.latest("") or 0) < 26, reason="onnx is too old"),
         ),
         ("Scatter", 11, "ai.onnx 11 has no Scatter, which version 11 deprecated"),
-        ("Upsample", 12, "ai.onnx 12 has no Upsample, which 10 deprecated"),
+        ("Upsample", 12, "ai.onnx 12 has no Upsample, which version 10 deprecated"),
         ("Relu", 0, "ai.onnx has the versions 1 to "),
         ("Relu", 999, "ai.onnx has the versions 1 to "),
     ],
@@ -130,11 +130,11 @@ def test_a_verdict_that_is_pointless_or_stale(monkeypatch):
     monkeypatch.setattr(registry, "default", lambda: branch)
     softmax = branch._verdicts["", "Softmax", 12, 13]
     branch._verdicts["", "Softmax", 13, 14] = softmax
-    with pytest.raises(AssertionError, match="does not change there: Softmax 13->14"):
+    with pytest.raises(AssertionError, match="operator does not change: Softmax 13->14"):
         testing.assert_complete("opshift_adapters")
     del branch._verdicts["", "Softmax", 13, 14]
     branch._verdicts["", "Softmax", 12, 13] = replace(softmax, reviewed={"Softmax": ("000000",)})
-    with pytest.raises(AssertionError, match="for other schemas: Softmax 12->13"):
+    with pytest.raises(AssertionError, match="for another schema of the operator: Softmax"):
         testing.assert_complete("opshift_adapters")
 
 

@@ -33,7 +33,7 @@ def run(*orders: Order, workers: int = 2, **limit: float) -> dict[str, Outcome]:
         ("segfault", Fate.CRASHED, "SIGSEGV: about to fall"),
         ("leave", Fate.CRASHED, "exit code 7"),
         ("object_to_it", Fate.CRASHED, "RuntimeError: a slip"),
-        ("ask_for_too_much", Fate.OOM, "an allocation beyond the cap failed"),
+        ("ask_for_too_much", Fate.OOM, "an allocation above the memory limit failed"),
         ("grow_where_the_kernel_does_not_count", Fate.OOM, "more than 1024 MiB"),
     ],
 )

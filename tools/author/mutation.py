@@ -134,7 +134,7 @@ def _forget(module: ModuleType) -> None:
 
 
 def _functions(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, CodeType]]:
-    """Compiles the function with the change."""
+    """Yields the functions with the code of the original, each with its new code object."""
     if old.co_freevars == new.co_freevars:
         yield from ((one, new) for one in _runners(old, old.co_filename))
     inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new)]

@@ -32,7 +32,7 @@ def _parsed(code: str, text: str) -> CodeText:
 
 
 def of_reason(code: str, value: str) -> CodeText:
-    """Returns the page of a reason for a refusal, whose heading is its code."""
+    """Returns the page of a reason for a refusal; its heading is the code of the reason."""
     return parsed(code, f"# {code}\n\n{value}")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the aspects of an operator's meaning that neither an example nor a variant covers."""
+"""Finds the cases of an operator that neither an example nor a variant of an example covers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from opshift.testing.input_sets import input_sets
 
 EXAMPLE, VARIANT = "example", "variant"
 Coverage = Mapping[str, str]
-"""For each aspect: what covers it, an example, a variant, or "" for nothing."""
+"""For each case: "example" or "variant", whichever covers it, or "" for neither."""
 
 
 def gaps(package: str) -> list[str]:
-    """Returns a line for each aspect that neither an example nor a variant covers."""
+    """Returns a line for each case that neither an example nor a variant covers."""
     return [
         f"{domain or 'ai.onnx'} {op} {start}->{to}: {gap}"
         for (domain, op, start, to), covered in coverage(package)
@@ -37,9 +37,9 @@ def gaps(package: str) -> list[str]:
 
 
 def coverage(package: str) -> Iterator[tuple[Crossing, Coverage]]:
-    """Yields the coverage of the aspects of each operator at each boundary of the package.
+    """Yields, for each version change of an operator in the package, what covers each case.
 
-    Aspects are: each attribute with a value other than its default, each optional input given and
+    Cases are: each attribute with a value other than its default, each optional input given and
     absent, each class of element types, an unknown rank, unknown sizes, an empty tensor, and a node
     in a subgraph.
     """
@@ -83,7 +83,7 @@ def _runs_empty(model: ModelProto, example: Example) -> bool:
 def _by_variants(
     adapter: Adapter, left: Schema, missing: Sequence[Aspect], adapters: Registry
 ) -> Iterator[str]:
-    """Yields the aspects that a legal variant of an example covers."""
+    """Yields the cases that a legal variant of an example covers."""
     waiting = list(missing)
     for example in examples_of(adapter):
         if not waiting:
@@ -102,6 +102,6 @@ def _by_variants(
 
 
 def _helps(missing: Sequence[Aspect], variant: str) -> bool:
-    """Returns whether a variant of this name may cover one of the missing aspects."""
+    """Returns whether a variant of this name may cover one of the missing cases."""
     name = variant.partition("=")[0]
     return any(name in one.variants for one in missing)

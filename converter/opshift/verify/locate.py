@@ -136,8 +136,8 @@ class ValueSearch:
         """Describes the first value that differs.
 
         A difference may grow over several nodes, each within the tolerance, so that the nodes
-        after the last equal values do not reproduce the difference. Then all nodes between the
-        inputs and the value are shown.
+        after the last equal values do not reproduce the difference. In this case, all
+        nodes between the inputs and the value are shown.
         """
         detail = self.pair.difference(values[0], values[1], name)
         nodes, small, inputs = self._cut(name, values, self.same)

@@ -2,8 +2,8 @@
 """Converts a model so that a given runtime runs the result and computes the same.
 
 First, the model is converted according to the known limits of the runtime. If the runtime fails or
-computes other numbers, further conversions are tried. They use other opsets, replace operators by
-others, or inline functions. The candidate with the lowest cost is tried first.
+computes other numbers, further conversions are tried. The further conversions use other opsets,
+replace operators by others, or inline functions. The candidate with the lowest cost is tried first.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def audit(path: str | os.PathLike[str], target: AnyTarget = None) -> Audit:
     Parameters
     ----------
     path : path
-        A model, a report or rows in JSON, a journal, or a folder of results.
+        A model, a report in JSON, a results file, a journal, or a folder of results.
     target : int, mapping or str, optional
         A target for a source model: plan the conversion to this target, and judge its adapters.
 

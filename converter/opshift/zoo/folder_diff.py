@@ -72,7 +72,7 @@ class FolderDiff(Shown):
         }  # fmt: skip
 
     def lines(self) -> Iterator[Line]:
-        """Yields the level of the collection, the models per level, and each changed model."""
+        """Yields the level of change of all models, the models per level, and changed models."""
         role = {Level.NONE: Role.GOOD, Level.MAJOR: Role.BAD}.get(self.level, Role.CAUTION)
         yield Line(f"{self.level.name}: {_EFFECTS[self.level]}", role)
         counts = Counter(one.level for one in self.models)

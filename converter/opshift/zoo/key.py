@@ -17,7 +17,7 @@ LARGE = 32 << 20  # from this size on, the digest takes longer than the start of
 
 
 def key_of(recipe: str, files: Iterable[str | bytes]) -> str:
-    """Returns the key of a recipe for a model; `files` are paths or contents."""
+    """Returns the key of a result, from the recipe and the model's `files`: paths or contents."""
     return hashlib.sha256(" ".join([recipe, *map(_digest, files)]).encode()).hexdigest()
 
 

@@ -22,7 +22,7 @@ def runtime() -> str:
 def objection(
     made: ConvertedModel, folder: str, external: str, values: list[str], request: Request
 ) -> tuple[str, str]:
-    """Returns an outcome and a sentence if a result differs from its source, else two ""."""
+    """Returns an outcome and a sentence if a result differs from its source; else empty texts."""
     os.makedirs(folder)
     path = os.path.join(folder, os.path.basename(made.of.path))
     files.spliced(made, path, external, Layout())

@@ -68,7 +68,7 @@ def main() -> int:
 def stored(
     args: argparse.Namespace, name: str, measure: Callable[[Installed], dict[str, Any]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the answers of each release, from files of this name or measured now."""
+    """Yields the answers of each release, from stored files of this name, or measured now."""
     args.results.mkdir(parents=True, exist_ok=True)
     for version in args.ort:
         path = args.results / f"{name.format(version)}.json"

@@ -38,7 +38,7 @@ class Runner:
         })  # fmt: skip
 
     def ask(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Returns the answer of the child; if it has none, the outcome crash or timeout."""
+        """Returns the answer of the child process, or the outcome crash or timeout."""
         process = self._started()
         assert process.stdin is not None
         try:

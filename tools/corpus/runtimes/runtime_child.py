@@ -88,7 +88,7 @@ def fed(numpy, path):
 
 
 def flat(name, value):
-    """Returns the answer of the child process; without an answer, the outcome crash or timeout."""
+    """Splits maps and sequences into arrays with the names of expected.npz."""
     if value is None:
         return {name + "#none": 1}
     if isinstance(value, dict):

@@ -140,7 +140,7 @@ def builds(measured: Iterable[Measured]) -> str:
 
 
 def searched(found: Results) -> Iterator[str]:
-    """Yields, for each runtime, which models are right with `--runtime`, and which are lost."""
+    """Yields, for each runtime, which models `--runtime` makes right, and which it loses."""
     for version, models in found.models.items():
         of = {name: one for name, one in models.items() if "searched" in one}
         right = {name for name, one in of.items() if one["searched"]["outcome"] == "right"}

@@ -55,8 +55,8 @@ def command(
     The consumer is a runtime (--for), whose supported operators and types opshift knows, or a
     program that reads certain versions (--opset, --ir, --model-version) by the rules of ONNX's
     versioning. Nothing is converted. The exit code is 1 if the consumer cannot use one of the
-    models. It is 5 if this is not known, or if the consumer can use a model only by ignoring its
-    version numbers.
+    models. The exit code is 5 if this is not known, or if the consumer can use a model only
+    by ignoring the version numbers of the model.
     """
     documents = options.give_documents([word for word in opsets if word.endswith(SUFFIX)])
     words = tuple(word for word in opsets if not word.endswith(SUFFIX))

@@ -80,7 +80,7 @@ def _document(output: Output, source: str) -> int:
 
 
 def _case(source: str, found: Findings, *, fails: bool) -> ModelResult:
-    """Returns the findings about one model in the form that a results file takes."""
+    """Returns the findings about one model in the form of a results file."""
     from opshift import results as formats
 
     levels = {"error": formats.ERROR, "warning": formats.WARNING}
@@ -94,7 +94,7 @@ def _case(source: str, found: Findings, *, fails: bool) -> ModelResult:
 
 
 def _unread(source: str, error: OpshiftError) -> ModelResult:
-    """Returns the error about an unreadable model in the form that a results file takes."""
+    """Returns the error about an unreadable model in the form of a results file."""
     from opshift import codes
     from opshift import results as formats
     from opshift.cli import exit_codes

@@ -68,7 +68,7 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
     default="",
     metavar="PYTHON",
     help="Run the result in the runtime that this Python interpreter imports. If it fails or"
-    " computes other numbers, try other opsets and forms. Write the first result that runs.",
+    " computes other numbers, try other opsets and operators. Write the first result that runs.",
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing. Show what a conversion would do.")
 @click.option(

@@ -20,7 +20,7 @@ from opshift.text import Line, Role, suggestion
 @click.argument("code", required=False, shell_complete=complete_codes)
 @common
 def command(output: Output, code: str | None) -> int:
-    """Explain the code of a message and what to do.
+    """Explain the code of a message, and how to solve the problem.
 
     Without CODE, list all codes.
     """

@@ -100,7 +100,9 @@ def _batch_old(
     if training:
         results = _batch_training(call, x, parameters)
     elif any(call.wants(index) for index in range(1, 5)):
-        raise OracleError(f"BatchNormalization-{call.since}: only training has statistics")
+        raise OracleError(
+            f"BatchNormalization-{call.since}: only training mode computes statistics"
+        )
     else:
         results = (_batch_normal(x, parameters, call["epsilon"]),)
     return tuple(result.reshape(shape) for result, shape in zip(results, shapes, strict=False))
@@ -114,7 +116,9 @@ def batch_normalization_mode(
     if call["training_mode"]:
         return _batch_training(call, x, parameters)[:3]
     if call.wants(1) or call.wants(2):
-        raise OracleError(f"BatchNormalization-{call.since}: only training has statistics")
+        raise OracleError(
+            f"BatchNormalization-{call.since}: only training mode computes statistics"
+        )
     return (_batch_normal(x, parameters, call["epsilon"]),)
 
 

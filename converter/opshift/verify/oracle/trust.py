@@ -59,7 +59,7 @@ NOBODY = {
 
 @lru_cache(maxsize=4096)
 def judge(call: Call) -> Judge:
-    """Returns the trusted implementation, which is called as `judge(frame, call, *inputs)`."""
+    """Returns the function that computes an operator, called as `judge(frame, call, *inputs)`."""
     key = (call.node.domain, call.op)
     own = find(*key, call.since)
     if own is not None:

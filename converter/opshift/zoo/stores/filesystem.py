@@ -19,7 +19,7 @@ VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "modified"
 
 
 class FileSystem:
-    """A file system of fsspec. It lacks create-only writes, so `write` checks for the file."""
+    """A file system of fsspec. fsspec lacks create-only writes, so `write` checks for the file."""
 
     def __init__(self, root: str) -> None:
         self.root = root

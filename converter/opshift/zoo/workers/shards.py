@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distributes a zoo over the workers of a cluster in shards, each with its own supervisor.
+"""Splits the models of a batch into parts (shards), and sends the shards to a cluster.
 
-The cluster only transports work. Each of its workers starts a process that supervises child
+The cluster only transports work. Each worker of the cluster starts a process that supervises child
 processes like the local engine, so the cluster itself needs no limits.
 """
 

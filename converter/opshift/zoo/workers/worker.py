@@ -77,7 +77,7 @@ class Worker:
         return self.served >= self.limits.recycle
 
     def takes(self, job: Job) -> bool:
-        """Returns whether an item may wait in this child process, because it will start soon."""
+        """Returns whether this child process may receive one more item, to start it soon."""
         soon = len(self.jobs) * self.pace < SOON and len(self.jobs) < MOST
         return soon and not self.worn and self.bytes + job.item.size <= SMALL
 

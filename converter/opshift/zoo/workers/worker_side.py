@@ -68,7 +68,9 @@ def _call(fn: Callable[..., Outcome], item: Sized) -> Outcome:
     try:
         return fn(item)
     except MemoryError:
-        return Outcome(item.name, Fate.OOM, "MemoryError", "an allocation beyond the cap failed")
+        return Outcome(
+            item.name, Fate.OOM, "MemoryError", "an allocation above the memory limit failed"
+        )
     except Exception as error:
         kind = type(error).__name__
         return Outcome(item.name, Fate.CRASHED, kind, shortened(f"{kind}: {error}"))
