@@ -63,6 +63,17 @@ def test_a_rank_that_inference_only_tolerates_blames_nobody():
     assert len(after.functions[0].node) > 1
 
 
+def test_a_rewritten_loop_of_an_uncalled_function_keeps_its_body():
+    """A new node takes over the body only after the step, so inference cannot judge it before."""
+    body = """F (x) => (y) { n = Constant <value: tensor = int64[1] {3}> () y = Loop (n, "")
+        <body: graph = b (int64[1] i, bool[1] k) => (bool[1] o, float[1,2] r) {
+            o = Identity (k) r = Gather (x, i) }> }"""
+    after = convert_version(uncalled(body, 11), 12)
+    (loop,) = (node for node in after.functions[0].node if node.op_type == "Loop")
+    assert [attribute.name for attribute in loop.attribute] == ["body"]
+    assert loop.input[1]
+
+
 # -- the number of calls ---------------------------------------------------------------------------
 
 

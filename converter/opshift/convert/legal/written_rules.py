@@ -183,6 +183,10 @@ def _refused_constants(written: WrittenNodes) -> Iterator[str]:
 
 
 def _rejected(one: NodeProto, written: WrittenNodes, *, lengths: bool = True) -> str | None:
+    """Returns the error of inference on a new node; None for a node that takes over graphs."""
+    made = written.op.made
+    if one is made.carrier and made.carried:  # it has its graphs only after the step
+        return None
     told = objection(one, written.op.env, _entered(one, written), lengths=lengths)
     return f"inference rejects {named(one)}: {told}" if told is not None else None
 
