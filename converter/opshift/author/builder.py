@@ -72,7 +72,7 @@ class Crossing(Versions, Protocol):
 
     @property
     def enters(self) -> str:
-        """Returns the domain whose version the step changes."""
+        """Returns the domain whose version the conversion step changes."""
 
     def fresh(self, hint: str) -> str: ...
     def constant(
@@ -129,7 +129,7 @@ class Builder:
         return self._entered(domain)
 
     def _entered(self, domain: str = "") -> int:
-        """Returns the version of a domain in the model after the step."""
+        """Returns the version of a domain in the model after the conversion step."""
         return self.crossing.version(self.scope.root, domain)
 
     def __getattr__(self, op_type: str) -> Emit:
@@ -160,7 +160,8 @@ class Builder:
 
         A node of another opset is converted if the model's opset lacks the operator or these
         parameters: down from a later opset, or up from an earlier opset. The parameter `since` is
-        the first version of the intended operator, if an older version has the same parameters.
+        the first version of the intended operator; it is needed only if an older version has the
+        same parameters.
         """
         schema = self._fitting(domain, op_type, len(inputs), named, since)
         names = [self._input_name(op_type, i) for i in inputs]
@@ -522,9 +523,9 @@ class Builder:
     def dissolve(self, reason: str) -> tuple[Value, ...]:
         """Removes the node without a replacement; refuses the node if its outputs are still read.
 
-        An adapter calls this for an output that cannot exist at the target version. An adapter of a
-        node that reads this output finds the removed node as `value.producer`. This adapter must
-        write nodes that do not read the output.
+        An adapter calls this method for an output that cannot exist at the target version. An
+        adapter of a node that reads this output finds the removed node as `value.producer`. This
+        adapter must write nodes that do not read the output.
         """
         self.made.unread = reason
         return ()

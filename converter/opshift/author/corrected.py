@@ -31,7 +31,7 @@ HIDDEN = "opshift.hidden."
 def infer(model: bytes | ModelProto, adapters: DeclaredRules) -> ModelProto:
     """Runs onnx's inference, and replaces the output shapes that a rule proves wrong.
 
-    Inference then runs again with the shapes of the rules.
+    Inference then runs again with the shapes from the rules.
     """
     rules = adapters.rules(OutputShapes)
     own = ModelBytes.of(model)
@@ -49,7 +49,7 @@ def infer(model: bytes | ModelProto, adapters: DeclaredRules) -> ModelProto:
 
 
 def shapes_of(rule: OutputShapes | None, node: Node) -> Sequence[ToldDims | None]:
-    """Returns the output shapes of a node that the rule computes."""
+    """Returns the shapes that the rule computes for the outputs of a node."""
     return (answer_of(rule.run, node) or ()) if rule is not None else ()
 
 
@@ -132,7 +132,7 @@ def _numbered(model: ModelProto) -> Iterator[tuple[GraphProto, NodeProto]]:
 def _without(
     model: bytes | ModelProto, misjudged: Mapping[Output, TypeProto], adapters: DeclaredRules
 ) -> ModelProto:
-    """Runs inference with fixed types for some outputs, which it does not compute."""
+    """Runs inference of a model, but with given types for some of the outputs."""
     copy = copied(model)
     numbered = list(_numbered(copy))
     names: dict[Output, str] = {}

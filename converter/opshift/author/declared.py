@@ -34,14 +34,14 @@ def completed(known: TypeProto | None, declared: TypeProto | None) -> TypeProto 
 
 
 def _adds(known: TypeProto, declared: TypeProto) -> bool:
-    """Returns whether the declaration has an element type or rank that the inferred type lacks."""
+    """Returns whether the declared type has an element type or rank that inference did not find."""
     if schemas.type_name(known) is None:
         return schemas.type_name(declared) is not None or rank_of(declared) is not None
     return known.HasField("tensor_type") and rank_of(known) is None is not rank_of(declared)
 
 
 def without(model: bytes | ModelProto, *, nested: bool = True) -> ModelProto:
-    """Copies a model without declared shapes of computed values and replaceable initializers."""
+    """Copies a model without shapes of computed values, and without replaceable initializers."""
     copy = copied(model)
     for i, graph in enumerate(graphs_in(copy.graph, nested=nested)):
         for value in (*graph.output, *(graph.input if i else ())):
@@ -100,7 +100,7 @@ def restore(lacks: Iterable[LackingType]) -> None:
 
 
 def computed(graph: GraphProto, *, nested: bool) -> Iterator[ValueInfoProto]:
-    """Yields the declarations of the computed values of a graph."""
+    """Yields the declared types of the values that nodes of a graph compute."""
     values: Iterable[ValueInfoProto] = (*graph.value_info, *graph.output)
     given = {tensor.name for tensor in graph.initializer}
     if not nested:

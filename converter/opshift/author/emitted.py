@@ -2,9 +2,9 @@
 """Reads which operators an adapter writes, from a table of its package.
 
 `python -m tools.author index` converts the examples of the adapters and records the written
-operators in `writes.txt`. The plan reads the table in advance; an operator that the table lacks is
-planned when an adapter writes it. The table has one row for each set of operators that an adapter
-for a runtime writes.
+operators in `writes.txt`. The planner reads the table before the conversion; an operator that the
+table lacks is planned when an adapter writes the operator. The table has one row for each set of
+operators that an adapter for a runtime writes.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class TypesOnly(Env):
         return f"only the type of {name!r} is known during inference"
 
     def use_rank(self, name: str) -> None:
-        """Does nothing, because inference records which types come from declarations."""
+        """Does nothing, because inference records which types come from declared types."""
 
 
 class Delegating(Env):

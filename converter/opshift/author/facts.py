@@ -71,7 +71,7 @@ _Rule = TypeVar("_Rule")
 
 
 class Proved(NamedTuple):
-    """The type that follows from the inputs of the model, without the declaration of the value.
+    """The type of a value that follows from the model's inputs, not from its own declared type.
 
     The field `claimed` is true if the rank follows only from the declared rank of another value;
     `counted` is true if a dimension follows only from such a declared rank.
@@ -87,7 +87,7 @@ Claims: TypeAlias = "Mapping[str, str]"  # by value: the part of its type that i
 
 
 class Evaluated(NamedTuple):
-    """A constant or bounds, computed from other values, with the declarations that were used."""
+    """A constant or bounds, computed from other values, with the declared types that were used."""
 
     found: Any
     claims: Claims
@@ -253,7 +253,7 @@ class Facts:
         return found
 
     def evaluated(self, find: Find, scope: Scope, name: str) -> Evaluated:
-        """Returns a constant or bounds, with the declarations from which they follow."""
+        """Returns a constant or bounds, with the declared types from which they follow."""
         owner = scope.owner(name)
         if owner is None:
             return UNKNOWN
@@ -388,7 +388,7 @@ class Facts:
     # -- types -------------------------------------------------------------------------------
 
     def type(self, scope: Scope, name: str) -> TypeProto | None:
-        """Returns the inferred type of a value, completed by its declaration."""
+        """Returns the inferred type of a value, completed by its declared type."""
         owner = scope.owner(name)
         if owner is None:
             return None
@@ -475,7 +475,7 @@ class Facts:
     # -- declarations ------------------------------------------------------------------------
 
     def is_unconfirmed(self, scope: Scope, name: str) -> bool:
-        """Returns whether the rank or a length of a value follows only from a declaration."""
+        """Returns whether the rank or a length of a value follows only from a declared type."""
         return self.is_assumed(scope, name) or self.is_counted(scope, name)
 
     def is_counted(self, scope: Scope, name: str) -> bool:
@@ -484,7 +484,7 @@ class Facts:
         return owner is not None and self._proved(owner, name).counted
 
     def is_assumed(self, scope: Scope, name: str) -> bool:
-        """Returns whether the rank of a value follows from an unconfirmed declaration."""
+        """Returns whether the rank of a value follows from an unconfirmed declared type."""
         owner = scope.owner(name)
         if owner is None:
             return False
@@ -502,7 +502,7 @@ class Facts:
         return own in paths or own not in self.inferred.graphs
 
     def believed(self) -> list[str]:
-        """Returns the notes about ranks and shapes that come only from declarations."""
+        """Returns the notes about ranks and shapes that come only from declared types."""
         found: dict[str, list[str]] = {}
         for name, what in self.relied_on.items():
             found.setdefault(what, []).append(self.document.origins.get(name) or repr(name))
@@ -532,12 +532,12 @@ class Facts:
         ]
 
     def confirmed(self, scope: Scope, name: str) -> TypeProto | None:
-        """Returns the inferred type of a value if its rank does not come from a declaration."""
+        """Returns the inferred type of a value if its rank does not come from a declared type."""
         found = self._inferred_type(scope, name)
         return None if found.claimed else found.kind
 
     def claimed(self, scope: Scope, name: str, dims: Dims) -> Dims:
-        """Completes dimensions with numbers that only a declaration has.
+        """Completes dimensions with numbers that only the declared type has.
 
         A declared length never replaces a symbol that comes from an input of the model.
         """
@@ -560,7 +560,7 @@ class Facts:
     # -- types of outputs by the node that computes them -----------------------------------------
 
     def _find_outputs(self, owner: Scope, name: str) -> tuple[dict[str, TypeProto], bool]:
-        """Infers a node's output types, and whether they depend on an unconfirmed declaration."""
+        """Infers a node's output types, and whether they depend on an unconfirmed declared type."""
         position = owner.producers[name]
         node = owner.node(position)
         if self.document.is_call(node) or not self._tells_more(owner, position):
@@ -603,7 +603,7 @@ class Facts:
         return any(self._is_news(place, name) for name in node.input if name)
 
     def _stated(self, owner: Scope, name: str) -> TypeProto | None:
-        """Returns the type of a value from whole-model inference, completed by its declaration."""
+        """Returns a value's type from whole-model inference, completed by its declared type."""
         return completed(self._given(owner, name).kind, owner.declared.get(name))
 
     def _has_rank_to_tell(self, schema: schemas.Schema, outputs: list[TypeProto | None]) -> bool:

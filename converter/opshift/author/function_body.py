@@ -84,8 +84,8 @@ def bindings(node: Node, body: FunctionProto) -> dict[str, AttributeProto]:
         if proto.ref_attr_name:
             raise Refusal(
                 Why.NEEDS_STATIC_ATTR,
-                f"attribute {proto.name!r} has the value of the attribute {proto.ref_attr_name!r}"
-                " of the function around the node",
+                f"attribute {proto.name!r} refers to the attribute {proto.ref_attr_name!r} of the"
+                " function around the node, so its value is not known",
             )
         bound[proto.name] = proto
     return bound

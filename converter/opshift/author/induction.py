@@ -20,7 +20,7 @@ ROUNDS = 6  # each round removes wrong parts of the assumed types; what changes 
 
 
 class _Declared:
-    """The declarations of a graph by name, collected once for all its nodes."""
+    """The declared types of a graph's values by name, collected once for all its nodes."""
 
     def __init__(self, graph: GraphProto) -> None:
         self.graph = graph
@@ -29,7 +29,7 @@ class _Declared:
             self.infos.setdefault(info.name, []).append(info)
 
     def of(self, name: str, *, add: bool) -> list[ValueInfoProto]:
-        """Returns the declarations of a value; with `add`, makes one if there are none."""
+        """Returns a value's declared types; with `add`, adds an empty type if there is none."""
         found = self.infos.get(name, [])
         if add and name and not found:
             found = self.infos[name] = [self.graph.value_info.add(name=name)]

@@ -41,7 +41,7 @@ PASSES = 4  # passes over the whole model; longer chains are inferred value by v
 
 
 class Known(NamedTuple):
-    """The types that whole-model inference finds, and the values that depend on declarations."""
+    """The types that whole-model inference finds, and the values that depend on declared types."""
 
     types: Inferred  # by name; None if graphs use a name for different types
     graphs: Mapping[Path, Inferred]
@@ -50,7 +50,7 @@ class Known(NamedTuple):
 
 
 def infer_all(model: bytes | ModelProto, adapters: DeclaredRules) -> Known:
-    """Infers the types of the values in each graph: from the inputs, then with declarations."""
+    """Infers the types of the values in each graph: from the inputs, then with declared types."""
     own = ModelBytes.of(model)
     nested = own.content.is_nested
     proved, alone = induction.confirm(
@@ -131,7 +131,7 @@ def _infer(
 
 
 def _write_ranks(model: ModelProto, found: Sequence[GraphTypes], ranks: Rules) -> bool:
-    """Writes ranks by rule into types without a rank, so that the next pass infers more."""
+    """Writes the ranks that rules give into types without a rank, for the next pass."""
     versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
     written, names = False, {op for _, op in ranks}
     for graph, _, visible in found:
@@ -225,7 +225,7 @@ def objection(
 
 
 def _negative_sizes(found: Mapping[str, TypeProto]) -> Iterator[str]:
-    """Yields a sentence for each negative output size, to which inference does not object."""
+    """Yields a sentence for each negative output size, which inference accepts."""
     for name, kind in found.items():
         for axis, dim in enumerate(kind.tensor_type.shape.dim):
             if dim.dim_value < 0:
@@ -267,7 +267,7 @@ def _constant_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
 def _correct(
     inferred: Mapping[str, TypeProto], node: NodeProto, schema: schemas.Schema | None, env: ModelEnv
 ) -> None:
-    """Writes shapes by rule into outputs whose lengths are wrong or whose rank is unknown."""
+    """Writes the shapes that a rule computes into outputs with wrong lengths or unknown rank."""
     key = (schemas.normal(node.domain), node.op_type)
     rule = env.rules(OutputShapes).get(key)
     told = corrected.shapes_of(rule, Node(node, schema, env))
@@ -344,7 +344,7 @@ def give_rank(tensor: TypeProto.Tensor, rank: int) -> None:
 
 
 def infer_alone(node: NodeProto, env: ModelEnv, imports: Mapping[str, int]) -> dict[str, TypeProto]:
-    """Infers the output types of a node with subgraphs, as the only node of a model."""
+    """Infers the output types of a node with subgraphs, in a model with only this node."""
     model = ModelProto(ir_version=IR_VERSION)
     for domain, version in imports.items():
         model.opset_import.add(domain=domain, version=version)

@@ -23,7 +23,7 @@ NEWEST = 1 << 30  # a number above every opset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misread(Trait):
-    """A legal form of an operator that releases of a runtime refuse or compute wrongly."""
+    """Legal nodes of an operator that releases of a runtime refuse or compute wrongly."""
 
     table = "misread"
     runtime: str
@@ -40,12 +40,12 @@ class Misread(Trait):
     examples: tuple[Example, ...] = ()
 
     def concerns(self, row: RuntimeRelease) -> bool:
-        """Returns whether a release of a runtime misreads the form."""
+        """Returns whether a release of a runtime misreads these nodes."""
         name, release = row.origin
         return name == self.runtime and target_names.fits(self.releases, release) is not None
 
     def is_form(self, node: Node, version: int, around: Surroundings | None = None) -> bool:
-        """Returns whether a node has the misread form, which may depend on the nodes around it."""
+        """Returns whether a node is misread, which may depend on the nodes around it."""
         if not self.since <= version < self.before:
             return False
         if not self.neighbours:
@@ -53,7 +53,7 @@ class Misread(Trait):
         return around is not None and bool(answer_of(lambda node: self.run(node, around), node))
 
     def described(self, op: str) -> str:
-        """Returns a description of the misread form and of its effect."""
+        """Returns a description of the misread nodes and of the effect."""
         where = f" on {self.processors}" if self.processors else ""
         return self.says.replace("{op}", op) + where
 
@@ -70,10 +70,10 @@ def misread(
     processors: str = "",
     domain: str = "",
 ) -> Callable[[Callable[..., bool] | Draft], Misread]:
-    """Declares a legal form of operators that releases of a runtime misread.
+    """Declares legal nodes of operators that releases of a runtime misread.
 
     `releases` names the runtime and its releases: `"onnxruntime 1.6..1.16"`. The decorated function
-    returns whether a node has the form at the opsets from `since` to below `before`. If the
+    returns whether a node is such a node, at the opsets from `since` to below `before`. If the
     function has a second parameter, it receives the `Surroundings` of the node. The text `{op}` in
     `says` stands for the name of the operator. The parameter `wider` names an input: the runtime
     reads the node correctly if this input is cast to a wider element type. If only some
@@ -98,26 +98,26 @@ def misread(
 
 
 def misreadings(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
-    """Yields the forms of an operator that a release misreads on some or all processors."""
+    """Yields the kinds of an operator's nodes that a release misreads on any processor."""
     yield from (one for one in rules.traits(Misread).get(key, ()) if one.concerns(row))
 
 
 def on_every_processor(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
-    """Yields the forms of an operator that a release misreads on every processor.
+    """Yields the kinds of an operator's nodes that a release misreads on every processor.
 
-    The forms were measured with the CPU provider, so they are uncertain for other providers.
+    The nodes were measured with the CPU provider, so they are uncertain for other providers.
     """
     found = () if row.provider else misreadings(rules, row, key)
     yield from (one for one in found if not one.processors)
 
 
 def on_some_processors(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
-    """Yields the forms of an operator that a release misreads only on some processors."""
+    """Yields the kinds of an operator's nodes that a release misreads on some processors."""
     found = misreadings(rules, row, key)
     yield from (one for one in found if one.processors or row.provider)
 
 
 def all_misreadings(rules: DeclaredRules, row: RuntimeRelease) -> Iterator[tuple[str, Misread]]:
-    """Yields every form that a release misreads, with its operator."""
+    """Yields every kind of node that a release misreads, with its operator."""
     for one in rules.each(Misread):
         yield from ((op, one) for op in one.ops if one.concerns(row))

@@ -75,9 +75,9 @@ def modern(
 
     The parameters of the function after the first are the inputs of the operator, in order. The
     function `when` receives the matched nodes. `when` returns, by name, the attributes and the
-    constants that replace parameters. It returns None if the operator would compute something else.
-    The text `differs` says how the results differ; with this text, the rule is used only if the
-    caller permits approximations.
+    constants that replace parameters. `when` returns None if the operator would compute something
+    else. The text `differs` says how the results differ; with this text, the rule is used only if
+    the caller permits approximations.
     """
 
     def declare(below: Callable[..., Any] | Draft) -> Modern:

@@ -83,10 +83,10 @@ class Env(ABC):
 
     @abstractmethod
     def use_rank(self, name: str) -> None:
-        """Adds a note to the report if the rank of a value comes only from a declaration."""
+        """Adds a note to the report if the rank of a value comes only from a declared type."""
 
     def claimed_dims(self, name: str, dims: Dims) -> Dims:
-        """Completes dimensions with a declaration; the report then names the value."""
+        """Completes dimensions from the declared type; the report then names the value."""
         return dims
 
     # -- only for environments of nodes of a model -------------------------------------------
@@ -278,10 +278,10 @@ class Value(Infix):
 
     @property
     def claimed_dims_or_none(self) -> Dims | None:
-        """Returns the dimensions, with numbers that come only from a declaration if needed.
+        """Returns the dimensions, with numbers that come only from a declared type if needed.
 
-        Use these dimensions only if no nodes can compute the shape. The report then names the
-        value.
+        Use these dimensions only if no nodes can compute the shape. If such numbers are used, the
+        report names the value.
         """
         found = self.dims_or_none
         return None if found is None else self.env.claimed_dims(self.name, found)
@@ -297,7 +297,7 @@ class Value(Infix):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Returns the shape; the report names the value if only a declaration states the shape."""
+        """Returns the shape; the report names the value if only its declared type has the shape."""
         found = self.claimed_dims_or_none
         if found is None or not all(isinstance(d, int) for d in found):
             raise Refusal(Why.NEEDS_SHAPE, f"the shape of {self.name!r} is not static")
@@ -565,8 +565,8 @@ class Node:
         if proto.ref_attr_name:
             raise Refusal(
                 Why.NEEDS_STATIC_ATTR,
-                f"attribute {name!r} has the value of the attribute {proto.ref_attr_name!r} of"
-                " the function around the node",
+                f"attribute {name!r} refers to the attribute {proto.ref_attr_name!r} of the"
+                " function around the node, so its value is not known",
             )
         return helper.get_attribute_value(proto)
 
@@ -611,8 +611,8 @@ class Node:
     def survey(self, look: Survey[_Answer]) -> _Answer:
         """Runs a function once over all nodes of this graph or function, and caches its result.
 
-        The function receives the nodes in order, with the nodes of subgraphs last, and the names of
-        the outputs of all these graphs.
+        The function has two parameters: the nodes in order, with the nodes of subgraphs last, and
+        the names of the outputs of all these graphs.
         """
         return self.env.survey(look)
 

@@ -71,7 +71,7 @@ class Registry:
         return cast(LazyTable[_Rule], self._tables[kind])
 
     def traits(self, kind: type[_Trait]) -> LazyTable[tuple[_Trait, ...]]:
-        """Returns the traits of one kind by operator; an operator may have several."""
+        """Returns the declarations of one kind by operator; an operator may have several."""
         return cast("LazyTable[tuple[_Trait, ...]]", self._tables[kind])
 
     def each(self, kind: type[_Trait]) -> list[_Trait]:
@@ -87,7 +87,7 @@ class Registry:
                 raise AdapterBug(kind.twice.format(op=place.op))
 
     def _file(self, place: Crossing | TraitKey, declared: Declared) -> None:
-        """Stores a declaration under one of its keys."""
+        """Stores a declaration in its table, for one of its operators."""
         if isinstance(declared, Adapter):
             self._verdicts[place] = declared  # type: ignore[index]
         elif isinstance(place, TraitKey):

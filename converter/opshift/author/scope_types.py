@@ -35,7 +35,7 @@ def by_graph(
     """Returns the types in the graphs of a model, in the order of `walk.graphs_in`.
 
     With `initializers`, the result includes the types of initializers that are not inputs. Without
-    `nested`, no node may have a subgraph.
+    `nested`, the caller guarantees that no node has a subgraph.
     """
     scopes = list(_inside(model.graph, (), ChainMap(), nested=nested))
     for scope in scopes if initializers else ():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hides nodes with negative output sizes, on which some inference functions of onnx crash.
 
-To find these sizes, inference first runs without the operators that may crash. A size that depends
-on the outputs of these operators stays unknown.
+To find negative sizes, inference first runs without the operators that may crash. A size that
+depends on the outputs of operators that may crash stays unknown.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def _has_any(found: Iterator[object]) -> bool:
 def hide(model: ModelProto, domain: str, adapters: DeclaredRules, infer: Infer) -> bool:
     """Moves nodes with a negative size to an unknown domain; returns whether more may exist.
 
-    `infer` receives a model in which each operator that crashes at negative sizes has this domain.
+    `infer` is called with a model in which each operator that crashes at negative sizes has this
+    unknown domain.
     """
     fatal = list(_fatal(model, adapters))
     suspects = list(_suspects(model, adapters)) if fatal else []
@@ -104,7 +105,7 @@ def _suspects(
 ) -> Iterator[tuple[int | None, NodeProto]]:
     """Yields each node that may have a negative size, with its number in the main graph.
 
-    Without `nested`, no node may have a subgraph.
+    Without `nested`, the caller guarantees that no node has a subgraph.
     """
     names, declared = _names(Shrinks, adapters), adapters.traits(Shrinks)
     own, env = functions_of(model), _Constants(model, nested=nested)

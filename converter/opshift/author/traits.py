@@ -63,7 +63,7 @@ class DeclaredRules(Protocol):
         """Returns the rules of one kind, by operator."""
 
     def traits(self, kind: type[_Trait]) -> Mapping[tuple[str, str], tuple[_Trait, ...]]:
-        """Returns the traits of one kind by operator; an operator may have several."""
+        """Returns the declarations of one kind by operator; an operator may have several."""
 
     def each(self, kind: type[_Trait]) -> list[_Trait]:
         """Returns each declaration of one kind once, even if it names several operators."""

@@ -55,7 +55,7 @@ class FormulaSearch:
     def find(
         self, pattern: Term, name: str, values: Mapping[str, str] | None = None
     ) -> Iterator[Binding]:
-        """Yields every match of a formula with the nodes of a value; `values` binds inputs."""
+        """Yields every match of a formula with a value's nodes; `values` has the known inputs."""
         try:
             yield from self._match(pattern, name, Binding(dict(values or {}), {}, frozenset()))
         except Refusal:  # an attribute has its value only at the call of a function

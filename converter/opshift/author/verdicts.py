@@ -397,10 +397,11 @@ def boundary(
     """Declares that a person found the meaning of `ops` unchanged at `version`, in both directions.
 
     Each name is followed by the fingerprint of the reviewed schemas (`Add:5d3f01`), or by several
-    with `/` if releases of onnx describe the operator differently. Guards for element types, new
-    attributes and new inputs are derived from the schemas. `up` and `down` convert nodes that the
-    guards cannot check. `cast` converts a node down if the older version lacks its element type.
-    `ignores` gives the reason for each attribute and input that `up` and `down` may leave unread.
+    with `/` if releases of onnx describe the operator differently. opshift derives checks of
+    element types, new attributes and new inputs from the schemas. `up` and `down` convert nodes
+    that these checks cannot cover. `cast` converts a node down if the older version lacks its
+    element type. `ignores` gives the reason for each attribute and input that `up` and `down` may
+    leave unread.
     """
     reviewed = {}
     for word in ops.split():

@@ -37,7 +37,7 @@ def in_wider_types(node: Node, op: Builder, wide: Mapping[str, int]) -> tuple[Va
 
 
 def _chosen_types(node: Node, wide: Mapping[str, int]) -> dict[str, Any]:
-    """Returns the attribute for the element type of the output, which may follow an input."""
+    """Returns the wider element type of the output as an attribute, if the operator has one."""
     assert node.schema is not None
     name = next((name for name in OUTPUT_TYPES if name in node.schema.attributes), "")
     output, param = node.outputs[0], node.schema.output_at(0)

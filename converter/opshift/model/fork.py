@@ -17,7 +17,7 @@ from opshift.protos.copies import copied
 
 
 class Scopes(dict[Scope, Scope]):
-    """Maps each scope of a model to its copy.
+    """Maps each graph and function of a model to its copy.
 
     A scope that was removed from the model is copied if a table still contains it.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removes unread nodes and constants after a conversion, with their declarations."""
+"""Removes unread nodes and constants after a conversion, with their declared types."""
 
 from __future__ import annotations
 

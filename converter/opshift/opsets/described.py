@@ -63,7 +63,7 @@ _forgetting.append(_sets_of_work.cache_clear)
 
 @contextlib.contextmanager
 def using(documents: Iterable[tuple[str, bytes]]) -> Iterator[None]:
-    """Adds documents, as pairs of name and content, for the work in this context and thread."""
+    """Adds operator-set documents (name and content) for the work in this context and thread."""
     outer, added = _present.get(), tuple(documents)
     if not added:
         yield
@@ -96,7 +96,7 @@ def remembered(function: _Answer) -> _Answer:
 
 
 def give(paths: Iterable[str]) -> dict[str, int]:
-    """Makes this process and its child processes use documents; returns their versions."""
+    """Makes this process and its children use operator-set documents; returns their versions."""
     listed = [os.path.abspath(path) for path in paths]
     found = dict(sorted(map(_read, listed)))  # the later of two versions of a domain wins
     known = list(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))
@@ -117,7 +117,7 @@ def is_document(path: str) -> bool:
 
 
 def sets() -> list[OperatorSet]:
-    """Returns all operator sets of documents, by domain and version."""
+    """Returns all operator sets that documents describe, by domain and version."""
     _find()
     work = _present.get()
     found = _sets if work is None else work.sets
@@ -126,7 +126,7 @@ def sets() -> list[OperatorSet]:
 
 @remembered
 def described() -> dict[tuple[str, str], list[Operator]]:
-    """Returns the implementations of each operator in documents, oldest first.
+    """Returns the implementations of each operator that documents describe, oldest first.
 
     An operator that a later set of its domain lacks is deprecated from that set on. If only one of
     two sets states the signature of an operator, this signature is used.
@@ -155,13 +155,13 @@ def described() -> dict[tuple[str, str], list[Operator]]:
 
 
 def operator(domain: str, op: str, since: int) -> Operator | None:
-    """Returns one implementation of an operator in documents, or None."""
+    """Returns one implementation of an operator that documents describe, or None."""
     same = described().get((domain, op), ())
     return next((one for one in same if one.schema.since == since), None)
 
 
 def body(domain: str, op: str, since: int) -> FunctionProto | None:
-    """Returns the function body of an operator in documents, or None."""
+    """Returns the function body of an operator that documents describe, or None."""
     for one in sets():
         for operator in one.operators if one.domain == domain else ():
             if operator.schema.name == op and operator.schema.since == since:

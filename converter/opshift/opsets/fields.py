@@ -28,7 +28,7 @@ Key = tuple[str, str]  # (domain, operator)
 
 @dataclass(frozen=True, slots=True)
 class FieldTable:
-    """The fields that the measured releases of one runtime lack."""
+    """The attributes, inputs and outputs that the measured releases of one runtime lack."""
 
     runtime: str
     releases: tuple[str, ...]
@@ -36,14 +36,14 @@ class FieldTable:
     unknown: Mapping[Key, Mapping[str, tuple[int, ...]]]
 
     def of(self, key: Key, release: str) -> frozenset[str]:
-        """Returns the fields of an operator that a release lacks."""
+        """Returns the attributes, inputs and outputs of an operator that a release lacks."""
         around = measured.around(release, self.releases)
         found = self.unknown.get(key, {}).items() if around else ()
         return frozenset(field for field, releases in found if around <= set(releases))
 
 
 def given(node: NodeProto, unknown: Collection[str]) -> str | None:
-    """Returns a description of the first unknown field that a node has, or None."""
+    """Returns a description of the first attribute, input or output that is unknown, or None."""
     for attribute in node.attribute:
         if attribute.name in unknown:
             return f"an attribute {attribute.name}"

@@ -60,7 +60,7 @@ class Outcomes:
     features: Mapping[tuple[str, str], frozenset[int]]  # by outcome and feature
 
     def having(self, outcome: str, releases: frozenset[int]) -> frozenset[Types]:
-        """Returns the combinations of types that had an outcome in all given releases."""
+        """Returns the combinations of types that had this outcome in all given releases."""
         return frozenset(
             types for (found, types), where in self.types.items()
             if found == outcome and releases <= where
@@ -71,7 +71,7 @@ class Outcomes:
         return self.having(RUNS, releases) | self.having(PARTLY, releases)
 
     def with_feature(self, outcome: str, releases: frozenset[int]) -> frozenset[str]:
-        """Returns the features that had an outcome in all given releases."""
+        """Returns the features that had this outcome in all given releases."""
         return frozenset(
             feature for (found, feature), where in self.features.items()
             if found == outcome and releases <= where
@@ -179,7 +179,7 @@ class ReleaseTable:
         return next(pairs, None)
 
     def untried(self, key: Key, since: int, types: Types, given: Collection[str]) -> str:
-        """Returns as text the element types, or the feature, without a probed model, or ""."""
+        """Returns what no probed model has, as text: the element types or a feature; else ""."""
         one = self.table.outcomes.get(key, {}).get(since)
         known = [one.having(o, self.releases) for o in (RUNS, PARTLY, *FAILED)] if one else []
         if one is None or not any(known):

@@ -111,7 +111,7 @@ def alike(was: TypeProto, now: TypeProto) -> bool:
 
 
 def confirms(known: TypeProto, declared: TypeProto) -> bool:
-    """Returns whether a known type agrees with a declaration and has all its lengths."""
+    """Returns whether a known type agrees with a declared type and has all its lengths."""
     if not alike(known, declared) or rank_of(known) is None is not rank_of(declared):
         return False
     pairs = zip(dims_of(known), dims_of(declared), strict=False)
@@ -129,7 +129,7 @@ def is_complete(found: TypeProto) -> bool:
 
 
 def is_vague(found: TypeProto | None) -> bool:
-    """Returns whether the rank, or the length of an int64 tensor, is unknown."""
+    """Returns whether a type has no known rank, or is an int64 tensor of unknown length."""
     if found is None:
         return True
     if not found.HasField("tensor_type"):
@@ -139,7 +139,7 @@ def is_vague(found: TypeProto | None) -> bool:
 
 
 def claims_more(declared: TypeProto, known: TypeProto | None) -> bool:
-    """Returns whether a declaration has lengths that the known type lacks."""
+    """Returns whether a declared type has lengths that the known type lacks."""
     if known is None or not known.HasField("tensor_type"):
         return False
     own, told = known.tensor_type.shape.dim, declared.tensor_type.shape.dim
@@ -176,7 +176,7 @@ def shared(one: TypeProto | None, other: TypeProto | None) -> TypeProto | None:
 
 
 def stacked(found: TypeProto) -> TypeProto:
-    """Returns the type of tensors of this type, stacked along a new first axis."""
+    """Returns the type of a tensor that stacks tensors of this type along a new first axis."""
     kept = TypeProto()
     kept.tensor_type.elem_type = found.tensor_type.elem_type
     if rank_of(found) is not None:

@@ -164,7 +164,7 @@ def read_target(
     target: int | str | Mapping[str, int] | None,
     at_least: Mapping[str, int] | int | None = None,
 ) -> int | Mapping[str, int] | Wanted:
-    """Returns a caller's target as versions or as a Wanted; {} without a target."""
+    """Returns a caller's target as versions by domain, or as a Wanted; {} without a target."""
     floors = {"": at_least} if isinstance(at_least, int) else dict(at_least or {})
     for domain in target if isinstance(target, Mapping) else ():
         if not isinstance(domain, str):

@@ -27,7 +27,7 @@ _holders: dict[tuple[int, int], tuple[int, int]] = {}  # process and thread, by 
 
 @dataclass(slots=True)
 class Claim:
-    """The lock on the name of a result in one folder, with the files of the run that holds it."""
+    """The lock on the name of a result in a folder, and the files of the run with this lock."""
 
     folder: str
     token: str

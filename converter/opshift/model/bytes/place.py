@@ -54,7 +54,7 @@ Place: TypeAlias = "str | os.PathLike[str] | File | Stream"
 
 
 def at(place: Place) -> File | Stream:
-    """Returns the destination that a name stands for; raises for a folder or a missing folder."""
+    """Returns the destination with a name; raises for a folder, or if its folder is missing."""
     if isinstance(place, File | Stream):
         return place
     name = os.fspath(place)

@@ -42,7 +42,7 @@ class Weights:
 
     @staticmethod
     def is_stub(tensor: TensorProto) -> bool:
-        """Returns whether the payload is not in the tensor: carved or external."""
+        """Returns whether the payload is not in the tensor, but taken out or in another file."""
         return tensor.data_location == TensorProto.EXTERNAL or marker_of(tensor) is not None
 
     def has(self, tensor: TensorProto) -> bool:
