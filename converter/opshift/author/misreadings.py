@@ -73,7 +73,7 @@ def misread(
     """Declares legal nodes of operators that releases of a runtime misread.
 
     `releases` names the runtime and its releases: `"onnxruntime 1.6..1.16"`. The decorated function
-    returns whether a node is such a node, at the opsets from `since` to below `before`. If the
+    returns whether a node is misread, at the opsets from `since` to below `before`. If the
     function has a second parameter, it receives the `Surroundings` of the node. The text `{op}` in
     `says` stands for the name of the operator. The parameter `wider` names an input: the runtime
     reads the node correctly if this input is cast to a wider element type. If only some
@@ -98,7 +98,7 @@ def misread(
 
 
 def misreadings(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
-    """Yields the kinds of an operator's nodes that a release misreads on any processor."""
+    """Yields the kinds of an operator's nodes that a release misreads on some or all processors."""
     yield from (one for one in rules.traits(Misread).get(key, ()) if one.concerns(row))
 
 
@@ -112,7 +112,7 @@ def on_every_processor(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> I
 
 
 def on_some_processors(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
-    """Yields the kinds of an operator's nodes that a release misreads on some processors."""
+    """Yields the kinds of an operator's nodes that a release misreads only on some processors."""
     found = misreadings(rules, row, key)
     yield from (one for one in found if one.processors or row.provider)
 

@@ -89,7 +89,7 @@ def may_propagate(known: ModelBytes, *, risky: bool = False) -> bool:
 
 
 def _names_a_huge_size(one: SizedTensor) -> bool:
-    """Returns whether a constant may be a huge size; the largest integer only means the end in Slice."""
+    """Returns whether a constant may be a huge size; the largest integer is an end in Slice."""
     if raw := one.raw_data:
         return len(raw) <= 8 * LARGEST_RANK and _is_huge_in(raw, one.data_type)
     numbers = (*one.int64_data[:LARGEST_RANK], *one.int32_data[:LARGEST_RANK])

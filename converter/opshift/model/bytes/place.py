@@ -54,7 +54,7 @@ Place: TypeAlias = "str | os.PathLike[str] | File | Stream"
 
 
 def at(place: Place) -> File | Stream:
-    """Returns the destination with a name; raises for a folder, or if its folder is missing."""
+    """Returns the destination that a name means; raises if it is a folder or has no folder."""
     if isinstance(place, File | Stream):
         return place
     name = os.fspath(place)
