@@ -40,7 +40,7 @@ _Given = TypeVar("_Given", bound="ModelProto | onnx_ir.Model | Program")
 
 
 class ModelOptions(ConversionOptions, total=False):
-    """The options of a conversion in memory, which `convert` documents."""
+    """The options of `convert`, which converts a model in memory."""
 
     inplace: bool
     isolate: bool | None

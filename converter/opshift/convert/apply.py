@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the changes of a step into the model, and records facts about the new nodes."""
+"""Writes the new nodes of a step into the model, and records the element types they add."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ np = deferred("numpy")
 
 
 class Applier:
-    """Writes the changes of one step, after the step has found all of them."""
+    """Writes all changes of one step into the model, after all of them are known."""
 
     def __init__(self, document: Document, facts: Facts, crossing: Crossing, step: Step) -> None:
         self.document = document
@@ -33,7 +33,7 @@ class Applier:
         self.step = step
 
     def apply(self, changes: list[NodeChange]) -> list[Place]:
-        """Writes all changes of a step at once, and returns the places of the new nodes."""
+        """Writes all changes of a step at once, and returns the positions of the new nodes."""
         for change in changes:
             self._prepare(change)
         places = replace_nodes(
@@ -52,7 +52,7 @@ class Applier:
             self._add_present_types(*place, carried)
 
     def _prepare(self, change: NodeChange) -> None:
-        """Records the facts that would be lost when the old node is replaced."""
+        """Records what would be lost when the old node is replaced, such as its output types."""
         scope = change.place[0]
         self._record_types(change)
         self._log(change)
@@ -65,7 +65,7 @@ class Applier:
             self.facts.add_present_types([schemas.element_name(tensor.data_type) or ""])
 
     def _bequeath(self, change: NodeChange, used: list[TensorProto]) -> None:
-        """Passes the names of the old node's constants on to the constants that replace them."""
+        """Gives new constants the names of the old node's constants that they replace."""
         scope, made, target = change.place[0], change.made, change.node.proto
         read = {name for node in made.nodes for name in node.input}
         lost = [name for name in target.input if name not in read]
@@ -105,7 +105,7 @@ class Applier:
         return ""
 
     def _add_present_types(self, scope: Scope, position: int, carried: frozenset[str]) -> None:
-        """Adds the element types that the new nodes bring in to the facts."""
+        """Adds the element types that new nodes use to the element types of the model."""
         written = scope.node(position)
         new = [graph for name, graph in graphs_of(written) if name not in carried]
         for node in (written, *(node for graph in new for node in nodes_in(graph))):
@@ -163,7 +163,7 @@ class Applier:
 
 
 def used_constants(made: Made) -> Iterator[TensorProto]:
-    """Yields the new constants of a change that at least one of its nodes reads."""
+    """Yields the new constants that at least one of the new nodes reads."""
     if made.constants:
         read = {name for node in made.nodes for name in reads(node)}
         for name, tensor in made.constants.items():

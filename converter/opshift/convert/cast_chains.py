@@ -40,7 +40,7 @@ def target_of(cast: NodeProto) -> int:
 def meeting(
     document: Document, steps: Iterable[Step], came: bytes | ModelProto
 ) -> dict[Root, list[Place]]:
-    """Returns the second Casts of new pairs of adjacent Casts whose merger changes numbers."""
+    """Returns the second Cast of each new pair of Casts that gives other numbers when merged."""
     if not any(writes_casts(step.rewritten) for step in steps):
         return {}
     found = {root: list(_pairs(root)) for root in document.roots}
@@ -54,7 +54,7 @@ def meeting(
 
 
 def _pairs(root: Root) -> Iterator[tuple[Place, str, str]]:
-    """Yields the adjacent Casts whose merger changes numbers, with both output names."""
+    """Yields adjacent Casts that give other numbers when merged, with both output names."""
     places = root.index.get(CAST, ()) if (root.imports.get("") or 0) >= LOWEST else ()
     for scope, position in places:
         last = scope.node(position)

@@ -58,7 +58,7 @@ def ranks(
     adapters: Registry,
     confirmed: Callable[[str], TypeProto | None],
 ) -> bool:
-    """Declares ranks that inference finds in the source but not in the result; returns if any.
+    """Declares ranks that inference finds only in the source model; returns whether it did.
 
     Runtimes fuse normalizations only if the last axis is known. `confirmed` returns the type of a
     source value if inference finds its rank without declarations.

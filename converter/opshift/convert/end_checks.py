@@ -20,7 +20,7 @@ from opshift.text import shortened
 
 
 def done(state: State, step: Step) -> None:
-    """Records a step. With `check="full"`, onnx then checks the whole model."""
+    """Records a step; with `check="full"`, onnx checks the whole model after the step."""
     state.done(step)
     if state.options.check == "full":
         check_fully(state, step)

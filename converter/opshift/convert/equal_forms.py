@@ -261,7 +261,7 @@ def _add_misread(
 
 
 def _part_casts(state: State) -> None:
-    """Separates adjacent Casts that steps wrote, if merging them would change numbers."""
+    """Separates adjacent Casts that steps wrote, because a runtime may merge them wrongly."""
     facts, read_by = state.facts, readers()
     parted: Lacked = {
         (root, ""): [

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans the equivalent nodes that a conversion may write for operators at the target version.
 
-The plan is a graph with an edge from an operator to each operator of its equivalent nodes. Keeping
-a node is cheapest. Equivalent nodes are written only for nodes that cannot stay.
+The plan contains, for each operator, the operators of its equivalent nodes. Keeping a node is
+cheapest. Equivalent nodes are written only for nodes that cannot stay.
 """
 
 from __future__ import annotations

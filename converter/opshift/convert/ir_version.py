@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets the IR version of a model, after content of later IR versions was lowered."""
+"""Sets the IR version of a model, after content of later IR versions is rewritten."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from opshift.versions import NEWEST_IR
 
 
 def plan(state: State) -> None:
-    """Plans how to lower content that a later IR version introduced."""
+    """Plans how to rewrite content that a later IR version introduced."""
     rewrite = isinstance(state.options.ir_version, int) or bool(state.strategy.early)
     drop, inline = _drop(state), _inlines(state)
     if rewrite or drop or inline:
@@ -31,7 +31,7 @@ def plan(state: State) -> None:
 
 
 def write_early(state: State) -> None:
-    """Lowers content before the steps, if the strategy says so."""
+    """Rewrites content for an older IR version before the steps, if the strategy requires it."""
     to = ir_of_goal(state)
     features = ir_plan.due(state.lowerings, to, rewrite=True, inline=False)
     if _lowered(state, to, [one for one in features if one.says in state.strategy.early]):
@@ -62,7 +62,7 @@ def restamp(state: State) -> None:
 
 
 def settle_ir(state: State, *, moved: bool) -> None:
-    """Sets the IR version of the result, after lowering content that this version lacks."""
+    """Sets the IR version of the result, after rewriting content that this version lacks."""
     wanted, current = state.options.ir_version, state.skeleton.ir_version
     aim = needs.aim(current, state.document.imports.as_dict(), wanted, moved)
     lowers = aim < current or bool(state.document.added_initializers)
@@ -82,12 +82,12 @@ def settle_ir(state: State, *, moved: bool) -> None:
 
 
 def _binding(state: State, found: Iterable[Feature]) -> list[Feature]:
-    """Returns the features whose IR version the result needs, because they affect results."""
+    """Returns the content whose IR version the result needs, because it affects results."""
     return [one for one in found if one.computes or state.options.strict_ir]
 
 
 def _lower(state: State, aim: int, found: list[Feature], *, rewrite: bool) -> bool:
-    """Rewrites the features that the plan lowers; returns whether it rewrote any."""
+    """Rewrites content for an older IR version as planned; returns whether it rewrote any."""
     if rewrite:
         ir_plan.require_planned(state.lowerings, found)
     features = ir_plan.due(state.lowerings, aim, rewrite=rewrite, inline=_inlines(state))
@@ -104,7 +104,7 @@ def _lower(state: State, aim: int, found: list[Feature], *, rewrite: bool) -> bo
 
 
 def _lowered(state: State, to: int, features: list[Feature]) -> bool:
-    """Rewrites the given features for an older IR version; returns whether it rewrote any."""
+    """Rewrites the given kinds of content for an older IR version; returns whether it did."""
     by_value = state.adapters.rules(ByValue) if features else {}
     done = lower.lower(state.skeleton, state.weights, state.document.fresh, to, features, by_value)
     state.notes += done

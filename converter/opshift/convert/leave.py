@@ -51,7 +51,7 @@ def operators(
 def perhaps_lacked(
     document: Document, adapters: Registry, row: RuntimeRelease | None, opset: int
 ) -> frozenset[Key]:
-    """Returns operators that release `row` may lack and that ai.onnx can replace at this opset."""
+    """Returns operators that the runtime may lack and that ai.onnx can replace at this opset."""
     if row is None:
         return frozenset()
     from opshift.opsets import targets
@@ -72,7 +72,7 @@ def lowest(adapters: Registry, left: Collection[Key]) -> int:
 def leave(
     document: Document, left: Collection[Key], cross: Cross, *, needed: bool = True
 ) -> Iterator[Step]:
-    """Rewrites nodes in ai.onnx if their types are known; with `needed`, raises if none could be.
+    """Rewrites nodes in ai.onnx if their types are known; with `needed`, raises if it rewrote none.
 
     A rewrite may need the type of a value that another operator of `left` computes. The type is
     known only after the other operator is rewritten, so the caller repeats the call until no node

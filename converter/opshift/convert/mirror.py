@@ -115,7 +115,7 @@ def traced(
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads the nodes of a Builder as a formula."""
+    """Reads the nodes that an adapter wrote as a formula."""
 
     op: Builder
     adapters: Registry

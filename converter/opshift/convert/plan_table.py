@@ -85,8 +85,8 @@ def farthest(domain: str, op: str, version: int, down: bool) -> int:
 def _table() -> dict[tuple[str, str, int, bool], str | Edge]:
     """Reads the shipped table: each line has `domain op since direction` and an `Edge`.
 
-    A line for a rewrite at the same version has the number of its kind in place of `since`, and the
-    direction `form`.
+    A line for a rewrite at the same version has the direction `form`, and a number for the kind of
+    rewrite in place of `since`.
     """
     found: dict[tuple[str, str, int, bool], str | Edge] = {}
     try:

@@ -79,7 +79,7 @@ class Request:
     **options
         The options of a conversion.
     node_budget : int, optional
-        The number of nodes that a rehearsal may add to the model before it gives up.
+        The number of nodes that a trial conversion may add to the model.
 
     Examples
     --------

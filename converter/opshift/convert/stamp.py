@@ -23,7 +23,7 @@ def signature_for(model: ModelProto, options: Request) -> Signature | None:
 def labelled(
     model: ModelProto, report: Report, options: Request, before: Signature | None
 ) -> Report:
-    """Writes the requested entries into a result; returns the report with a note on the version."""
+    """Writes the model version and metadata into a result, if requested; returns the report."""
     if not report.changed:
         return report
     if before is not None:

@@ -218,14 +218,14 @@ def alternatives(
 
 
 def _deciding(unread: Collection[Key], opset: int) -> frozenset[Key]:
-    """Returns the operators that affect the target versions; with `opset`, none of ai.onnx does."""
+    """Returns operators for which versions are chosen; if `opset` is set, none of ai.onnx."""
     return frozenset(key for key in unread if key[0] or not opset)
 
 
 def _inlining(
     strategy: Strategy, functions: Iterable[FunctionId], unsure: Collection[FunctionId]
 ) -> Iterator[Strategy]:
-    """Yields strategies that inline none, one, or all of the unsure functions in addition."""
+    """Yields strategies that also inline none, one, or all of the functions in `unsure`."""
     for which in strategy.inlined:
         if which in strategy.unsure:
             yield replace(strategy, inlined=tuple(one for one in strategy.inlined if one != which))

@@ -70,7 +70,7 @@ def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bo
 
 
 def _boundary(domain: str, op: str, since: int, *, down: bool) -> tuple[int, int] | None:
-    """Returns the two versions between which an operator version ends, or None."""
+    """Returns the version change at which an operator version ends, or None."""
     if down:
         return (since, since - 1) if since > 1 else None
     later = [schema.since for schema in schemas.history(domain, op) if schema.since > since]

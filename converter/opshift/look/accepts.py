@@ -119,7 +119,7 @@ class RuntimeSurvey(Shown):
     fits: tuple[Fit, ...]
 
     def by_runtime(self) -> Iterator[Line]:
-        """Yields a summary and one row for each runtime."""
+        """Yields a summary and one line for each runtime."""
         yield from reach.lines(self.fits)
         yield from self._assumed()
 
@@ -132,7 +132,7 @@ class RuntimeSurvey(Shown):
         return {"schema_version": SCHEMA_VERSION, "kind": "survey", "fits": fits}
 
     def lines(self) -> Iterator[Line]:
-        """Yields one row for each release, and how the releases were selected."""
+        """Yields one line for each release, and how the releases were selected."""
         rows = ((fit.target, fit.now, fit.after, fit.first) for fit in self.fits)
         header = ("target", "runs now", "after conversion", "what blocks it")
         yield from table(header, rows)
@@ -159,7 +159,7 @@ def accepts(model: Source, target: str, *, isolate: bool | None = None) -> Accep
     Returns
     -------
     Acceptance
-        `.answer`, `.accepted`, and every known reason why not.
+        `.answer`, `.accepted`, and every known reason why the runtime cannot run the model.
 
     Raises
     ------
@@ -233,7 +233,7 @@ def _fit(row: RuntimeRelease, now: RuntimeAnswer, after: RuntimeAnswer) -> Fit:
 
 @dataclass(frozen=True, slots=True)
 class _SourceOrResult:
-    """A model and its facts, which many releases share."""
+    """A model and its inferred types, which are used for many releases."""
 
     judged: Judged
     added: Collection[str] = ()  # the domains whose imports the model lacked
@@ -251,7 +251,7 @@ class _SourceOrResult:
 
     @staticmethod
     def made(skeleton: ModelProto, large_tensors: Weights) -> _SourceOrResult:
-        """Returns the facts about the result of a conversion."""
+        """Returns the converted model and its inferred types."""
         return _SourceOrResult(_judged(Document(skeleton), large_tensors, registry.default()))
 
     def told(self, row: RuntimeRelease) -> RuntimeAnswer:
@@ -333,7 +333,7 @@ def within_reach(model: Source) -> list[ReleaseAnswer]:
 
 @diagnose.protobuf_errors()
 def require_valid(open_skeleton: OpenSkeleton, request: Request | None = None) -> Rehearsals:
-    """Returns the rehearsals of a model; raises InvalidModel for an invalid model."""
+    """Returns an object for trial conversions of a model; raises InvalidModel for a bad model."""
     runs = Rehearsals(open_skeleton, request or Request(), registry.default())
     runs.opened()
     return runs

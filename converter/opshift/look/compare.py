@@ -198,7 +198,7 @@ def diff(first: Model, second: Model, *, isolate: bool | None = None) -> Diff:
     Returns
     -------
     Diff
-        `.level` by SemVer, every change of the interface, and what is different inside.
+        `.level` by SemVer, every change of inputs and outputs, and the other differences.
 
     Raises
     ------

@@ -109,7 +109,7 @@ def _looks_closer(row: RuntimeRelease, operators: Collection[Key]) -> bool:
 def _ir_fits(
     data: bytes, current: int, target: int | Mapping[str, int] | Wanted, goal: Mapping[str, int]
 ) -> bool:
-    """Returns whether the IR version can be lowered to the target's without rewriting content."""
+    """Returns whether the runtime's IR version supports all content that affects results."""
     if not isinstance(target, Wanted):
         return True
     aim = target.ir("auto", current, goal, raised=bool(target.at_least or target.exact))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the content of a model file, and the versions that it can reach, without onnx."""
+"""Reads the content of a model file and its possible versions, without onnx."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ NO_PATTERN = dict.fromkeys(("attribute", "holds", "values", "without_input"))
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Targets(Shown):
-    """Releases of runtimes, with the versions that they read and the features that they lack.
+    """Releases of runtimes, with the versions that they read and what they do not support.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Targets(Shown):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """Yields the number of releases and a line for each; one release also lists its gaps."""
+        """Yields the number of releases and a line for each, or all about a single release."""
         names = {row.name for row in self.rows}
         releases = counted(len(self.rows), "row")
         yield Line(f"{releases} of {counted(len(names), 'runtime')}.", Role.GOOD)
@@ -78,7 +78,7 @@ def targets(*names: str) -> Targets:
     Returns
     -------
     Targets
-        A row for each release, or for several releases that are equal.
+        An entry for each release, or for several releases that are equal.
 
     Raises
     ------

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The versions of a domain to which a model can be converted, and the nodes that block more."""
+    """The versions of a domain that a model can have, and the nodes that block the next one."""
 
     domain: str
     version: int
@@ -145,7 +145,7 @@ def lowest_versions(
     Returns
     -------
     Lowest
-        For each domain the versions without a rewrite and by conversion, and the IR versions.
+        For each domain, the versions that the model can have without a rewrite, and by conversion.
 
     Raises
     ------

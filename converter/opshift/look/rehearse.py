@@ -47,7 +47,7 @@ class Rehearsed:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The last reachable version of a domain in one direction, and the nodes that block others."""
+    """The farthest version of a domain in one direction, and the nodes that block the next."""
 
     version: int
     refusals: tuple[RefusedNode, ...] = ()
@@ -168,9 +168,8 @@ def _settles(
 def _one_way(refused: Refused, step: int) -> bool:
     """Returns whether all version changes of a refused conversion had one direction.
 
-    If not, its blockers prove nothing about another target. Reasons are a function with other
-    imports, retired operators, whose replacement depends on the target, and a target that sets the
-    IR version.
+    If not, its blockers prove nothing about another target. For example, a function may have other
+    imports, or the target may set the IR version.
     """
     crossed = [(one.start, one.to) for one in refused.steps]
     crossed += [refusal.boundary for refusal in refused.refusals]

@@ -75,7 +75,7 @@ def _named(message: Message, owner: str) -> str:
 
 
 def _messages(message: Message) -> Iterator[Message]:
-    """Yields a message and every message inside it."""
+    """Yields a protobuf message and every message inside it."""
     yield message
     for field, value in message.ListFields():
         if field.message_type is not None:

@@ -46,13 +46,13 @@ class OlderForms(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A kind of content, the IR version that introduced it, and its treatment below that version.
+    """A kind of content, the IR version that introduced it, and how to write it for older versions.
 
     `find` searches a model for the content, and `where` names its places. `lower` rewrites the
-    content in an older form with equal results. If `drop` names an option, `lower` removes the
-    content if the caller sets this option. With `sooner`, the content may be rewritten before the
-    steps, because a step may refuse it. `leads` lists the features of the content that `lower` may
-    add.
+    content for older IR versions, with equal results. If `drop` names an option, `lower` removes
+    the content if the caller sets this option. With `sooner`, the content may be rewritten before
+    the steps, because a step may refuse it. `leads` lists the other kinds of content that `lower`
+    may add.
     """
 
     ir: int
@@ -66,7 +66,7 @@ class Feature:
 
     @property
     def key(self) -> str:
-        """The name of the feature in the plan table, without spaces."""
+        """The name of this kind of content in the plan table, without spaces."""
         return self.says.replace(" ", "_")
 
     @property
@@ -121,7 +121,7 @@ def _type(name: str) -> Feature:
 def _note(
     ir: int, says: str, find: Callable[[Held], bool], holders: str, field: str, many: str
 ) -> Feature:
-    """Returns a feature for a field that affects no result and that older readers ignore."""
+    """Returns a `Feature` for a field that affects no result and that older readers ignore."""
     return Feature(
         ir,
         says,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans an IR version: keeps, rewrites or refuses each kind of content of a later version.
 
-An entry of the plan (an `Edge`) says how content is written below the IR version that introduced
-it, and names the features of the rewritten content. Content without an entry in the plan is a bug.
-The shipped plan table contains these entries too. If the IR version rises, all content stays.
+Each entry of the plan (an `Edge`) says how one kind of content is written below the IR version that
+introduced it. Content without an entry in the plan is a bug. The shipped plan table contains these
+entries too. If the IR version rises, all content stays.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def of_features(
 
 
 def upward() -> FeaturePlan:
-    """Returns the plan for a later IR version, in which every feature stays."""
+    """Returns the plan for a later IR version, for which all content stays."""
     return {feature: edge_of(feature, down=False) for feature in FEATURES}
 
 
 def _wanted(feature: Feature, drop: Collection[str], *, lowers: bool) -> Edge:
-    """Returns the plan for a feature, after the caller's options are applied."""
+    """Returns the plan for one kind of content, after the caller's options are applied."""
     edge = edge_of(feature, down=True)
     if feature.drop in drop:
         return replace(edge, verdict=REMOVE)
@@ -56,7 +56,7 @@ def _wanted(feature: Feature, drop: Collection[str], *, lowers: bool) -> Edge:
 
 
 def edge_of(feature: Feature, *, down: bool) -> Edge:
-    """Returns the plan for a feature from the shipped table; an outdated one is made anew."""
+    """Returns the plan for one kind of content, from the shipped table if that is up to date."""
     known = shipped(DOMAIN, feature.key, feature.ir, down)
     if known is None or replace(known, reach=0) != _bare(feature, down=down):
         known = solved(down=down)[_place(feature)]
@@ -64,12 +64,12 @@ def edge_of(feature: Feature, *, down: bool) -> Edge:
 
 
 def in_table(*, down: bool) -> bool:
-    """Returns whether the shipped table contains the plan for every feature."""
+    """Returns whether the shipped table contains the plan for each kind of content."""
     return all(shipped(DOMAIN, one.key, one.ir, down) is not None for one in FEATURES)
 
 
 def _bare(feature: Feature, *, down: bool) -> Edge:
-    """Returns the plan for a feature, without the farthest reachable version."""
+    """Returns the plan for one kind of content, without the farthest reachable version."""
     if not down:
         return Edge(feature.ir, feature.ir, LAST, False, ())
     verdict = IMPOSSIBLE if feature.drop or feature.lower is None else LOWER
@@ -86,13 +86,13 @@ def _place(feature: Feature) -> Place:
 
 @functools.cache
 def solved(*, down: bool) -> dict[Place, Edge]:
-    """Returns the plan for each feature in one direction, with the farthest reachable version."""
+    """Returns the plan for each kind of content, for lower or for higher IR versions."""
     end = 1 if down else max(one.ir for one in FEATURES)
     return dict(solve(_graph(down=down), end, down=down))
 
 
 def _graph(*, down: bool) -> nx.DiGraph:
-    """Returns the graph of features, their plans, and the features of the rewritten content."""
+    """Returns the graph of the kinds of content, their plans, and the content after a rewrite."""
     found: nx.DiGraph = library().DiGraph()
     for feature in FEATURES:
         here, edge = _place(feature), _bare(feature, down=down)
@@ -104,7 +104,7 @@ def _graph(*, down: bool) -> nx.DiGraph:
 
 
 def table() -> str:
-    """Returns the plans for all features as lines of the shipped table."""
+    """Returns the plans for all kinds of content as lines of the shipped table."""
     lines = [
         f"{domain} {key} {ir} {'down' if down else 'up'} {edge}"
         for down in (True, False)
@@ -117,7 +117,7 @@ def table() -> str:
 
 
 def due(plan: FeaturePlan, to: int, *, rewrite: bool, inline: bool) -> list[Feature]:
-    """Returns the features that a plan rewrites or removes for an IR version, in order."""
+    """Returns the kinds of content that a plan rewrites or removes for an IR version, in order."""
     verdicts = {REMOVE, LOWER} if rewrite else {REMOVE}
     own = [one for one in FEATURES if one in plan and one.ir > to and plan[one].verdict in verdicts]
     first = [FUNCTIONS] if inline and FUNCTIONS in plan else []
@@ -135,6 +135,6 @@ def require_planned(plan: FeaturePlan, present: Iterable[Feature]) -> None:
 
 
 def dead_ends(plan: FeaturePlan, present: Iterable[Feature]) -> list[str]:
-    """Returns a description of each feature that cannot be rewritten for an older IR version."""
+    """Returns a description of each content that cannot be rewritten for an older IR version."""
     edges = [(feature, plan[feature]) for feature in present if feature in plan]
     return [f"{one.says}, IR {edge.start}->{edge.to}" for one, edge in edges if edge.dead]

@@ -29,7 +29,7 @@ def aim(current: int, imports: Mapping[str, int], wanted: str | int, moved: bool
     """Returns the wanted IR version, before the content of the model is considered.
 
     `auto` means the IR version that belongs to the imports if an operator set changed (`moved`). If
-    no operator set changed, `auto` never lowers the IR version.
+    no operator set changed, `auto` never means a lower IR version than the present one.
     """
     if wanted == "keep":
         return current
@@ -65,7 +65,7 @@ def _types(document: Document, facts: Facts, above: int) -> frozenset[str]:
 def of_content(
     content: Content, types: Iterable[str], *, bare: bool, above: int = 3
 ) -> list[Feature]:
-    """Returns the IR features that content uses; with `bare`, some initializers are not inputs."""
+    """Returns the kinds of content of a model; with `bare`, some initializers are not inputs."""
     whole = Held(content, frozenset(types), bare)
     found = [feature for feature in FEATURES if feature.ir > above and feature.find(whole)]
     return sorted(found, key=lambda feature: (-feature.ir, feature.says))

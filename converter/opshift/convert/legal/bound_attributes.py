@@ -24,7 +24,7 @@ class BoundAttributes:
         self.known: dict[Name, Values] = {}
 
     def of(self, root: Root, node: NodeProto) -> Iterator[tuple[AttributeProto, ...]]:
-        """Yields (), then each value of a function's attribute to which a node can refer."""
+        """Yields (), then a node's attribute with each value that calls of the function set."""
         yield ()
         if root.function is None:
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls onnx's checker for a node or a model, and drops objections that opshift handles."""
+"""Calls onnx's checker for a node or a model, and ignores errors that opshift handles."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _EMPTY_GRAPH = GraphProto(name="checked_on_its_own")
 
 
 def rejected(document: Document, step: Step) -> Iterator[str]:
-    """Yields the checker's objections to nodes that a step wrote, or kept under a new schema."""
+    """Yields the checker's errors on nodes that a step wrote, or kept under a new schema."""
     contexts: dict[Root, onnx_checker.CheckerContext] = {}
     for (scope, position), by in step.touched.items():
         node = scope.node(position)
@@ -54,7 +54,7 @@ def rejected(document: Document, step: Step) -> Iterator[str]:
 def in_order(document: Document) -> ModelProto:
     """Returns a copy of the model between two steps, with all nodes in topological order.
 
-    The IR version of the copy is raised, because its content is not lowered yet.
+    The IR version of the copy is raised, because its content is not yet rewritten for the target.
     """
     copy = ModelProto()
     copy.CopyFrom(document.model)
@@ -78,7 +78,7 @@ def by_node(document: Document, kind: str | None = None) -> Iterator[tuple[NodeP
 def check_node(
     document: Document, context: onnx_checker.CheckerContext, node: NodeProto
 ) -> str | None:
-    """Returns the checker's objection to one node. Nodes in subgraphs are checked separately."""
+    """Returns the checker's error on one node; nodes in subgraphs are checked separately."""
     key = (schemas.normal(node.domain), node.op_type)
     if document.functions and document.is_call(node):
         return None
@@ -119,7 +119,7 @@ def _context(document: Document, imported: Imports) -> onnx_checker.CheckerConte
 
 
 def whole(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | None:
-    """Returns the checker's objection to a model, or None."""
+    """Returns the checker's error on a model, or None."""
     if full and safe_inference.is_at_risk(view, adapters):
         return whole(view, adapters, full=False) or types(view, adapters)
     error = _objection(lambda: onnx_checker.check_model(view, full_check=full))
@@ -129,7 +129,7 @@ def whole(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | 
 
 
 def _has_sparse_weights(view: bytes | ModelProto) -> bool:
-    """Returns whether a model has sparse initializers, whose types inference misreads."""
+    """Returns whether a model has sparse initializers, whose types inference finds wrongly."""
     model = view if isinstance(view, ModelProto) else ModelProto.FromString(view)
     return any(isinstance(g, GraphProto) and g.sparse_initializer for g in containers(model))
 
@@ -164,20 +164,20 @@ def _unfit(node: NodeProto, versions: Mapping[str, int], *, is_inner: bool) -> s
 def types(
     model: bytes | ModelProto, adapters: DeclaredRules, *, data_prop: bool = False
 ) -> str | None:
-    """Returns the objection of strict inference to a model, or None."""
+    """Returns the error of strict type inference on a model, or None."""
     return _objection(
         lambda: safe_inference.infer(model, adapters, strict=True, data_prop=data_prop)
     )
 
 
 def contradicted(view: bytes | ModelProto, adapters: DeclaredRules) -> str | None:
-    """Returns the objection of inference to a declared shape, or None."""
+    """Returns the error of type inference on a declared shape, or None."""
     error = types(view, adapters)
     return error if error and "existing shape differ" in error else None
 
 
 def _objection(check: Callable[[], object]) -> str | None:
-    """Returns the objection of one of onnx's checks to a model, or None."""
+    """Returns the error that one of onnx's checks raises, or None."""
     try:
         check()
     except InferenceError as error:

@@ -82,10 +82,10 @@ def explaining(failure: Exception) -> Iterator[None]:
 def contradiction(
     attempt: OpenConversion, *, retired: bool = True, values: Collection[str] | None = None
 ) -> str | None:
-    """Returns an objection of inference or of a rule to the source model, or None.
+    """Returns an error of inference or of a rule on the source model, or None.
 
-    Without `retired`, objections to operators that a conversion replaces do not count. With
-    `values`, only the part of the model that computes these values counts.
+    Without `retired`, errors on operators that a conversion replaces do not count. With `values`,
+    only the part of the model that computes these values counts.
     """
     before, adapters = attempt.view, attempt.adapters
     model = ModelProto.FromString(before) if isinstance(before, bytes) else before
@@ -114,7 +114,7 @@ def contradiction(
 def _objection(
     before: bytes | ModelProto, document: Document, adapters: Registry, *, retired: bool
 ) -> str | None:
-    """Returns the checker's objection, except objections to operators that are replaced."""
+    """Returns the checker's error, unless the error is about an operator that is replaced."""
     error = checker.lenient(before, adapters, full=True)
     if error is None or not checker.tolerates(document, adapters, error):
         return error
@@ -133,7 +133,7 @@ def write_out_functions(model: ModelProto, kept: Collection[FunctionId] = ()) ->
 
 
 def _in_training(model: ModelProto, adapters: Registry) -> str | None:
-    """Returns the objection of inference to training graphs, which onnx's checker skips."""
+    """Returns the error of inference on training graphs, which onnx's checker skips."""
     for training in model.training_info:
         for graph in (training.initialization, training.algorithm):
             alone = ModelProto(
@@ -150,10 +150,10 @@ def _in_training(model: ModelProto, adapters: Registry) -> str | None:
 def declarations(
     before: bytes | ModelProto, after: bytes | ModelProto, error: str, adapters: Registry
 ) -> str | None:
-    """Returns an error message if wrong declarations are the only fault of a result, or None.
+    """Returns an error message if wrong declared types are the only fault of a result, or None.
 
-    Older operators had no inference, so a wrong declaration may show only at another version. A
-    declaration that inference confirms in the source model is not wrong.
+    Older operators had no inference, so a wrong declared type may show only at another version. A
+    declared type that inference confirms in the source model is not wrong.
     """
     model = ModelProto.FromString(after) if isinstance(after, bytes) else copy_of(after)
     if checker.lenient(model, adapters, full=False) is not None:

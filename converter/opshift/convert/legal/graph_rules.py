@@ -187,7 +187,7 @@ def input_types(checked: Checked) -> Iterator[str]:
 
 
 def _fixed(checked: Checked) -> Iterator[tuple[tuple[Scope | None, str], str]]:
-    """Yields the types that an operator prescribes for inputs of its body, by scope and name."""
+    """Yields the types that an operator prescribes for inputs of its subgraph, with their names."""
     rules = checked.adapters.rules(Carries)
     for scope in checked.document.scopes():
         for node in scope.proto.node:
@@ -211,7 +211,7 @@ def _accepted_before(schema: schemas.Schema, at: int, kind: str) -> str:
 
 
 def unstated(checked: Checked) -> Iterator[str]:
-    """Yields operators whose nodes are not checked, because a document states only their name."""
+    """Yields operators whose nodes are not checked, because only the operator's name is known."""
     nodes: Counter[tuple[str, str]] = Counter()
     for root in checked.document.roots:
         for (domain, op), places in root.index.items():

@@ -85,7 +85,7 @@ def _domain_names(document: Document) -> Iterator[NamedText]:
 
 
 def _keys(document: Document) -> Iterator[NamedText]:
-    """Checks that the keys of metadata are unique within each message."""
+    """Checks that the metadata keys of the model, and of each part of it, are unique."""
     for where, held in places.metadata(document.model):
         for key, count in Counter(one.key for one in held).items():
             if count > 1:

@@ -103,7 +103,7 @@ def _judged(rule: Rule, checked: Checked) -> Iterator[Finding]:
 
 
 def require_legal(document: Document, adapters: Registry, error: str | None) -> None:
-    """Raises InvalidModel if the source model breaks a rule; `error` is the checker's objection."""
+    """Raises InvalidModel if the source model breaks a rule; `error` is the checker's error."""
     require_inferable(document, adapters)
     if error is None and not document.model.training_info:  # the checker skips training graphs
         return

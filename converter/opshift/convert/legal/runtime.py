@@ -58,7 +58,7 @@ SHOWN = 3  # the number of functions that a message names
 
 @dataclass(slots=True)
 class Seen:
-    """Cached facts about one model that do not depend on the release of a runtime.
+    """Cached data about one model that do not depend on the release of a runtime.
 
     A caller that checks one model for many releases passes the same object each time.
     """
@@ -296,7 +296,7 @@ def _left_out(domain: str, op: str, since: int) -> dict[str, set[str]]:
 def in_doubt(
     document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
 ) -> list[str]:
-    """Returns notes on kernels that a runtime may lack, because facts are missing."""
+    """Returns notes on nodes for which it is not known whether the runtime has a kernel."""
     found: dict[str, list[NodeProto]] = {}
     present = facts.present_types
     for (scope, at), key, types, missing in _asked_of_table(document, row, facts, seen):
@@ -461,7 +461,7 @@ def flawed(document: Document, row: RuntimeRelease, facts: Facts, seen: Seen) ->
 def unknown(
     document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
 ) -> list[str]:
-    """Returns notes on missing facts about a runtime and the operators of a model."""
+    """Returns notes on what is not known about a runtime and the operators of a model."""
     found = [*_unknown_domains(document, row), *_unknown_operators(document, row)]
     found += _by_processor(document, row, facts, seen)
     if row.fixed_sizes:
@@ -758,7 +758,7 @@ def casts_by_itself(graph: GraphProto, row: RuntimeRelease) -> dict[str, str]:
 
 
 def _since(root: Root, key: Key) -> int:
-    """Returns the version of an operator for an imported version; without a schema, the latter."""
+    """Returns the operator version at the imported version; without a schema, the imported one."""
     imported = root.imports.get(key[0]) or 1
     schema = schemas.schema(*key, imported)
     return schema.since if schema is not None else imported

@@ -40,7 +40,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A model that is compared with what one or several releases of runtimes support."""
+    """A model to be compared with the abilities of releases of runtimes."""
 
     document: Document
     computed: Facts  # facts about the model with all functions inlined
@@ -48,13 +48,13 @@ class Judged:
 
     @staticmethod
     def of(facts: Facts) -> Judged:
-        """Returns the model that belongs to the given facts."""
+        """Returns the model of the given inferred types, for comparison with runtimes."""
         called = any(root.calls for root in facts.document.roots)
         return Judged(facts.document, _written_out(facts) if called else facts, Seen())
 
 
 def _written_out(facts: Facts) -> Facts:
-    """Returns the facts about a model with inlined functions, so that their types are known."""
+    """Returns the types in a model after inlining its functions, whose types are then known."""
     copy = copied(facts.document.model)
     diagnose.write_out_functions(copy)
     view = weights.checkable(copy)

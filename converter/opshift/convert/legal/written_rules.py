@@ -99,7 +99,7 @@ def _unreachable(place: Place, name: str) -> str | None:
 
 
 def holder(scope: Scope) -> tuple[int, Scope]:
-    """Returns the position of the node with this subgraph, and the outer scope."""
+    """Returns the position of the node with this subgraph, and the outer graph."""
     around = scope.parent
     assert around is not None
     for position, node in enumerate(around.proto.node):
@@ -176,7 +176,7 @@ def _inferred_types(written: WrittenNodes) -> Iterator[str]:
 
 
 def _refused_constants(written: WrittenNodes) -> Iterator[str]:
-    """Yields the objections of inference to nodes without inputs, which depend on no value."""
+    """Yields the errors of inference on nodes without inputs."""
     for one in written.op.made.nodes:
         if not one.input and (told := _rejected(one, written)) is not None:
             yield told

@@ -49,7 +49,7 @@ class NodeTokens:
         return known
 
     def place(self, token: str) -> tuple[ScopeEnv, str]:
-        """Returns the name for a placeholder, and the facts about the graph with this name."""
+        """Returns the name for a placeholder, and the known types in the graph with this name."""
         if not tokens.is_value(token):
             raise Untraceable
         scope, name = self._places[int(token[2:-1])]

@@ -85,7 +85,7 @@ class Records:
         return None if branch is None or branch.leaf is None else (branch, binding)
 
     def _key(self, asker: Asker, task: Task, binding: NodeTokens) -> Hashable:
-        """Returns the facts about a node that are known before the adapter's first question."""
+        """Returns what is known about a node before the adapter's first question."""
         root = binding.scope.root
         for one in (task.adapter, task.schema):
             self._kept_alive[id(one)] = one
@@ -96,7 +96,7 @@ class Records:
         )  # fmt: skip
 
     def _record(self, tree: Branch, asker: Asker, task: Task, binding: NodeTokens) -> bool:
-        """Calls the adapter and adds a record of the call to a tree; returns False if it cannot."""
+        """Calls the adapter and adds a record of the call to a tree; returns whether it did."""
         recorder = Recorder(binding)
         try:
             leaf = asked(asker, task, recorder)

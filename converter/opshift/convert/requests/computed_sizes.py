@@ -26,7 +26,7 @@ CONSTANT, IDENTITY = ("", "Constant"), ("", "Identity")
 
 
 def facts_of(state: State) -> Facts:
-    """Returns facts about a copy of the model.
+    """Returns the inferred types of a copy of the model.
 
     Each node has the same position in the model and in the copy.
     """
@@ -43,7 +43,7 @@ def facts_of(state: State) -> Facts:
 
 
 def facts_about(state: State, model: ModelProto) -> Facts:
-    """Returns facts about a model with the weights and adapters of the conversion."""
+    """Returns the inferred types of a model, with the weights and adapters of the conversion."""
     document = Document(model, state.document.prefix)
     return Facts(document, state.weights, state.adapters, lambda: weights.checkable(model))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the changes of a request that come before the first step."""
+"""Changes fixed sizes and element types, if requested, before the first step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from opshift.convert.state import State
 
 
 def rewrite_first(state: State) -> None:
-    """Fixes sizes, then changes element types, as the request asks."""
+    """Fixes sizes and then changes element types, if the caller requests it."""
     options = state.options
     if options.shape or options.dim:
         from opshift.convert.requests.fixed_shapes import fix_shapes

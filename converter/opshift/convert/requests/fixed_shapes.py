@@ -33,7 +33,7 @@ SOURCE = "opshift.convert.requests.fixed_shapes"
 
 
 def fix_shapes(state: State, shape: Mapping[str, Sequence[int]], dim: Mapping[str, int]) -> None:
-    """Fixes sizes of inputs, folds values that become constant, and removes unread nodes."""
+    """Fixes sizes of inputs, replaces values that become constant, and removes unread nodes."""
     graph = state.skeleton.graph
     sizes = input_sizes.wanted_sizes(graph, shape, dim)
     fixed = list(_fixed_inputs(graph, shape, sizes))
@@ -226,7 +226,7 @@ def _require_possible(state: State, facts: Facts, before: ModelProto, *, nested:
 
 
 def _complete_declarations(state: State, facts: Facts, graph: GraphProto) -> None:
-    """Adds the inferred sizes to the declarations of outputs and inner values."""
+    """Adds the inferred sizes to the declared shapes of outputs and inner values."""
     state.facts.correct()
     for value in (*graph.output, *graph.value_info):
         found = facts.confirmed(facts.document.main, value.name)

@@ -94,7 +94,7 @@ def give_shape(declared: TypeProto, wanted: Sequence[int]) -> None:
 
 
 def shown(sizes: Sequence[int | str | None]) -> str:
-    """Returns sizes in the form of the option, such as `1,3,224,224`; `()` for a scalar."""
+    """Returns sizes as the option writes them, such as `1,3,224,224`; `()` for a scalar."""
     return ",".join("?" if size is None else str(size) for size in sizes) or "()"
 
 

@@ -16,7 +16,7 @@ from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto
 
 
 def take_known(state: State, sizes: Collection[str]) -> list[Replacement]:
-    """Returns replacements for outermost nodes whose branch depends on a constant of `sizes`."""
+    """Returns replacements for outermost nodes such as If whose branch depends on `sizes`."""
     known = dict(_known(state, sizes))
     return [
         Replacement(place, list(_nodes_of(state, place, branch)))
@@ -25,7 +25,7 @@ def take_known(state: State, sizes: Collection[str]) -> list[Replacement]:
 
 
 def _known(state: State, sizes: Collection[str]) -> Iterator[tuple[Place, GraphProto]]:
-    """Yields nodes that always run the same branch, with this branch."""
+    """Yields nodes such as If that always run the same branch, with this branch."""
     rules = state.adapters.rules(Chooses)
     for root in state.document.roots:
         for key in sorted(root.index) if root.kind != "function" else ():
@@ -42,7 +42,7 @@ def _known(state: State, sizes: Collection[str]) -> Iterator[tuple[Place, GraphP
 
 
 def _outermost(known: dict[Place, GraphProto]) -> Iterator[tuple[Place, GraphProto]]:
-    """Yields nodes that are not in subgraphs of other such nodes; inner nodes follow later."""
+    """Yields the outermost of these nodes; nodes in their subgraphs follow later."""
     holders = {
         id(graph) for scope, at in known for _, graph in graphs_of(scope.node(at))
     }  # fmt: skip

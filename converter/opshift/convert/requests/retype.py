@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes element types in a whole model: values, weights, attributes, subgraphs, declarations.
+"""Changes element types in a whole model: values, weights, attributes, declared types.
 
 If an operator does not accept the new type, its node keeps the old type, with Casts around it.
 Weights are converted when the result is written.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites nodes that scale codes such as float8 as products or quotients."""
+"""Replaces DequantizeLinear and QuantizeLinear of float8 by Mul and Div, if float8 is widened."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLOATS = (T.FLOAT, T.FLOAT16, T.BFLOAT16)
 
 
 def write_scaled(state: State, types: Mapping[int, int]) -> None:
-    """Rewrites operators on codes such as float8 if the codes get a wider type."""
+    """Rewrites operators that scale float8 numbers, if these numbers get a wider type."""
     wider = frozenset(one for one in types if ELEMENTS[one].is_float8)
     found = False
     for key, rule in state.adapters.rules(Scales).items() if wider else ():
@@ -45,7 +45,7 @@ def write_scaled(state: State, types: Mapping[int, int]) -> None:
 
 
 def _adapter(key: Key, rule: Scales, bound: Saturates | None, wider: frozenset[int]) -> Adapter:
-    """Returns the adapter that rewrites an operator on codes of the given types."""
+    """Returns the adapter that rewrites an operator that scales numbers of the given types."""
 
     def write(node: Node, op: Builder) -> Result:
         return _written(node, op, rule, bound, wider)
@@ -62,7 +62,7 @@ def _adapter(key: Key, rule: Scales, bound: Saturates | None, wider: frozenset[i
 def _written(
     node: Node, op: Builder, rule: Scales, bound: Saturates | None, wider: frozenset[int]
 ) -> Result:
-    """Returns a node as a product or quotient, with Casts from and to the codes."""
+    """Returns the product or quotient that replaces a node, with Casts around it."""
     data, scale, zero = (*node.inputs, None)[:3]
     result = node.outputs[0]
     assert data is not None

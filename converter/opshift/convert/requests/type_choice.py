@@ -37,7 +37,7 @@ CONTAINER = "Cast does not accept sequences, and inputs and outputs keep their t
 
 
 def choose(state: State, types: Mapping[int, int], *, keep_io: bool) -> TypeChoice:
-    """Returns the decision for each value of a model."""
+    """Decides, for each value of a model, whether its element type changes."""
     choice = collected(state, types)
     for scope in state.document.scopes():
         for position in scope.sorted_positions():
@@ -66,7 +66,7 @@ def element_number(found: TypeProto | None) -> int:
 
 
 def collected(state: State, types: Mapping[int, int]) -> TypeChoice:
-    """Returns all values of the given types, before any decision."""
+    """Returns all values of the given types, before any of them is kept."""
     choice = TypeChoice(types)
     for scope in state.document.scopes():
         _collect(state, scope, choice)
