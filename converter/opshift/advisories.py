@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists wrong results of earlier releases, and finds whether a conversion may have given one."""
+"""Lists wrong results of earlier releases, and finds out whether a conversion is affected."""
 
 from __future__ import annotations
 

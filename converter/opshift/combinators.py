@@ -105,7 +105,7 @@ def drop_attribute(name: str) -> Run:
 
 
 def positive_axis(name: str = "axis", *, of: int = 0, extra: int = 0) -> Run:
-    """Returns a rewrite that writes negative axes as positive ones, by the rank of an input."""
+    """Returns a rewrite that writes negative axes as positive ones; needs the rank of an input."""
 
     def down(node: Node, op: Builder) -> Result:
         value = node.attr(name)

@@ -101,7 +101,7 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not an error
 
 @dataclass(frozen=True, slots=True)
 class RefusedNode:
-    """A node that cannot be converted over one version boundary, with the reason."""
+    """A node that cannot be converted to the next version, with the reason."""
 
     node: str
     op: str

@@ -316,7 +316,7 @@ def _rewriting(step: StepReport, work: Work) -> Iterator[Line]:
     """
     head = f"  {step.where}  {work.op} x{work.count}: "
     if work.same:
-        yield Line(head + (work.why or "another form of the operator"))
+        yield Line(head + (work.why or "other inputs or attributes of the operator"))
     elif len(work.gives) <= MOST_NAMED:
         yield Line(head + " ".join(work.gives))
         yield from _reason(work)

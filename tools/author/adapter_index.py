@@ -19,7 +19,7 @@ PATH = Path(str(opshift_adapters.__file__)).parent / index.INDEX
 
 
 def files() -> Mapping[Path, Callable[[], str]]:
-    """Returns the generated files; the second is generated together with the first."""
+    """Returns the two generated files; the table is generated together with the index."""
     return {
         PATH: lambda: registry.index_of(opshift_adapters),
         PATH.with_name(emitted.TABLE): lambda: table(opshift_adapters.__name__),

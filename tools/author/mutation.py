@@ -213,7 +213,7 @@ def _computes_otherwise(case: ExampleRun, before: Any, after: Any) -> str:
 
 
 def _by_the_oracle(case: ExampleRun, before: Any, after: Any) -> str:
-    """Compares the results in the oracle, as tests/adapters/test_examples.py does."""
+    """Compares the results in our evaluator, as tests/adapters/test_examples.py does."""
     example = case.example
     inputs = oracle.make_inputs(before, overrides=dict(example.inputs))
     try:

@@ -8,7 +8,7 @@ NAME is one of the following; without a name, all are written, in this order.
     ops_database  opset_changelog.bin: the operator database, with operators of the installed onnx
     targets       targets.json: the shipped form of targets.toml
     index         index.txt, writes.txt: the adapters, and the operators that each adapter writes
-    plans         plans.txt: the solved verdicts that conversions follow
+    plans         plans.txt: the adapters that conversions choose
     lengths       lengths.txt: the number of nodes and inputs of the result of each example
 
 A line of `tests/adapters/lengths.txt` has the module, the operators, the step and the title of an

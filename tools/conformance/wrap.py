@@ -71,7 +71,7 @@ def deep(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def into_training(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Uses a graph of the model or of the donor as an algorithm or an initialization."""
+    """Adds training information with a graph of the model, or of the other model `donor`."""
     training = model.training_info.add()
     graph = rng.choice((model, donor)).graph
     rng.choice((training.initialization, training.algorithm)).CopyFrom(graph)

@@ -28,7 +28,7 @@ ATTRIBUTES = sorted({name for schema in defs.get_all_schemas() for name in schem
 
 
 def mutated(rng: Random, model: ModelProto, donor: ModelProto) -> ModelProto:
-    """Returns a copy of the model with a few changes; some parts come from the donor."""
+    """Returns a copy of the model with a few changes; `donor` is a model that gives parts."""
     copy = copied(model)
     while True:
         with suppress(DecodeError):  # protobuf cannot copy messages that are nested too deeply

@@ -11,7 +11,7 @@ CASES = "tests/adapters/cases"
 
 
 class WithCases(build_py):
-    """Copies the packages, and the cases to the place where an adapter's module finds them."""
+    """Copies the packages, and the cases to the folder in which opshift looks for cases."""
 
     def run(self) -> None:
         super().run()

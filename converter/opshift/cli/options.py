@@ -429,5 +429,5 @@ def _number(word: str, version: str) -> int:
 
 
 def read_ir(word: str) -> IrVersion:
-    """Returns the IR version as a number; the request checks a word that is not a number."""
+    """Returns the IR version as a number, or a word such as `auto`, which is checked later."""
     return int(word) if word.isdecimal() else word  # type: ignore[return-value]

@@ -164,7 +164,7 @@ def probe(
     limits : Limits, optional
         The limits for one model.
     path : Path, optional
-        A file to which results are added. Models that already have results in it are skipped.
+        A file to which results are added. Models with results in this file are skipped.
     progress : callable, optional
         A function that is called with the number of finished models and the number of all models.
     """

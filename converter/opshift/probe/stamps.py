@@ -34,7 +34,7 @@ class Stamps:
 
 
 def measure(runtime: OtherRuntime, limits: Limits) -> Stamps:
-    """Loads one model at each number; the highest number that is read becomes the limit."""
+    """Loads a model at each version number; the highest number that loads becomes the limit."""
     read = _read(runtime, limits)
     opsets, mls, irs = (read[what] for what in ("", versions.ML, "ir"))
     return Stamps(

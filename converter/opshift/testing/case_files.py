@@ -46,8 +46,8 @@ class Declared(Protocol):
 def examples_of(declared: Declared) -> tuple[Example, ...]:
     """Returns the examples above a function, and the cases in the file of its module.
 
-    Some functions use an adapter to replace an operator by others. Such a function gets the
-    examples of the adapter, and the adapter must convert these examples.
+    A function that uses an adapter to replace an operator also gets the examples that this adapter
+    converts.
     """
     cases: list[Example] = []
     for module, name in places(declared):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares two models on many sets of inputs, in onnxruntime or in the oracle."""
+"""Compares two models on many sets of inputs, in onnxruntime or in our evaluator."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _judges(
     before: ModelProto, after: ModelProto, inputs: Mapping[str, Any],
     evaluate: Evaluate | None, runtime: bool,
 ) -> tuple[Run, Run] | None:  # fmt: skip
-    """Returns an engine for both models: from the caller, onnxruntime, the oracle, or None."""
+    """Returns an engine for both models: from the caller, onnxruntime, our evaluator, or None."""
     pair = before, after
     if evaluate is not None:
         return _by(evaluate, before), _by(evaluate, after)

@@ -48,7 +48,7 @@ def _expect_none(crossings: list[Crossing], what: str) -> None:
 
 
 def _described(own: list[Crossing]) -> Iterator[Crossing]:
-    """Yields the boundaries up to the newest versions in the installed onnx."""
+    """Yields the version changes of operators up to the newest versions in the installed onnx."""
     for domain, op, start, to in own:
         if start != to and max(start, to) <= (schemas.latest(domain) or 0):
             yield domain, op, start, to

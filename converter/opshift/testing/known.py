@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asserts the `@example`s of facts that are known before a model runs: constants, ranks, bounds."""
+"""Asserts the `@example`s of constants, ranks and bounds that are known before a model runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Kind = TypeVar("_Kind", Fold, Mirror, Modern, OutputBounds, OutputRanks, Output
 
 
 def rules_of(kind: type[_Kind], package: str) -> list[tuple[_Kind, Example]]:
-    """Returns all examples for one kind of declaration, for `pytest.mark.parametrize`."""
+    """Returns all examples of one kind of function, for `pytest.mark.parametrize`."""
     return [
         (rule, example)
         for rule in registry.default().each(kind)
@@ -182,7 +182,7 @@ def assert_shapes(rule: OutputShapes, example: Example) -> None:
 
 
 def _by_onnxruntime(model: ModelProto, inputs: dict[str, Any]) -> list[Any]:
-    """Computes a model in onnxruntime, because the oracle lacks operators of vendors."""
+    """Computes a model in onnxruntime, because our evaluator lacks operators of vendors."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
         path.write_bytes(model.SerializeToString())

@@ -37,7 +37,7 @@ def gaps(package: str) -> list[str]:
 
 
 def coverage(package: str) -> Iterator[tuple[Crossing, Coverage]]:
-    """Yields, for each version change of an operator in the package, what covers each case.
+    """Yields, for each version change of an operator, which cases examples or variants cover.
 
     Cases are: each attribute with a value other than its default, each optional input given and
     absent, each class of element types, an unknown rank, unknown sizes, an empty tensor, and a node

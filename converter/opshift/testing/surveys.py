@@ -121,7 +121,7 @@ def varied(
 
 
 def _converted(subject: ListedExample, before: ModelProto) -> ModelProto | str:
-    """Returns the result of a variant, or a failure of the conversion; empty if refused."""
+    """Returns the converted variant or an error text, which is empty if it is refused."""
     try:
         return convert_version(before, example_target(subject.adapter, subject.example))
     except (InvalidModel, Refused):

@@ -187,7 +187,7 @@ def _sized(dims: Dims, sizes: Sizes) -> list[int]:
 
 
 def _shapes(model: ModelProto, adapters: Registry) -> dict[str, Dims]:
-    """Returns the shapes of the values of a graph that are declared or inferred without weights."""
+    """Returns the shapes of values that are declared, or that inference finds without weights."""
     view = weights.checkable(weights.carve_model(model)[0])
     try:
         graph = safe_inference.infer(view, adapters).graph

@@ -189,7 +189,7 @@ def _called(nodes: list[NodeProto]) -> str:
 
 
 def _writers(small: ModelProto, target: Mapping[str, int], known: Registry) -> Iterator[str]:
-    """Yields the adapters that rewrote these nodes, or the declarations that kept them."""
+    """Yields the adapters that rewrote these nodes, or the claims that no change is needed."""
     own = imports.versions(small)
     wanted = {
         domain: target[domain] for domain in own if target.get(domain, 0) not in (0, own[domain])
@@ -208,7 +208,7 @@ def _writers(small: ModelProto, target: Mapping[str, int], known: Registry) -> I
 
 
 def _claims(small: ModelProto, step: StepReport, known: Registry) -> Iterator[str]:
-    """Yields the declarations that a step need not change the operators of these nodes."""
+    """Yields the claims in adapter files that a step need not change these operators."""
     for op in sorted({node.op_type for node, _ in imports.operators(small)}):
         claim = known.get(step.domain, op, step.start, step.to)
         if claim is not None:

@@ -24,7 +24,7 @@ LARGEST = 16 << 20  # the largest size of such a model, in bytes
 
 @dataclass(frozen=True, slots=True)
 class LoneNode:
-    """A model of one node, its inputs, and the values that the reference computes."""
+    """A model of one node, its inputs, and the values that our evaluator computes."""
 
     op: str
     model: ModelProto

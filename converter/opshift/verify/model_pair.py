@@ -51,8 +51,8 @@ def verify(
     a, b : ModelProto or path
         The models.
     inputs : mapping, list of mappings, or path, optional
-        The inputs by name: arrays, an .npz file, or a folder of test data. Without them, inputs
-        are generated from the signature.
+        The inputs by name: arrays, an .npz file, or a folder of test data. By default,
+        inputs are generated from the signature.
     engine : {"auto", "onnxruntime", "opshift"}
         The engine that runs the models. "auto" prefers onnxruntime; "opshift" is the interpreter of
         this package.
@@ -73,12 +73,12 @@ def verify(
         A Python interpreter; `b` runs in the runtime that this Python imports, such as onnxruntime,
         if opshift has a driver for the runtime.
     values : list of str, optional
-        Values inside both models that are compared in addition to the outputs. A value of a
-        subgraph or function is compared by models of the nodes that compute it.
+        Values inside both models that are compared in addition to the outputs. For a
+        value of a subgraph or function, small models of the nodes that compute it are compared.
     in_double : bool, optional
         Compare in the tolerance of the coarser element type, and state the distance of both models
         from `a` computed in double. By default this is done if an input or output has different
-        element types in the models, or an output is computed in different ones.
+        element types in the models, or if they compute an output in different types.
 
     Returns
     -------

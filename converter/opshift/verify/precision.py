@@ -19,8 +19,8 @@ NAMES = {T.FLOAT: "float32", T.DOUBLE: "float64"} | {
 class Precision:
     """Finds the coarsest floating-point type from which each value of a model is computed.
 
-    Two exact forms of one formula round differently in this type. The type of the output may
-    hide this type: many models compute in float16 and end with a Cast to float.
+    Equal formulas with different operators round differently in this type. The type of the output
+    may hide this type: many models compute in float16 and end with a Cast to float.
     """
 
     def __init__(self, model: ModelProto, adapters: Registry) -> None:

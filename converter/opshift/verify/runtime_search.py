@@ -68,7 +68,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedCandidate:
-    """A candidate and the result of its conversion."""
+    """A conversion that was tried, and its result."""
 
     candidate: Candidate
     skeleton: ModelProto

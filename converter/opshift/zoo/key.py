@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes the key of a result: a digest of the recipe and of all bytes of the model."""
+"""Computes the key of a result: a digest of the options and of all bytes of the model."""
 
 from __future__ import annotations
 

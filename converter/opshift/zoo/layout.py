@@ -127,7 +127,7 @@ def _over_data(found: Pairs, home: str) -> dict[str, str]:
 
 
 def _root(name: str, path: str) -> str:
-    """Returns the folder to which the name of a model is relative, or the model's own folder."""
+    """Returns the folder of the run, which is the path without the model's name, or its folder."""
     return path[: -len(name)] if path.endswith(os.sep + name) else os.path.dirname(path)
 
 

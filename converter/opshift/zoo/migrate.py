@@ -183,7 +183,7 @@ def local_engine(workers: int | None = None, limits: ModelLimits | None = None) 
 
 
 def prepare(request: Request, external: str, verify: bool = False) -> Recipe:
-    """Returns the recipe of a run; raises BadTarget before any model is read."""
+    """Returns the options of a run; raises BadTarget before any model is read."""
     by = ""
     if verify:
         from opshift.zoo import verified
@@ -207,7 +207,7 @@ def _known(versions: Mapping[str, int]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ZooRun:
-    """The models of one run, and their recipe."""
+    """The models of one run, and the options of their conversion."""
 
     recipe: Recipe
     items: tuple[Item, ...]

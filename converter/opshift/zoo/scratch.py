@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates temporary folders for models from object stores; removes those of killed processes."""
+"""Creates temporary folders for models from object stores; removes folders of killed processes."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def command(
 
 
 def _document(output: Output, source: str) -> int:
-    """Checks an operator-set document by reading it, which applies all of its rules."""
+    """Checks an operator-set document by reading it, because the reader applies all rules."""
     from opshift.look.document_info import document_info
 
     found = document_info(source)

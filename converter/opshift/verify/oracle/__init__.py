@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The oracle: evaluates an ONNX model of opset 1 to 28 node by node, each in a trusted engine."""
+"""The oracle is our evaluator: it runs each node of a model in an engine that is right for it."""
 
 from opshift.verify.oracle.equality import compare
 from opshift.verify.oracle.inputs import make_inputs

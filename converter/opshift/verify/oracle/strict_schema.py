@@ -37,7 +37,7 @@ class Formal:
     allowed: tuple[str, ...]
     optional: bool
     bound: bool
-    """Whether all values at this position have the same type, for which `variable` stands."""
+    """Whether all values of this type variable must have the same type."""
 
 
 @dataclass(frozen=True, slots=True)

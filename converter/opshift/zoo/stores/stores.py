@@ -44,13 +44,13 @@ class Store(Protocol):
         """Yields key, size and version of every object below a folder."""
 
     def stamp(self, key: str) -> Stamp:
-        """Returns the stamp of one object."""
+        """Returns the key, size and version of one object."""
 
     def read(self, key: str) -> bytes:
         """Returns the content of a small object."""
 
     def fetch(self, key: str, path: str) -> Stamp:
-        """Downloads an object to a file in pieces; returns the stamp of the downloaded bytes."""
+        """Downloads an object to a file in pieces; returns its key, size and version."""
 
     def write(self, key: str, data: bytes, *, create: bool) -> Stamp:
         """Writes a small object as a whole; with `create`, raises if the object exists."""

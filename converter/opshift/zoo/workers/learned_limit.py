@@ -41,7 +41,7 @@ class LearnedLimit:
         return min(LONGEST, max(SHORTEST, PATIENCE * pace * (FIXED + size)))
 
     def last(self, waiting: int) -> float:
-        """Returns the limit for the retry of one of `waiting` postponed models.
+        """Returns the time limit for a retry while `waiting` models are postponed.
 
         All retries share one hour plus the time that all first tries have taken.
         """
