@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         OpshiftError,
         Refused,
     )
-    from opshift.look.accepts import Acceptance, accepts
+    from opshift.look.accepts import Acceptance, RuntimeSurvey, accepts, survey
     from opshift.look.compare import Diff, diff
     from opshift.look.info import Info, info
     from opshift.look.known_targets import Targets, targets
@@ -66,6 +66,7 @@ __all__ = [
     "Report",
     "Request",
     "Result",
+    "RuntimeSurvey",
     "Targets",
     "Why",
     "accepts",
@@ -79,6 +80,7 @@ __all__ = [
     "info",
     "lowest_versions",
     "plan",
+    "survey",
     "targets",
     "verify",
 ]
@@ -108,7 +110,7 @@ _HOMES = {
     "report": ("Report",),
     "convert.legal.findings": ("Findings",),
     "convert.legal.rules": ("check", "check_model"),
-    "look.accepts": ("Acceptance", "accepts"),
+    "look.accepts": ("Acceptance", "RuntimeSurvey", "accepts", "survey"),
     "look.info": ("Info", "info"),
     "zoo.audit": ("Audit", "audit"),
 }

@@ -164,6 +164,7 @@ def test_outcomes_are_short_and_show_themselves():
         opshift.diff(softmax(), softmax()),
         opshift.targets(),
         opshift.targets("onnxruntime"),
+        opshift.survey(softmax(), ["onnxruntime==1.10"]),
     ):
         assert len(repr(found)) < 200
         assert repr(found).startswith(f"<{type(found).__name__}: ")

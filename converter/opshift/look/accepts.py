@@ -114,7 +114,19 @@ _ANSWERS = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RuntimeSurvey(Shown):
-    """The runtimes that can run a model, before and after a conversion."""
+    """The runtimes that can run a model, before and after a conversion.
+
+    Attributes
+    ----------
+    fits : tuple of Fit
+        One for each release.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> {fit.target: fit.now for fit in opshift.survey("model.onnx", ["onnxruntime==1.10"]).fits}
+    {'onnxruntime==1.10': 'yes'}
+    """
 
     fits: tuple[Fit, ...]
 
@@ -188,10 +200,35 @@ def survey(
     *,
     isolate: bool | None = None,
 ) -> RuntimeSurvey:
-    """Returns the answers for the named runtimes or releases, now and after a conversion.
+    """Tell which runtimes run a model as it is, and which run it after a conversion.
 
-    Without names, all runtimes except onnx itself are included. The target of the request is not
-    used.
+    Parameters
+    ----------
+    model : ModelProto or path
+        The model.
+    names : sequence of str
+        Runtimes or releases, such as `["tensorrt", "onnxruntime==1.10"]`; all of them if empty.
+    request : Request, optional
+        The options of the conversion. Its target is not used.
+    isolate : bool, optional
+        Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
+        By default the environment variable OPSHIFT_ISOLATE decides.
+
+    Returns
+    -------
+    RuntimeSurvey
+        `.fits` has both answers and the reasons for each release.
+
+    Raises
+    ------
+    InvalidModel, BadTarget, TypeError, OSError
+        As `opshift.convert_version`.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> [fit.after for fit in opshift.survey("model.onnx", ["onnxruntime==1.10"]).fits]
+    ['yes']
     """
     with documents.beside(model), isolation.isolated(isolate):
         return _survey(model, names, request or Request())
