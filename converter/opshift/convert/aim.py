@@ -45,8 +45,8 @@ def versions_for(
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Returns the versions to convert to for a runtime, and the versions to visit on the way there.
 
-    Both depend on the operators of the model, and on the operators of `foreseen` that a conversion
-    may write.
+    The versions depend on the operators of the model, and on the operators in `foreseen`, which a
+    conversion may write.
     """
     operators = {key for root in document.roots for key in root.index}.union(foreseen)
     goal = request.goal(document, target.goal(_present(document), operators))

@@ -78,7 +78,7 @@ def convert_version(
     Parameters
     ----------
     model : ModelProto, path, onnx_ir.Model or torch.onnx.ONNXProgram
-        The model. It is not changed, unless `inplace` is true.
+        The model, which stays unchanged unless `inplace` is true.
     target : int, mapping or str, optional
         An opset, versions by domain (`{"": 13, "ai.onnx.ml": 2}`), or a runtime
         (`"onnxruntime==1.10"`). Without a target only the IR version changes.
@@ -154,7 +154,7 @@ def convert_with_report(
     Parameters
     ----------
     model : ModelProto, path, onnx_ir.Model or torch.onnx.ONNXProgram
-        The model. It is not changed, unless `inplace` is true.
+        The model, which stays unchanged unless `inplace` is true.
     target : int, mapping or str, optional
         An opset, versions by domain (`{"": 13, "ai.onnx.ml": 2}`), or a runtime
         (`"onnxruntime==1.10"`). Without a target only the IR version changes.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the cheapest rewrite of operators that a runtime lacks into operators that it has.
 
-An operator is replaceable if all new operators of one of its rules are supported or replaceable (an
-AND/OR graph). Costs are computed in ascending order, as in Dijkstra's algorithm, so the search ends
-although the graph has cycles.
+An operator can be replaced by a rule if the runtime supports each new operator of the rule, or if
+that operator can be replaced too. Costs are computed in ascending order, as in Dijkstra's
+algorithm, so the search ends although the graph has cycles.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class OtherWords:
         return self._cost(key) < UNREAD
 
     def of_kind(self, kind: str) -> OtherWords:
-        """Returns the same search for nodes of one element type."""
+        """Returns a search like this one, but for nodes of one element type."""
         if kind not in self.of_kinds:
             self.of_kinds[kind] = OtherWords(self.adapters, self.row, self.opset, kind)
         return self.of_kinds[kind]

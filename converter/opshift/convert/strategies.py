@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """The choices that the target does not determine, such as which functions are inlined."""
+    """The choices of a conversion that its target leaves open, such as the functions to inline."""
 
     inlined: tuple[FunctionId, ...] = ()  # the functions that are inlined before the steps
     unsure: frozenset[FunctionId] = field(default=frozenset(), compare=False)  # may be kept

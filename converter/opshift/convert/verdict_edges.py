@@ -126,7 +126,7 @@ def solved(adapters: Registry, domain: str, *, down: bool) -> dict[Implementatio
 
 
 def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
-    """Returns a graph from each operator version, by its conversion, to the resulting operators."""
+    """Returns the graph of operator versions, their conversions, and the resulting operators."""
     found: nx.DiGraph = library().DiGraph()
     for op in schemas.operators(domain):
         for schema in schemas.history(domain, op):

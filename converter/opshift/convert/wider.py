@@ -117,7 +117,8 @@ def _only_moves(
 ) -> bool:
     """Returns whether an operator only moves or compares elements, so that integers may be floats.
 
-    This is true if the operator accepts strings, or if no output has the type of the input.
+    An operator only moves or compares elements if it accepts strings, or if no output has the type
+    of the input.
     """
     return "tensor(string)" in accepted[variable] or variable not in made
 

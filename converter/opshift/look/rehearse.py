@@ -168,8 +168,8 @@ def _settles(
 def _one_way(refused: Refused, step: int) -> bool:
     """Returns whether all version changes of a refused conversion had one direction.
 
-    If not, its blockers prove nothing about another target. For example, a function may have other
-    imports, or the target may set the IR version.
+    If the directions differ, the blockers prove nothing about another target. For example, a
+    function may have other imports, or the target may set the IR version.
     """
     crossed = [(one.start, one.to) for one in refused.steps]
     crossed += [refusal.boundary for refusal in refused.refusals]

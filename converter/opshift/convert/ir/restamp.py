@@ -64,7 +64,7 @@ class Restamp:
         return wire.varint(_IR << 3) + wire.varint(self.report.ir_after)
 
     def _overwrite(self) -> bool:
-        """Overwrites the number in place, which is one byte, so that readers never see half of it.
+        """Overwrites the IR version in place; it is one byte, so readers never see half of it.
 
         A file with hard links is not overwritten, because its other names would change too.
         """

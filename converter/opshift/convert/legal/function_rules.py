@@ -39,7 +39,7 @@ def _calls(document: Document, root: Root) -> Iterator[tuple[FunctionId, NodePro
 
 
 def attributes(document: Document) -> Iterator[NamedText]:
-    """Checks that attributes of functions are declared once, and that only these are used."""
+    """Checks that functions and calls use declared attributes, each of which is declared once."""
     for function in document.functions.values():
         for name in sorted({*function.attribute} & {*_with_default(function)}):
             yield (

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guesses element types for the inputs of an uncalled function from its nodes.
 
-Values that share a type variable of an operator have equal types. So the type chosen for one input
+Values that share a type variable of an operator have equal types. Therefore the type of one input
 of a function restricts the types of other inputs.
 """
 

@@ -314,7 +314,7 @@ def in_doubt(
 
 
 def _may_be(types: Types, choice: Types, present: Collection[str]) -> bool:
-    """Returns whether element types, some of them unknown, may be the element types in `choice`."""
+    """Returns whether the element types, if unknown ones are suitable, are equal to `choice`."""
     pairs = zip(types, choice, strict=True)
     return all(other in present if one == "" else one == other for one, other in pairs)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Infers types in a copy of the model in which constants replace the nodes that compute sizes.
 
-This is needed because onnx's inference does not follow a list of sizes through an Identity or a
-Cast.
+The constants help, because onnx's inference does not follow a list of sizes through an Identity or
+a Cast.
 """
 
 from __future__ import annotations

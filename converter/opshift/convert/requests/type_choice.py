@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides which values of a model change their element type, with reasons for the others."""
+"""Decides which values of a model change their element type, and why other values do not."""
 
 from __future__ import annotations
 
