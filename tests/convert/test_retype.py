@@ -166,7 +166,7 @@ def test_a_widened_model_agrees_with_double(name, kind, step):
     source = network(name, kind)
     wide = convert_version(source, types={kind: "float"})
     found = verify(source, wide, in_double=True, isolated=False)
-    stated = re.findall(r"distance of A is (\S+), that of B is (\S+),", "\n".join(found.notes))
+    stated = re.findall(r"A is (\S+) from .+, B is (\S+) from it,", "\n".join(found.notes))
     assert found.equal
     assert stated
     for before, after in stated:

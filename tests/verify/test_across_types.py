@@ -21,7 +21,7 @@ PRODUCT = (
     " { w = Constant<value = float[1] {0.3}>() v = Cast<to=10>(w) s = Constant<value = int64[2]"
     " {16, 2}>() m = Expand(v, s) a = MatMul(x, m) y = Tanh(a) }"
 )
-NUMBERS = re.compile(r"of A is (\S+), that of B is (\S+), and A and B are (\S+) apart")
+NUMBERS = re.compile(r"A is (\S+) from .+, B is (\S+) from it, and A and B are (\S+) apart")
 
 
 def numbers(notes) -> list[float]:
