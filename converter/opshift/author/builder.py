@@ -524,7 +524,7 @@ class Builder:
         """Removes the node without a replacement; refuses the node if its outputs are still read.
 
         An adapter calls this method for an output that cannot exist at the target version. An
-        adapter of a node that reads this output finds the removed node as `value.producer`. This
+        adapter of a node that reads this output finds the removed node as `value.producer`. Such an
         adapter must write nodes that do not read the output.
         """
         self.made.unread = reason

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines the examples of adapters, which are documentation, tests and rows of a table."""
+"""Defines the examples of adapters, which serve as documentation, as tests and in a table."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines declarations (traits) that hold for all versions of an operator, a table for each kind.
+"""Defines what authors declare about all versions of an operator, with a table for each kind.
 
-A new kind needs a class in this module and a function that declares it.
+A new kind of declaration needs a class in this module and a function that makes the declaration.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Trait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleTrait(Trait):
-    """A trait that may be declared only once for each operator."""
+    """A declaration that is allowed only once for each operator."""
 
     twice: ClassVar[str]  # the error message for a second declaration
 
@@ -170,8 +170,8 @@ class OutputTypes(SingleTrait):
 class Carries(SingleTrait):
     """An operator such as Loop, whose body passes values from one iteration to the next.
 
-    The inputs of the node and of its body have equal positions; the outputs of the node begin with
-    the carried values.
+    Input i of the node becomes input i of its body; the first outputs of the node are the carried
+    values.
     """
 
     table = "carries"
@@ -281,7 +281,7 @@ class FatalSizes(Trait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrinks(Trait):
-    """An operator whose inferred size may be negative, with a test that excludes this for a node.
+    """An operator with an output size that may be negative, and a test that excludes this.
 
     The test reads only the attributes of the node, and constants that no node computes.
     """
@@ -456,7 +456,7 @@ def undefaulted(ops: str, *, domain: str = "") -> Undefaulted:
 
 
 def flaw(ops: str, *, domain: str = "") -> Callable[[Look], Flaw]:
-    """Declares a rule that makes a node invalid although onnx accepts it.
+    """Declares a rule by which a node is invalid, although onnx accepts the node.
 
     The function receives nodes of the source model, and only after an adapter has failed. The
     function returns a sentence that names the mistake of the model, or None.

@@ -2,8 +2,7 @@
 """Converts tensors to numpy arrays and back, with the same result for every release of onnx.
 
 onnx before 1.19 reads bfloat16 as float32, ignores its raw_data, and has its own numpy types for
-the smaller numbers. This module uses the types of ml_dtypes for bfloat16 and for all smaller
-numbers.
+the smaller numbers. opshift uses the types of ml_dtypes for bfloat16 and for all smaller numbers.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def rewrites(before: ModelProto, after: ModelProto) -> Iterator[RewrittenPlace]:
 
 
 def _key(top: Container, number: int) -> tuple[object, ...]:
-    """Returns a key of a graph or function that is equal in both models."""
+    """Returns a key by which a graph or function of one model is found in the other model."""
     if isinstance(top, FunctionProto):
         return (top.domain, top.name, getattr(top, "overload", ""))
     return (number if number == 0 else f"{top.name} of training",)

@@ -13,7 +13,7 @@ FLEXIBLE = 2  # letters at the end that differ between forms, as in `multiply` a
 
 
 def described_by(word: str, domain: str, operators: Iterable[str], count: int = 3) -> list[str]:
-    """Returns the operators whose first sentence has a form of a word; early places come first."""
+    """Returns operators whose description has the word in its first sentence; early words first."""
     if len(word) < SHORTEST:
         return []
     stem = re.compile(rf"\b{re.escape(word[: max(SHORTEST, len(word) - FLEXIBLE)])}", re.IGNORECASE)

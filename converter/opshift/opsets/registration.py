@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registers schemas of installed packages with onnx, and converts documents to onnx's schemas.
 
-Operators of documents are not registered, because onnx has one registry for the whole process.
+Operators that only documents describe are not registered, because onnx has one registry for the
+whole process.
 """
 
 from __future__ import annotations

@@ -421,7 +421,7 @@ def called(word: str) -> str | None:
 
 
 def ships(name: str, release: str) -> bool:
-    """Returns whether the shipped table has a row for a release."""
+    """Returns whether the shipped table has an entry for a release."""
     runtime = _read(SHIPPED, _shipped()).get(name)
     listed = [row.versions for row in runtime.releases] if runtime is not None else []
     return any(target_names.fits(one, release) is not None for one in listed)

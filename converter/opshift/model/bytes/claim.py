@@ -63,7 +63,7 @@ class Claim:
         return leftovers.run_file(self.folder, self.token)
 
     def recover(self) -> None:
-        """Removes the files of a killed run of the same result."""
+        """Removes the files of a killed run that wrote the same result."""
         if not self.is_new:
             self.retired = leftovers.noted(self.fd)
             leftovers.sweep(self.folder, self.token, self.retired)
@@ -179,7 +179,7 @@ def _remove_of_another_user(path: str, name: str) -> None:
 
 def _of_another_user(path: str, name: str) -> BadDestination:
     return BadDestination(
-        f"{name}: a run of another user has claimed this file; if it has ended, remove {path}"
+        f"{name}: a run of another user is writing this file; if it has ended, remove {path}"
     )
 
 

@@ -139,8 +139,8 @@ def seek(
 ) -> tuple[int, int, int, int] | None:
     """Finds the next length-delimited field of more than `over` bytes that ends after `past`.
 
-    Returns the start and the number of the field, and the start and end of its content. This loop
-    runs for every node, so it skips small fields as a whole.
+    Returns the start and the number of the field, and the start and end of its content. Small
+    fields are skipped as a whole, because the loop runs for every node.
     """
     start = pos
     while pos < end:
@@ -178,7 +178,7 @@ def _window(data: Buffer, pos: int, end: int) -> tuple[bytes, int, int]:
 def fields(data: Buffer, pos: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
     """Yields every field: its start, tag, the start of its body, its end, and a varint's value.
 
-    This loop runs for every tensor, so it calls no function for a number of one byte.
+    No function is called for a number of one byte, because the loop runs for every tensor.
     """
     view, base, safe = b"", 0, pos
     while pos < end:
