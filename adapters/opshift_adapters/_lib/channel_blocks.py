@@ -130,7 +130,7 @@ class ConvFilter:
 
     @property
     def reads_blocks(self) -> bool:
-        """Returns whether the input is blocked; few channels in a single group are not."""
+        """Returns whether the input has its channels in blocks; a few in one group are not."""
         return self.groups > 1 or self.inputs >= self.width
 
     @property

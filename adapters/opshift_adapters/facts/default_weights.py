@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forms that runtimes misread if a weight is also an input, so that callers may replace it."""
+"""Nodes that runtimes misread if their weight is also a graph input, which callers may replace."""
 
 from functools import partial
 

@@ -27,7 +27,7 @@ HEADS_OF_FOUR_AXES = dict.fromkeys(
 
 @adapter("Attention", 24, 25, ignores=HEADS_OF_FOUR_AXES)
 def attention_24_25(node: Node, op: Builder) -> Result:
-    """Opset 25 forbids head counts on 4-D inputs; lengths with present outputs become a mask."""
+    """Opset 25 forbids head counts with 4-D inputs, and lengths of keys with outputs of caches."""
     presents = node.output("present_key"), node.output("present_value")
     changed: dict[str, Any] = {}
     if not parts.is_packed(node):

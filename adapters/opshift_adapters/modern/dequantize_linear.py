@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DequantizeLinear, found in the forms that opsets below 10, 13 and 21 need."""
+"""Finds DequantizeLinear in the nodes that replace it below opset 10, 13 or 21."""
 
 from typing import Any
 

@@ -173,7 +173,7 @@ class FormulaSearch:
         name: str,
         known: Binding,
     ) -> Iterator[Binding]:
-        """Matches a constant with a sum or product of numbers and at most one attribute."""
+        """Compares a constant with a sum or product of numbers and at most one attribute."""
         found = self._scalar(name)
         if found is None:
             return

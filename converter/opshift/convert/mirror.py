@@ -101,7 +101,7 @@ def traced(
 
     `inputs` maps parameters to value names. `holes` are the attributes that may have any value in
     the formula; without `holes`, all attributes have fixed values. The result is None if the
-    adapter refuses the node, or if its nodes are not a formula.
+    adapter refuses the node, or if the pattern cannot describe its nodes.
     """
     op = Builder(Below(adapters, mirror.down.to), model)
     given = [None if name is None else Value(name, op.env) for name in inputs.values()]

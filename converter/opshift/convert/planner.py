@@ -89,7 +89,7 @@ class CrossingPlan:
             self.edges.update(route_of(self.adapters, domain, op, version, goal))
 
     def extend(self, key: Key, version: int) -> None:
-        """Plans the conversion of an operator that an adapter wrote without being in the plan."""
+        """Plans the conversion of an operator that the plan lacks although an adapter wrote it."""
         self.unforeseen.add((key, version))
         self.follow(key[0], [key[1]], version, self.goal.get(key[0], version))
 

@@ -179,7 +179,7 @@ class ReleaseTable:
         return next(pairs, None)
 
     def untried(self, key: Key, since: int, types: Types, given: Collection[str]) -> str:
-        """Returns what no probed model has, as text: the element types or a feature; else ""."""
+        """Returns the element types or the feature that no probed model has, as text or ""."""
         one = self.table.outcomes.get(key, {}).get(since)
         known = [one.having(o, self.releases) for o in (RUNS, PARTLY, *FAILED)] if one else []
         if one is None or not any(known):

@@ -67,8 +67,8 @@ def verify(
     reduce : path, optional
         A folder to which the smallest pair of submodels with different results is written.
     isolated : bool, default True
-        Run the models in child processes. Without children there are no limits, and a model that
-        crashes its runtime ends the program.
+        Run the models in child processes. If false, they run in this process without limits, and
+        a crash of the runtime ends this process.
     runtime : str, optional
         A Python interpreter; `b` runs in the runtime that this Python imports, such as onnxruntime,
         if opshift has a driver for the runtime.

@@ -137,7 +137,7 @@ def written_schemas(change: WrittenNodes) -> Iterator[str]:
 
 
 def types(written: WrittenNodes) -> Iterator[str]:
-    """Checks that outputs keep their element types, once for each kind of change."""
+    """Checks the element types of the outputs of replaced nodes; equal changes only once."""
     if written.traced:
         yield from _inferred_types(written)
         return

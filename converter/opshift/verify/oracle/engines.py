@@ -44,7 +44,7 @@ def has_reference(domain: str, op: str, since: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def _instance(call: Call) -> Any:
-    """Returns the reference's object for a node, with the defaults of the node's own version."""
+    """Returns the operator of onnx.reference for a node, with the defaults of its version."""
     parameters = {
         "log": lambda *_: None,
         "opsets": {call.node.domain: call.opset},

@@ -44,7 +44,7 @@ def random_like(frame: Any, call: Call, like: np.ndarray) -> np.ndarray:
 
 @kernel("Bernoulli", scoped=True)
 def bernoulli(frame: Any, call: Call, p: np.ndarray) -> np.ndarray:
-    """A Bernoulli element is 1 if a number is below p; onnx.reference uses the clock."""
+    """A Bernoulli element is 1 if a seeded number is below p; onnx.reference seeds by the clock."""
     draws = _uniform(frame, call, p.shape).astype(np.float32)
     dtype = p.dtype if call["dtype"] is None else dtype_of(call["dtype"])
     return (draws < p.astype(np.float64)).astype(dtype)
