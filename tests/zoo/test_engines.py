@@ -166,7 +166,7 @@ def test_one_process_works_on_shards_until_it_dies_which_loses_one():
 
     first = supervisor()
     assert supervisor() == first
-    with pytest.raises(RuntimeError, match="ended with -9"):
+    with pytest.raises(RuntimeError, match="ended with exit code -9"):
         pool.elsewhere(packed(kill_the_supervisor, (Order("a"),)))
     assert supervisor() != first
 
