@@ -22,6 +22,10 @@ def test_other_words_find_nothing(word: str) -> None:
     assert described_by(word, "", schemas.operators("")) == []
 
 
+def test_an_operator_that_the_installed_onnx_lacks_has_no_description() -> None:
+    assert described_by("multiply", "", ["OfALaterRelease", "Mul"]) == ["Mul"]
+
+
 def test_the_command_suggests_by_meaning() -> None:
     done = CliRunner().invoke(main, ["ops", "multiply"])
     assert done.exit_code == 2

@@ -26,5 +26,7 @@ def described_by(word: str, domain: str, operators: Iterable[str], count: int = 
 
 
 def _first_sentence(domain: str, op: str) -> str:
-    text, _ = schemas.prose(domain, op, schemas.history(domain, op)[-1].since)
+    if not (history := schemas.history(domain, op)):  # the installed onnx lacks the operator
+        return ""
+    text, _ = schemas.prose(domain, op, history[-1].since)
     return re.split(r"\.\s|\n\n", text.strip(), maxsplit=1)[0]
