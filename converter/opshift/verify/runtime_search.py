@@ -30,7 +30,7 @@ from opshift.opsets.targets import Lacking, RuntimeRelease
 from opshift.opsets.wanted import Wanted
 from opshift.protos import ModelProto
 from opshift.records import dataclass
-from opshift.report import Report
+from opshift.report import Report, RuntimeAnswer
 from opshift.verify import lone_nodes
 from opshift.verify.other_runtime import TOO_SLOW, OtherRuntime
 from opshift.verify.pair import Pair
@@ -170,11 +170,16 @@ class _Search:
     def _result(
         self, one: ConvertedCandidate, found: Verification | None, *notes: str
     ) -> SearchResult:
-        row, runtime = self.row, self.runtime
-        other = row.name == runtime.name and bool(row.versions and runtime.version)
-        if other and target_names.fits(row.versions, runtime.version) is None:
+        row, runtime, report = self.row, self.runtime, one.report
+        versions = bool(row.versions and runtime.version)
+        fits = not versions or target_names.fits(row.versions, runtime.version) is not None
+        if row.name == runtime.name and not fits:
             note = f"{runtime.python} has {runtime.target}, but the conversion is for {row.shown}"
             notes = (*notes, note)
+        elif row.name == runtime.name and found and report.runtime:  # the run disproves the table
+            one = replace(
+                one, report=replace(report, runtime=RuntimeAnswer.of(report.runtime.target))
+            )
         trials = Trials(runtime.target, runtime.python, bool(found), tuple(self.trials), notes)
         return SearchResult(one, trials, found)
 
