@@ -12,7 +12,6 @@ from __future__ import annotations
 import html
 import json
 import pkgutil
-import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -23,10 +22,9 @@ from typing import Any
 import click
 from opshift import codes, terms
 from opshift.author import registry
-from opshift.author.example import Example
 from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED, WORDS, Adapter
 from opshift.opsets import schemas
-from opshift.testing.case_files import examples_of
+from opshift.testing.case_files import examples_with
 
 from tools.author import runtimes_page
 from tools.lib.program import described
@@ -98,8 +96,7 @@ def _details(adapter: Adapter, op: str) -> list[str]:
         lines += [f"May write: {', '.join(sorted(adapter.emits))}.", ""]
     if adapter.approximate:
         lines += ["Some forms are not exactly equal and need `allow_approximate`.", ""]
-    shown = [e for e in examples_of(adapter) if len(adapter.ops) == 1 or _names(e, op)]
-    if shown:
+    if shown := examples_with(adapter, op):
         lines += ["| example | graph | outcome |", "|---|---|---|"]
         for example in shown:
             outcome = example.outcome
@@ -107,11 +104,6 @@ def _details(adapter: Adapter, op: str) -> list[str]:
             lines.append(f"| {example.title} | `{graph}` | {outcome or 'equal'} |")
         lines.append("")
     return lines
-
-
-def _names(example: Example, op: str) -> bool:
-    """Returns whether an example has this operator, not only one whose name contains the name."""
-    return re.search(rf"\b{op}\b", f"{example.graph} {example.functions}") is not None
 
 
 def coverage() -> str:

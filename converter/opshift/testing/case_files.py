@@ -57,6 +57,12 @@ def examples_of(declared: Declared) -> tuple[Example, ...]:
     return (*declared.examples, *(converted(cases) if made else cases))
 
 
+def examples_with(declared: Declared, op: str) -> list[Example]:
+    """Returns the examples of a declaration in which this operator occurs."""
+    name = re.compile(rf"\b{op}\b")
+    return [one for one in examples_of(declared) if name.search(f"{one.graph} {one.functions}")]
+
+
 def places(declared: Declared) -> Iterator[tuple[str, str]]:
     """Yields the module of an adapter, and the names of the tables with its cases.
 

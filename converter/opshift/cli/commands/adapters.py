@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ from opshift.cli.terminal import Output
 from opshift.text import Line, Role, counted, table
 
 if TYPE_CHECKING:
-    from opshift.author.example import Example
     from opshift.author.verdicts import Adapter
 
 
@@ -64,6 +62,8 @@ def _counts(found: dict[str, list[Adapter]]) -> Iterator[Line]:
 
 
 def _page(name: str, adapters: list[Adapter]) -> Iterator[Line]:
+    from opshift.testing.case_files import examples_with
+
     yield Line(name, Role.GOOD)
     number = 0
     for adapter in sorted(adapters, key=lambda a: (a.start > a.to, a.start)):
@@ -72,19 +72,12 @@ def _page(name: str, adapters: list[Adapter]) -> Iterator[Line]:
         yield Line(f"  {step}  {kind}  {adapter.identity(name)}")
         yield Line(f"    {adapter.summary}")
         yield Line(f"    in {_place(adapter)}", Role.FAINT)
-        for example in _examples(adapter, name):
+        for example in examples_with(adapter, name):
             number += 1
             outcome = f": {example.outcome or 'equal results'}"
             yield Line(f"    - {example.title}{outcome}", more=True)
     if number:
         yield Line(f"  -v shows {counted(number, 'example')}", Role.FAINT)
-
-
-def _examples(adapter: Adapter, op: str) -> list[Example]:
-    """Returns the examples of an adapter in which an operator occurs."""
-    from opshift.testing.case_files import examples_of
-
-    return [one for one in examples_of(adapter) if re.search(rf"\b{op}\b", one.graph)]
 
 
 def _place(adapter: Adapter) -> str:
@@ -98,6 +91,7 @@ def _place(adapter: Adapter) -> str:
 def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, Any]:
     """Returns the adapters of operators in the JSON form that `opshift schema` describes."""
     from opshift.report import SCHEMA_VERSION
+    from opshift.testing.case_files import examples_with
 
     listed = {
         name: [
@@ -118,7 +112,7 @@ def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, 
                         "refuses": e.refuses.name if e.refuses else None,
                         "invalid": e.invalid,
                     }
-                    for e in _examples(a, name)
+                    for e in examples_with(a, name)
                 ],
             }
             for a in adapters
