@@ -234,10 +234,15 @@ ASKED_FOR = {
     "tvm": ["TVM", "Apache TVM 0.27"],
     "iree": ["IREE", "iree-base-compiler 3.13"],
     "onnx2torch": ["onnx2torch", "onnx2torch==1.5.15"],
+    "oracle database": ["Oracle Database 23", "oracle==23ai"],
+    "sima": ["SiMa.ai 1.4", "SiMa MLSoC 1.4"],
+    "x2paddle": ["X2Paddle", "x2paddle 1.4"],
     "": [
         "TensorRT-RTX", "TensorRT for RTX 1.1", "Windows App SDK 1.8", "Coral", "Edge TPU", "eIQ",
         "Qualcomm AI Hub", "qai_hub", "ExecuTorch 1.0", "rten 0.23", "K230", "nncase 2.11",
-        "MNN 3.6", "tinygrad 0.14", "RV1126",
+        "MNN 3.6", "tinygrad 0.14", "RV1126", "TPU-MLIR 1.20", "Sophgo", "BM1684X", "MindSpore Lite",
+        "DeepSparse", "HailoRT 4.20", "Ethos-U", "Vela", "Edge Impulse", "hls4ml", "FINN", "DX-COM",
+        "CVflow", "Vespa", "Azure SQL Edge",
     ],
 }  # fmt: skip
 
@@ -747,6 +752,24 @@ def test_a_result_for_one_runtime_answers_for_another_one_as_its_own_would(name,
         (alone,) = survey(path, [row.shown.partition(",")[0].partition("..")[0]]).fits
         after, blockers = together[row.shown]
         assert (alone.after, len(alone.blockers)) == (after, len(blockers)), row.shown
+
+
+@pytest.mark.skipif((schemas.latest("") or 0) < 20, reason="the installed onnx is too old")
+@pytest.mark.parametrize("other", ["onnxruntime==1.15.1", "opencv==5.0", "onnxruntime==1.4"])
+@pytest.mark.parametrize("name", SURVEYED)
+def test_a_release_that_is_the_same_as_another_one_gets_its_answer(
+    name, other, tmp_path, monkeypatch
+):
+    """The tables of kernels, fields and probes are read for the release that `same_as` names."""
+    text, opset, more = SURVEYED[name]
+    path, own = tmp_path / "m.onnx", tmp_path / "targets.toml"
+    onnx.save(model(text, opset, ir=8, more=more), path)
+    row = f'{{ versions = "23", same_as = "{other}" }}'
+    own.write_text(f'[device]\nsource = "us"\nreleases = [{row}]\n')
+    monkeypatch.setenv("OPSHIFT_TARGETS", str(own))
+    (mine,), (theirs,) = (survey(path, [one]).fits for one in ("device==23", other))
+    assert (mine.now, mine.after) == (theirs.now, theirs.after)
+    assert len(mine.blockers) == len(theirs.blockers)
 
 
 def test_models_are_converted_once_for_releases_that_read_the_result(tmp_path, monkeypatch):

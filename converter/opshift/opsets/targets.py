@@ -190,7 +190,7 @@ class RuntimeRelease:
             return self.probed.missing(key, since) if self.probed else None
         if not self.versions:
             return table.missing_in(key, since, _knowing(self.kernels, key[0], since))
-        return table.missing(key, since, self.release)
+        return table.missing(key, since, self.origin[1])
 
     def is_strange(self, key: Key) -> bool:
         """Returns whether only other releases of the runtime have this operator."""
@@ -223,7 +223,7 @@ class RuntimeRelease:
     def is_measured(self) -> bool:
         """Whether the kernels of all ONNX operators were measured in this release."""
         table = kernel_tables.shipped().get(self.kernels)
-        listed = self.probed is not None or (table is not None and table.covers(self.release))
+        listed = self.probed is not None or (table is not None and table.covers(self.origin[1]))
         return self.name == "onnx" or listed
 
     def is_measured_of(self, key: Key) -> bool:
@@ -236,12 +236,12 @@ class RuntimeRelease:
     def unknown_fields(self, key: Key) -> frozenset[str]:
         """Returns the attributes, inputs and outputs of an operator that the release lacks."""
         table = field_tables.shipped().get(self.kernels)
-        return table.of(key, self.release) if table else frozenset()
+        return table.of(key, self.origin[1]) if table else frozenset()
 
     def may_lack(self, key: Key) -> bool:
         """Returns whether the release lacks some version, type or attribute of an operator."""
         table = kernel_tables.shipped().get(self.kernels)
-        found = table is not None and table.mentions(key, self.release)
+        found = table is not None and table.mentions(key, self.origin[1])
         return found or bool(self.unknown_fields(key)) or self.names(key)
 
     @property
@@ -296,8 +296,9 @@ class Runtime:
 
     def having_probes(self, row: RuntimeRelease) -> RuntimeRelease:
         """Returns a release with the outcomes of its probe."""
-        table = probe_table(self.name, self.tables)
-        return replace(row, probed=table.at(row.release)) if table is not None else row
+        name, release = row.origin
+        table = probe_table(name, self.tables)
+        return replace(row, probed=table.at(release)) if table is not None else row
 
 
 def find(text: str) -> RuntimeRelease:
