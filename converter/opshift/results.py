@@ -69,8 +69,8 @@ def _format(path: str) -> Callable[[Iterable[ModelResult], str], str]:
     ending = os.path.splitext(path)[1].lower()
     if ending not in FORMATS:
         raise BadTarget(
-            f"{path}: a file of results must have one of the extensions {', '.join(FORMATS)}, which"
-            " stand for JSON Lines, CSV, JUnit and SARIF"
+            f"{path}: the extension {ending!r} names no format of results; give a file that ends in"
+            f" {', '.join(FORMATS)} (JSON Lines, CSV, JUnit or SARIF)"
         )
     return FORMATS[ending]
 

@@ -188,7 +188,7 @@ def test_every_error_is_json_too(folder, words, code, name, form):
     [
         (
             ["-v", "convert"],
-            "`opshift` has no option -v; options stand after the name of a command",
+            "`opshift` has no option -v; write options after the name of a command",
         ),
         (["convert", "--too", "13"], "`opshift convert` has no option --too; did you mean --to"),
         (["check"], "`opshift check` needs the argument IN..."),
@@ -198,7 +198,7 @@ def test_every_error_is_json_too(folder, words, code, name, form):
         (["ops", "-o", "x"], "-o names a file, but the command writes none; give --export"),
         (
             ["ops", "--export", "acme", "1", "-o", "x"],
-            "acme 1 cannot be exported: nothing describes this domain; ins",
+            "acme 1 cannot be exported: no package describes this domain; ins",
         ),
         (
             ["accepts", "m.onnx", "--model-version", "x.y"],
@@ -217,15 +217,18 @@ def test_every_error_is_json_too(folder, words, code, name, form):
         (["sofmax.onx"], "'sofmax.onx' is neither a command nor a file; did you mean softmax.onnx"),
         (["help"], "'help' is neither a command nor a file; did you mean --help?"),
         (["--hlep"], "`opshift` has no option --hlep; did you mean --help?"),
-        (["convert", "erf.onnx", "--to", "9"], "the command names no place for the result; give"),
+        (["convert", "erf.onnx", "--to", "9"], "the command names no file for the result; give"),
         (
             ["convert", "erf.onnx", "--to", "9", "-o", "o", "--in-place"],
             "-o and --in-place are both given; give one of them",
         ),
-        (["accepts", "erf.onnx"], "no consumer is named; give --for NAME==VERSION, or --opset"),
+        (
+            ["accepts", "erf.onnx"],
+            "the command names no runtime and no versions of another program; give --for",
+        ),
         (
             ["accepts", "erf.onnx", "--for", "onnxruntime==1.2", "--ir", "3"],
-            "--for already names the consumer; leave out",
+            "--for and the versions of another program are both given; leave out",
         ),
         (["adapters", "Rezise"], "ai.onnx has no operator 'Rezise'; did you mean Resize"),
         (
@@ -242,6 +245,19 @@ def test_every_error_is_json_too(folder, words, code, name, form):
             "domain 'ai.onx' is not known; did you mean ai.onnx, ai.onnx.ml?",
         ),
         (["targets", "coreml"], "no versions are known for 'coreml'"),
+        (["schema", "erf.onnx"], "`opshift schema` has too many arguments; leave out: erf.onnx"),
+        (["completion", "tcsh"], "SHELL: 'tcsh' is not a valid value; give bash or zsh or fish"),
+        (["targets", "--targets", "a.toml"], "--targets: File 'a.toml' does not exist; check the"),
+        (["check", "erf.onnx", "--results", "a.b"], "a.b: the extension '.b' names no format of"),
+        (["ops", "--export", "ai.onnx", "99", "-o", "a"], "ai.onnx 99 cannot be exported: the"),
+        (
+            ["adapters", "Foo", "--domain", "acme"],
+            "domain 'acme' is not known; install the package",
+        ),
+        (
+            ["plan", "erf.onnx", "--to", "12", "--at-least", "13"],
+            "ai.onnx has an exact version and a lower bound; give one of them",
+        ),
     ],
 )
 def test_an_error_has_one_cure(folder, words, sentence):

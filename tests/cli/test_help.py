@@ -112,7 +112,7 @@ def test_no_line_of_a_help_ends_inside_a_word(name):
 
 def test_the_groups_of_convert():
     shown = run("convert", "--help").stdout
-    groups = ("Wanted versions:", "Permissions:", "Result:", "Look first:", "Messages:")
+    groups = ("Target:", "Permissions:", "Result:", "Look first:", "Messages:")
     places = [shown.index(f"\n{group}\n") for group in groups]
     assert places == sorted(places)
 
@@ -241,7 +241,7 @@ def test_arguments_are_completed(words, offered):
 def test_a_command_behind_a_command_has_its_own_help():
     for words, usage, other in [
         (["ops", "build"], "Usage: opshift ops build [OPTIONS]", "--since"),
-        (["ops"], "Usage: opshift ops [OPTIONS] [OP]", "of a vendor"),
+        (["ops"], "Usage: opshift ops [OPTIONS] [OP]", "The domain of the vendor"),
     ]:
         shown = CliRunner().invoke(main, [*words, "--help"], prog_name="opshift").output
         assert shown.startswith(usage)

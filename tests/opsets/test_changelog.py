@@ -237,7 +237,7 @@ def test_backwards_what_was_new_is_gone():
     [
         (["Rsize"], "has no operator 'Rsize'; did you mean Resize"),
         (["--domain", "acme"], "domain 'acme' is not known"),
-        (["--diff", "18"], "give --since too"),
+        (["--diff", "18"], "--since is missing; give both versions"),
         (["--since", "13", "--diff", "999"], "the newest ai.onnx is"),
         (["--since", "999"], "the newest ai.onnx is"),
         (["--since", "13", "Rsize"], "did you mean Resize"),

@@ -128,7 +128,7 @@ def test_what_cannot_be_exported():
         BadTarget, match=r"ai\.onnx 999 cannot be exported: the known versions are 1 to \d+"
     ):
         installed_set.of_installed("", 999)
-    with pytest.raises(BadTarget, match="nothing describes this domain"):
+    with pytest.raises(BadTarget, match="no package describes this domain"):
         installed_set.of_installed("com.nobody", 1)
 
 

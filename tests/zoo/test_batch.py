@@ -365,7 +365,7 @@ def test_a_runtime_is_a_target(mixed, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--to", "13"], "names no place for the results"),
+        (["--to", "13"], "names no folder for the results"),
         (["d"], "names no version and no other goal"),
         (["d", "--for", "onnxruntim==1.16"], "no target is called"),
         (["d", "--to", "99"], "above"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the outcome of a conversion: the verdict, the written files, then the details."""
+"""Prints the outcome of a conversion: a summary, the written file, then the details."""
 
 from __future__ import annotations
 
@@ -20,37 +20,41 @@ VERBS = {"write": "Converted", "check": "Would change", "dry run": "Would conver
 
 
 def converted(
-    talk: Output, report: Report, action: str, target: str, found: Verification | None = None,
-    trials: Trials | None = None, *, kept: bool = True,
+    talk: Output, report: Report, action: str, target: str,
+    verification: Verification | None = None, trials: Trials | None = None, *, kept: bool = True,
 ) -> int:  # fmt: skip
     """Prints the report of a conversion, or of a dry run, and returns the exit code.
 
-    `kept` is false if the runtime runs none of the tried results; then no result was written.
+    `kept` is False if the runtime ran none of the tried results, so that no file was written.
     """
 
     def data() -> dict[str, Any]:
-        parts = {"verification": found, "trials": trials}
+        parts = {"verification": verification, "trials": trials}
         more = {name: part.as_dict() for name, part in parts.items() if part is not None}
         return {**report.as_dict(), **more}
 
     if trials is not None and not kept:
         return talk.refused(lambda: _not_written(trials), data)
-    if found is not None and not found.equal:
-        return talk.refused(lambda: _not_written(found), data)
+    if verification is not None and not verification.equal:
+        return talk.refused(lambda: _not_written(verification), data)
     runs = trials.runs if trials is not None else not (report.runtime and report.runtime.reasons)
     changes = action == "check" and report.changed
     good = runs and not changes
-    talk.result(lambda: _done(report, action, target, found, trials), data, good=good)
+    talk.result(lambda: _done(report, action, target, verification, trials), data, good=good)
     return REFUSED if not runs else WOULD_CHANGE if changes else DONE
 
 
 def _done(
-    report: Report, action: str, target: str, found: Verification | None, trials: Trials | None
+    report: Report,
+    action: str,
+    target: str,
+    verification: Verification | None,
+    trials: Trials | None,
 ) -> Iterator[Line]:
     verdict, *detail = report.lines(VERBS[action])
     yield verdict._replace(role=Role.CAUTION) if action == "check" and report.changed else verdict
-    if found is not None:
-        yield found.proof
+    if verification is not None:
+        yield verification.proof
     if action == "write" and os.path.isfile(target):
         growth = f", {report.growth}" if report.growth else ""
         yield Line(f"wrote {target}  {size(os.path.getsize(target))}{growth}")
@@ -59,11 +63,11 @@ def _done(
     if trials is not None:
         yield from trials.lines()
     yield from detail
-    if found is not None:
-        yield from found.compared(brief=True)
+    if verification is not None:
+        yield from verification.compared(brief=True)
 
 
-def _not_written(found: Verification | Trials) -> Iterator[Line]:
-    verdict, *detail = found.lines()
+def _not_written(outcome: Verification | Trials) -> Iterator[Line]:
+    verdict, *detail = outcome.lines()
     yield verdict._replace(text=f"{verdict.text} Nothing was written.")
     yield from detail

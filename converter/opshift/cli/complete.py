@@ -18,12 +18,12 @@ def complete_runtimes(ctx: click.Context, param: click.Parameter, word: str) -> 
     """Completes the names of runtimes, and after `NAME==` the releases of the runtime."""
     from opshift.opsets import targets
 
-    known = targets.table()  # the table has only rows with versions, which `--for` accepts
+    rows = targets.table()  # the table has only rows with versions, which `--for` accepts
     name, sign, _ = word.lower().partition("==")
     ends = [f"{name}=={one.strip().rpartition('..')[2] or one.strip().rpartition('..')[0]}"
-            for row in known if sign and row.name == name
+            for row in rows if sign and row.name == name
             for one in row.versions.split(",") if one]  # fmt: skip
-    return _beginning(word.lower(), ends or dict.fromkeys(row.name for row in known))
+    return _beginning(word.lower(), ends or dict.fromkeys(row.name for row in rows))
 
 
 def complete_models_and_runtimes(
@@ -32,8 +32,8 @@ def complete_models_and_runtimes(
     """Completes the names of runtimes; if no name fits, the shell completes a file path."""
     from click.shell_completion import CompletionItem
 
-    found = complete_runtimes(ctx, param, word) if word else []
-    return [CompletionItem(one) for one in found] or [CompletionItem(word, type="file")]
+    names = complete_runtimes(ctx, param, word) if word else []
+    return [CompletionItem(name) for name in names] or [CompletionItem(word, type="file")]
 
 
 def complete_operators(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
@@ -41,8 +41,8 @@ def complete_operators(ctx: click.Context, param: click.Parameter, word: str) ->
     from opshift.opsets import changelog
     from opshift.opsets.identity import normal
 
-    known = changelog.default().operators(normal(ctx.params.get("domain") or ""))
-    return sorted(one for one in known if one.lower().startswith(word.lower()))
+    operators = changelog.default().operators(normal(ctx.params.get("domain") or ""))
+    return sorted(name for name in operators if name.lower().startswith(word.lower()))
 
 
 def complete_domains(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
@@ -57,16 +57,18 @@ def complete_versions(ctx: click.Context, param: click.Parameter, word: str) -> 
 
     domain, sign, _ = word.partition("=")
     newest = changelog.default().newest(normal(domain) if sign else "") or 0
-    numbers = [f"{domain}{sign}{one}" if sign else str(one) for one in range(1, newest + 1)]
-    others = [] if sign else ["latest", *(f"{one}=" for one in _domains() if one != "ai.onnx")]
-    return _beginning(word, [*numbers, *others])
+    numbers = [
+        f"{domain}{sign}{number}" if sign else str(number) for number in range(1, newest + 1)
+    ]
+    words = [] if sign else ["latest", *(f"{name}=" for name in _domains() if name != "ai.onnx")]
+    return _beginning(word, [*numbers, *words])
 
 
 def complete_ir(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
     """Completes `auto`, `keep` and the IR versions."""
     from opshift import versions
 
-    numbers = sorted({one.ir for one in versions.RELEASES})
+    numbers = sorted({release.ir for release in versions.RELEASES})
     return _beginning(word, ["auto", "keep", *map(str, numbers)])
 
 
@@ -78,8 +80,8 @@ def complete_codes(ctx: click.Context, param: click.Parameter, word: str) -> lis
 def _domains() -> list[str]:
     from opshift.opsets import changelog
 
-    return [one or "ai.onnx" for one in changelog.default().domains]
+    return [name or "ai.onnx" for name in changelog.default().domains]
 
 
 def _beginning(word: str, names: Iterable[str]) -> list[str]:
-    return [one for one in names if one.startswith(word)]
+    return [name for name in names if name.startswith(word)]

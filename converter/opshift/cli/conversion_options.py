@@ -134,30 +134,30 @@ def all_options(command: _Command) -> _Command:
     """Adds the options that describe a result; the command receives them as `request`."""
 
     @functools.wraps(command)
-    def wrapped(*given: Any, **named: Any) -> Any:
+    def wrapped(*args: Any, **named: Any) -> Any:
         named["request"] = _request({name: named.pop(name) for name in _names(*TARGET)}, named)
-        return command(*given, **named)
+        return command(*args, **named)
 
-    found: _Command = _with_options(wrapped, (*TARGET, *PERMISSIONS))
-    return found
+    decorated: _Command = _with_options(wrapped, (*TARGET, *PERMISSIONS))
+    return decorated
 
 
 def permissions(command: _Command) -> _Command:
-    """Adds the options that permit or forbid changes, but no options for the target."""
+    """Adds the options that permit or forbid changes, without the options for the target."""
 
     @functools.wraps(command)
-    def wrapped(*given: Any, **named: Any) -> Any:
+    def wrapped(*args: Any, **named: Any) -> Any:
         from opshift.convert.request import Request
 
         named["request"] = Request(**{name: named.pop(name) for name in _names(*allowed)})
-        return command(*given, **named)
+        return command(*args, **named)
 
-    allowed = tuple(one for one in PERMISSIONS if one not in MARKS)
-    found: _Command = _with_options(wrapped, allowed)
-    return found
+    allowed = tuple(option for option in PERMISSIONS if option not in MARKS)
+    decorated: _Command = _with_options(wrapped, allowed)
+    return decorated
 
 
-# Permissions that are also a reason to convert if no version is given.
+# Options that request a change of the model, so that no target version is needed.
 _CHANGES = ("prune_imports", "domains", "modernize", "shape", "dim", "types")
 
 
@@ -175,7 +175,7 @@ def _names(*options: Any) -> list[str]:
 
     for option in options:
         option(nothing)
-    return [one.name for one in nothing.__click_params__]  # type: ignore[attr-defined]
+    return [parameter.name for parameter in nothing.__click_params__]  # type: ignore[attr-defined]
 
 
 def _taken(named: dict[str, Any]) -> dict[str, Any]:
@@ -187,15 +187,15 @@ def _request(target: dict[str, Any], named: dict[str, Any]) -> Request:
 
     words, at_least = read_target(target["words"]), read_target(target["at_least"], "--at-least")
     runtime, ir, minimal = target["runtime"], target["ir"], target["minimal"]
-    asked = (words, at_least, runtime, ir != "auto", minimal, named.get("python"))
-    if not any((*asked, *(named[name] for name in _CHANGES))):
+    goals = (words, at_least, runtime, ir != "auto", minimal, named.get("python"))
+    if not any((*goals, *(named[name] for name in _CHANGES))):
         raise click.UsageError(
             "the command names no version and no other goal; give --to N, --for RUNTIME, --ir N,"
             " --domains NAME, --shape INPUT=N,... or several of these"
         )
-    wanted: Any = words
+    target_or_versions: Any = words
     if runtime is not None or at_least:
         from opshift.opsets.wanted import Wanted
 
-        wanted = Wanted.of(runtime, words, at_least)
-    return Request(wanted, read_ir(ir), minimal=minimal, **_taken(named))
+        target_or_versions = Wanted.of(runtime, words, at_least)
+    return Request(target_or_versions, read_ir(ir), minimal=minimal, **_taken(named))

@@ -22,7 +22,7 @@ class Door:
     guide: str  # below docs/
 
     def of(self, model: str) -> str:
-        """Returns the command for one model."""
+        """Returns the command with the path of a model in place of MODEL."""
         return self.command.replace(MODEL, model)
 
 
@@ -39,7 +39,7 @@ DOORS = (
 
 
 def rows(model: str = MODEL) -> list[tuple[str, str]]:
-    """Returns each task with its command."""
+    """Returns each task and its command, in which `model` stands for the path of the model."""
     return [(door.question, door.of(model)) for door in DOORS]
 
 
@@ -48,10 +48,10 @@ def lines(path: str) -> Iterator[Line]:
     model = shlex.quote(path)
     yield Line(f"{TITLE}:")
     looks = [
-        ("Where can it go?", f"opshift lowest {model}"),
-        ("What runs it?", f"opshift targets {model}"),
+        ("Which versions?", f"opshift lowest {model}"),
+        ("Which runtimes?", f"opshift targets {model}"),
     ]
-    found = [*looks, *rows(model)]
-    width = max(len(question) for question, _ in found)
-    for question, command in found:
+    tasks = [*looks, *rows(model)]
+    width = max(len(question) for question, _ in tasks)
+    for question, command in tasks:
         yield Line(f"  {question.ljust(width)}  {command}")

@@ -10,6 +10,7 @@ import gc
 import importlib
 import os
 import pkgutil
+import re
 import sys
 import threading
 import warnings
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 OTHER_NAMES = {"--json": "--json", "--format": "--output-format json"}
 DEFAULT = "info"  # `opshift MODEL` is `opshift info MODEL`
-# the garbage collector starts later: imports create many objects, and a command frees few
+# The garbage collector starts later, because imports create many objects that stay alive.
 COLLECT = 50_000
 
 
@@ -49,19 +50,19 @@ class Commands(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         module = importlib.import_module(f"{commands.__name__}.{cmd_name}")
-        found: GroupedCommand = module.command
-        return found
+        command: GroupedCommand = module.command
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Finds the subcommand; a file path means `info`, and an unknown name gets a suggestion."""
         word = args[0]
-        known = self.list_commands(ctx)
-        if word not in known:
+        names = self.list_commands(ctx)
+        if word not in names:
             if word.lower().endswith(".onnx") or os.path.exists(word):
                 return DEFAULT, self.get_command(ctx, DEFAULT), args
-            near = suggestion(word, [*known, "--help", *files_beside(word)], 1)
+            near = suggestion(word, [*names, "--help", *files_beside(word)], 1)
             ctx.fail(f"{word!r} is neither a command nor a file{near}")
         settings.apply(ctx, self.get_command(ctx, word), word)
         return super().resolve_command(ctx, args)
@@ -76,8 +77,8 @@ class Commands(click.Group):
         """Completes the name of a command; if no name fits, the shell completes a file path."""
         from click.shell_completion import CompletionItem
 
-        found = super().shell_complete(ctx, incomplete)
-        return found or [CompletionItem(incomplete, type="file")]
+        items = super().shell_complete(ctx, incomplete)
+        return items or [CompletionItem(incomplete, type="file")]
 
     def main(
         self, args: Sequence[str] | None = None, prog_name: str | None = None,
@@ -114,7 +115,7 @@ def _names() -> tuple[str, ...]:
 
 
 def _sentence(error: click.ClickException) -> str:
-    """Words a usage error of click as a message of opshift."""
+    """Returns the message of opshift for a usage error of click."""
     if isinstance(error, click.NoSuchOption) and error.ctx is not None:
         cure = _other_option(error.option_name, error.ctx)
         return f"{_called(error.ctx)} has no option {error.option_name}{cure}"
@@ -123,7 +124,10 @@ def _sentence(error: click.ClickException) -> str:
         name = error.param.make_metavar(error.ctx) if kind == "argument" else error.param.opts[0]
         return f"{_called(error.ctx)} needs the {kind} {name}"
     if isinstance(error, click.BadParameter) and error.param is not None and error.ctx:
-        return _bad_value(error, error.param, error.ctx)
+        return _bad_value(error, error.param)
+    extra = re.match(r"Got unexpected extra arguments? \((.+)\)", error.format_message())
+    if extra and isinstance(error, click.UsageError) and error.ctx:
+        return f"{_called(error.ctx)} has too many arguments; leave out: {extra[1]}"
     return error.format_message()
 
 
@@ -131,40 +135,51 @@ def _other_option(name: str, ctx: click.Context) -> str:
     """Suggests an option, argument or command for an option that the command does not have."""
     if name in OTHER_NAMES:
         return f"; write {OTHER_NAMES[name]} after the name of the command"
-    known, own = _options(ctx.command, ctx), ctx.command.params
+    options, parameters = _options(ctx.command, ctx), ctx.command.params
     arguments = [
-        one.human_readable_name.strip("[].") for one in own if isinstance(one, click.Argument)
+        param.human_readable_name.strip("[].")
+        for param in parameters
+        if isinstance(param, click.Argument)
     ]
-    if meant := synonym(name, (*known, *arguments)):
-        return f"; give it as the argument {meant}" if meant in arguments else f"; use {meant}"
+    if equivalent := synonym(name, (*options, *arguments)):
+        verb = "give it as the argument" if equivalent in arguments else "use"
+        return f"; {verb} {equivalent}"
     if ctx.parent is None:
-        place = "; options stand after the name of a command: opshift COMMAND [OPTIONS]"
-        return suggestion(name, known) or place
-    if others := ", ".join(_with_option(name, ctx.parent)):
-        return f"; these commands have it: {others}"
-    return suggestion(name, known)
+        place = "; write options after the name of a command: opshift COMMAND [OPTIONS]"
+        return suggestion(name, options) or place
+    if commands_with_it := ", ".join(_with_option(name, ctx.parent)):
+        return f"; these commands have it: {commands_with_it}"
+    return suggestion(name, options)
 
 
 def _options(command: click.Command, ctx: click.Context) -> list[str]:
     """Returns the options that the help of a command shows."""
-    shown = (one for one in command.get_params(ctx) if not getattr(one, "hidden", False))
-    return [word for one in shown for word in one.opts if word.startswith("-")]
+    shown = (param for param in command.get_params(ctx) if not getattr(param, "hidden", False))
+    return [word for param in shown for word in param.opts if word.startswith("-")]
 
 
 def _with_option(name: str, ctx: click.Context) -> list[str]:
     """Returns the commands that have an option."""
-    found = ((one, main.get_command(ctx, one)) for one in main.list_commands(ctx))
-    return [one for one, command in found if command and name in _options(command, ctx)]
+    commands_by_name = ((verb, main.get_command(ctx, verb)) for verb in main.list_commands(ctx))
+    return [
+        verb for verb, command in commands_by_name if command and name in _options(command, ctx)
+    ]
 
 
-def _bad_value(error: click.BadParameter, param: click.Parameter, ctx: click.Context) -> str:
-    """Words the error about an invalid value, and suggests a valid value that is similar."""
+def _bad_value(error: click.BadParameter, param: click.Parameter) -> str:
+    """Returns the message about an invalid value, with the valid values or a remedy."""
     argument = isinstance(param, click.Argument)
-    name = param.make_metavar(ctx) if argument else max(param.opts, key=len)
+    name = param.human_readable_name if argument else max(param.opts, key=len)
     kind = param.type
-    word = error.message.partition("'")[2].partition("'")[0]
-    known = [str(one) for one in kind.choices] if isinstance(kind, click.Choice) else []
-    return f"{name}: {error.message.rstrip('.')}{suggestion(word, known)}"
+    message = error.message.rstrip(".")
+    word = message.partition("'")[2].partition("'")[0]
+    if isinstance(kind, click.Choice):
+        choices = [str(choice) for choice in kind.choices]
+        remedy = suggestion(word, choices) or f"; give {' or '.join(choices)}"
+        return f"{name}: {word!r} is not a valid value{remedy}"
+    if isinstance(kind, click.Path) and word:
+        return f"{name}: {message}{suggestion(word, files_beside(word)) or '; check the path'}"
+    return f"{name}: {message}"
 
 
 def _called(ctx: click.Context) -> str:
@@ -173,12 +188,12 @@ def _called(ctx: click.Context) -> str:
 
 
 def _output(words: list[str]) -> Output:
-    """Returns the output format that an invalid command line names, for the error message."""
+    """Returns an Output in the format that an invalid command line requests."""
     text = " ".join(words)
     forms = ("jsonl", "json")
-    wanted = (form for form in forms if f"--output-format {form}" in text or
+    named = (form for form in forms if f"--output-format {form}" in text or
               f"--output-format={form}" in text)  # fmt: skip
-    return Output(next(wanted, "json" if "--json" in words else "text"), 0, "auto", False)
+    return Output(next(named, "json" if "--json" in words else "text"), 0, "auto", False)
 
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

@@ -19,10 +19,10 @@ INTERRUPTED = 130
 MEANINGS = {
     DONE: "done, or nothing to do",
     REFUSED: "the conversion is impossible, the models differ, or the model is invalid",
-    BAD_INPUT: "the command, a file or the environment is at fault",
+    BAD_INPUT: "the command line, a file or the environment has an error",
     BUG: "opshift or an adapter has a bug",
     WOULD_CHANGE: "--check: the conversion is possible and would change the model",
-    NOT_KNOWN: "it is not known whether the model can be used",
+    NOT_KNOWN: "opshift does not know whether the model can be used",
     INTERRUPTED: "interrupted",
 }
 GRAVEST = (BUG, BAD_INPUT, REFUSED, NOT_KNOWN, WOULD_CHANGE, DONE)
@@ -33,9 +33,9 @@ def of_error(error: OpshiftError) -> int:
     return REFUSED if error.code == "INVALID_MODEL" else BAD_INPUT
 
 
-def of_several(found: Set[int]) -> int:
+def of_several(codes: Set[int]) -> int:
     """Returns the exit code for several models, which is the worst code of a single model."""
-    return next((code for code in GRAVEST if code in found), max(found, default=DONE))
+    return next((code for code in GRAVEST if code in codes), max(codes, default=DONE))
 
 
 def table() -> str:

@@ -27,7 +27,9 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 # The groups of options in the help, in order; all remaining options come under "Other options".
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Wanted versions": ("--to", "--for", "--at-least", "--ir", "--minimal"),
+    "Target": (
+        "--to", "--for", "--at-least", "--ir", "--minimal", "--opset", "--model-version",
+    ),
     "Sizes and types": ("--shape", "--dim", "--types", "--keep-io-types"),
     "Permissions": (
         "--allow-approximate", "--assume", "--drop-metadata", "--drop-training",
@@ -48,6 +50,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 _WORDS = "opshift.words"
+DESCRIBE = "; install the package that describes it, or give its document with --operator-set"
 OTHER, MESSAGES = "Other options", "Messages"
 _COMMON = (
     "--output-format",
@@ -133,13 +136,13 @@ def _group(parameter: click.Parameter) -> str:
     names = {*parameter.opts}
     if names & {*_COMMON}:
         return MESSAGES
-    return next((group for group, own in GROUPS.items() if names & {*own}), OTHER)
+    return next((group for group, options in GROUPS.items() if names & {*options}), OTHER)
 
 
 def command(
     *examples: str, kind: type[GroupedCommand] = GroupedCommand
 ) -> Callable[[Callable[..., Any]], GroupedCommand]:
-    """Returns a decorator for a command; its help ends with `examples`."""
+    """Returns a decorator that makes a function a command whose help ends with `examples`."""
     return click.command(cls=kind, examples=examples)
 
 
@@ -179,28 +182,28 @@ def common(function: _Command) -> _Command:
 
 
 def results_option(function: _Command) -> _Command:
-    """Adds the option that writes the results of all models to files for other programs."""
-    found: _Command = click.option(
+    """Adds the option `--results FILE`, which writes the results of all models to files."""
+    decorated: _Command = click.option(
         "--results", multiple=True, metavar="FILE", type=click.Path(dir_okay=False),
         help="Also write the result of each model to FILE. The extension chooses the format: .jsonl"
         " or .csv (a row for each model), .xml (JUnit) or .sarif. Repeat it for more files.",
     )(function)  # fmt: skip
-    return found
+    return decorated
 
 
 def own_targets(function: _Command) -> _Command:
-    """Adds the option for a file with targets, for commands that take a runtime."""
-    found: _Command = click.option(
+    """Adds the option `--targets FILE` to a command that takes a runtime."""
+    decorated: _Command = click.option(
         "--targets", metavar="FILE", expose_value=False, callback=_give_targets,
         type=click.Path(exists=True, dir_okay=False),
         help="Read targets from this file, such as a result of `opshift probe`, instead of your"
         " own file of targets.",
     )(function)  # fmt: skip
-    return found
+    return decorated
 
 
 def _give_targets(ctx: click.Context, param: click.Parameter, path: str | None) -> None:
-    """Sets the path in the environment, so that child processes read it, until the command ends."""
+    """Stores the path in an environment variable for child processes, until the command ends."""
     if path is not None:
         from opshift.opsets.targets import CONFIG
 
@@ -216,7 +219,7 @@ def _give_targets(ctx: click.Context, param: click.Parameter, path: str | None) 
 
 
 def documents(function: _Command) -> _Command:
-    """Adds the option for operator-set documents, for commands that open a model."""
+    """Adds the option `--operator-set FILE` to a command that opens a model."""
     named = click.option(
         "--operator-set", "documents", multiple=True, metavar="FILE",
         type=click.Path(dir_okay=False), expose_value=False,
@@ -227,17 +230,17 @@ def documents(function: _Command) -> _Command:
     earlier = click.option(  # the name of this option up to 0.2
         "--opset", "opset", multiple=True, hidden=True, expose_value=False,
         help="The name of --operator-set up to 0.2.",
-        callback=lambda ctx, __, words: give_documents(tuple(_document(ctx, one) for one in words)),
+        callback=lambda ctx, __, words: give_documents([_document(ctx, word) for word in words]),
     )  # fmt: skip
-    found: _Command = named(earlier(function))
-    return found
+    decorated: _Command = named(earlier(function))
+    return decorated
 
 
 def _document(ctx: click.Context, word: str) -> str:
     """Returns the path of a document; if the word is a version, raises an error that names --to."""
     number = word.rpartition("=")[2]
     if number.isdecimal() and not os.path.exists(word):
-        has_target = any("--to" in one.opts for one in ctx.command.params)
+        has_target = any("--to" in parameter.opts for parameter in ctx.command.params)
         cure = f"give a version with --to {word}" if has_target else "give the path of a document"
         raise click.UsageError(
             f"--opset {word}: this option takes the file of an operator set; {cure}"
@@ -247,7 +250,7 @@ def _document(ctx: click.Context, word: str) -> str:
 
 
 def operators_domain(text: str) -> Callable[[_Command], _Command]:
-    """Returns the option for the domain of operators, with `text` as its help."""
+    """Returns the option `--domain`, whose help is `text`."""
     return click.option("--domain", default="", shell_complete=complete_domains, help=text)
 
 
@@ -262,11 +265,11 @@ def page(ctx: click.Context, param: click.Parameter, path: str | None) -> str | 
 
 def reports(function: _Command) -> _Command:
     """Adds the option for an HTML report; the command receives its path as `report`."""
-    found: _Command = click.option(
+    decorated: _Command = click.option(
         "--report", metavar="FILE.html", type=click.Path(dir_okay=False), callback=page,
         help="Also write an HTML page with all changes and with the runtimes that run the model.",
     )(function)  # fmt: skip
-    return found
+    return decorated
 
 
 def give_documents(paths: Sequence[str]) -> dict[str, int]:
@@ -299,8 +302,8 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
     try:
         return work()
     except Refused as refused:
-        told = refused
-        return output.refused(told.lines, lambda: refused_as_dict(told))
+        refusal = refused
+        return output.refused(refusal.lines, lambda: refused_as_dict(refusal))
     except (InvalidModel, BadTarget, BadDestination, ClusterLost, MissingExtra) as error:
         return output.failed(str(error), exit_codes.of_error(error), error.code)
     except click.UsageError as error:
@@ -348,25 +351,26 @@ def files_beside(path: str) -> list[str]:
 
 
 def known_operator(domain: str, op: str, operators: Sequence[str]) -> None:
-    """Raises for an operator that the domain lacks, and suggests another domain or name."""
+    """Raises if the domain lacks the operator, and suggests another domain or name."""
     if op in operators:
         return
     from opshift.opsets import changelog, operator_search
 
-    known = changelog.default()
-    own = domain or "ai.onnx"
-    if not operators and domain not in known.domains:
-        raise click.UsageError(f"domain {domain!r} is not known{suggestion(domain, _domains())}")
-    homes = [home for home in known.domains if op in known.operators(home)]
+    database = changelog.default()
+    shown = domain or "ai.onnx"
+    if not operators and domain not in database.domains:
+        near = suggestion(domain, _domains())
+        raise click.UsageError(f"domain {domain!r} is not known{near or DESCRIBE}")
+    homes = [home for home in database.domains if op in database.operators(home)]
     if homes:
         raise click.UsageError(
-            f"{own} has no operator {op!r}; {homes[0] or 'ai.onnx'} has it: add --domain"
+            f"{shown} has no operator {op!r}; {homes[0] or 'ai.onnx'} has it: add --domain"
             f" {homes[0] or 'ai.onnx'}"
         )
     near = suggestion(op, list(operators))
     if alike := operator_search.described_by(op, domain, operators):
-        near += f"{'' if near else ';'} the descriptions of {', '.join(alike)} have such a word"
-    raise click.UsageError(f"{own} has no operator {op!r}{near}")
+        near += f"{'' if near else ';'} the descriptions of {', '.join(alike)} contain this word"
+    raise click.UsageError(f"{shown} has no operator {op!r}{near}")
 
 
 def refused_as_dict(refused: Refused) -> dict[str, Any]:
@@ -381,7 +385,7 @@ def refused_as_dict(refused: Refused) -> dict[str, Any]:
         "nearest": refused.nearest,
         "dead_ends": list(refused.dead_ends),
         "runtime": refused.runtime,
-        "refusals": [one.as_dict() for one in refused.refusals],
+        "refusals": [node.as_dict() for node in refused.refusals],
     }
 
 
@@ -389,7 +393,7 @@ def read_target(words: tuple[str, ...], option: str = "--to") -> dict[str, int]:
     """Parses versions such as `21`, `latest` or `ai.onnx.ml=3`; each domain may occur once."""
     from opshift.opsets.identity import normal
 
-    found: dict[str, int] = {}
+    versions: dict[str, int] = {}
     for word in words:
         name, _, version = word.rpartition("=")
         domain = normal(name)
@@ -399,12 +403,12 @@ def read_target(words: tuple[str, ...], option: str = "--to") -> dict[str, int]:
             raise click.UsageError(
                 f"{option} {word}: the versions of domain {name!r} are not known{near}"
             )
-        if domain in found:
+        if domain in versions:
             raise click.UsageError(
                 f"{option} is given twice for {name or 'ai.onnx'}; give one version"
             )
-        found[domain] = number
-    return found
+        versions[domain] = number
+    return versions
 
 
 def _latest(domain: str) -> int | None:

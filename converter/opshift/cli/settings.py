@@ -48,7 +48,7 @@ class SettingsSearch:
 
 
 def found() -> SettingsSearch:
-    """Finds the nearest file with settings that may be used."""
+    """Finds the nearest file with settings that belongs to the user or to root."""
     ignored = list[Path]()
     for path in _places():
         if not os.path.isfile(path):
@@ -66,7 +66,7 @@ def found() -> SettingsSearch:
 
 
 def _places() -> Iterator[Path]:
-    """Yields the paths where settings may be, the nearest first."""
+    """Yields the possible paths of settings, from the working folder up."""
     here, home = Path.cwd(), os.path.realpath(os.path.expanduser("~"))
     for folder in (here, *here.parents):
         yield from (folder / OWN, folder / SHARED)
@@ -75,7 +75,7 @@ def _places() -> Iterator[Path]:
 
 
 def _is_trusted(path: Path) -> bool:
-    """Returns whether a file, and a symbolic link to it, belong to the user or to root."""
+    """Returns whether a file, or a symbolic link and its file, belong to the user or to root."""
     if not hasattr(os, "geteuid"):
         return True
     return {os.stat(path).st_uid, os.lstat(path).st_uid} <= {0, os.geteuid()}
@@ -106,7 +106,7 @@ def _read(path: Path, word: str = "") -> dict[str, Any]:
 
 
 def _table(path: Path, name: str, around: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns a table of a parsed file; the table is empty if the file lacks it."""
+    """Returns the table `name` of a parsed file; returns an empty table if the file lacks it."""
     table = around.get(name, {})
     if not isinstance(table, Mapping):
         raise click.UsageError(
@@ -122,7 +122,7 @@ def apply(ctx: click.Context, command: click.Command | None, name: str) -> None:
 
 
 def show(output: Output) -> None:
-    """Prints to stderr which files of settings are used or ignored."""
+    """Prints the used and the ignored files of settings to stderr."""
     settings: SettingsSearch = click.get_current_context().meta.get(_META, SettingsSearch())
     lines = [line for line in settings.lines() if output.verbosity >= int(line.more)]
     if lines:
@@ -132,20 +132,21 @@ def show(output: Output) -> None:
 def _defaults(settings: SettingsSearch, command: click.Command, name: str) -> dict[str, Any]:
     """Returns the defaults for one command, by the names of its parameters."""
     path, table = settings.path, settings.table
-    own = table.get(name, {})
-    if not isinstance(own, Mapping):
+    own_table = table.get(name, {})
+    if not isinstance(own_table, Mapping):
         raise click.UsageError(
             f"{path}: [{name}] is not a table of options; write the options of `opshift {name}`"
             f" below [{name}]"
         )
     options = _options(command)
-    for key in own:
+    for key in own_table:
         if key not in options:
-            near = suggestion(key, [one for one, option in options.items() if may_set(one, option)])
+            names = [long for long, option in options.items() if may_set(long, option)]
+            near = suggestion(key, names)
             raise click.UsageError(f"{path}: {name} has no option --{key}{near}")
     general = {k: v for k, v in table.items() if k in options and not isinstance(v, Mapping)}
-    given = {**general, **own}
-    return {options[key].name or "": _value(path, key, options[key], given[key]) for key in given}
+    values = {**general, **own_table}
+    return {options[key].name or "": _value(path, key, options[key], values[key]) for key in values}
 
 
 def _options(command: click.Command) -> dict[str, click.Option]:
@@ -166,16 +167,16 @@ def may_set(name: str, option: click.Option) -> bool:
 
 def _require_plain(path: object, key: str, values: Iterable[Any]) -> None:
     """Raises if a setting names a pipe or a device, because a command could read it forever."""
-    for one in map(str, values):
-        if os.path.exists(one) and not (os.path.isfile(one) or os.path.isdir(one)):
+    for name in map(str, values):
+        if os.path.exists(name) and not (os.path.isfile(name) or os.path.isdir(name)):
             raise click.UsageError(
-                f"{path}: --{key} names {one}, which is a pipe or a device; give it on the command"
+                f"{path}: --{key} names {name}, which is a pipe or a device; give it on the command"
                 " line"
             )
 
 
 def _value(path: object, key: str, option: click.Option, value: Any) -> Any:
-    """Converts a setting for click: a number becomes text, and a value becomes a list if needed."""
+    """Converts a setting to the text, flag or list that click expects for the option."""
     if not may_set(key, option):
         raise click.UsageError(
             f"{path}: settings cannot set --{key}, because it runs or writes something; give it on"
@@ -184,7 +185,7 @@ def _value(path: object, key: str, option: click.Option, value: Any) -> Any:
     if key in ONLY_READ:
         _require_plain(path, key, value if isinstance(value, list) else [value])
     if option.multiple:
-        return [str(one) for one in (value if isinstance(value, list) else [value])]
+        return [str(element) for element in (value if isinstance(value, list) else [value])]
     if isinstance(value, list):
         raise click.UsageError(f"{path}: --{key} takes one value, not a list; give one value")
     return value if isinstance(value, bool) and option.is_flag else str(value)

@@ -46,9 +46,9 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 }
 
 
-def synonym(option: str, known: Collection[str]) -> str:
+def synonym(option: str, available: Collection[str]) -> str:
     """Returns the option or argument with the same effect; empty if there is none."""
     word = option.replace("_", "-")
     near = [word] if word in SYNONYMS else difflib.get_close_matches(word, SYNONYMS, 1, SIMILAR)
-    meant = SYNONYMS[near[0]] if near else ()
-    return next((one for one in meant if one in known), "")
+    equivalents = SYNONYMS[near[0]] if near else ()
+    return next((name for name in equivalents if name in available), "")

@@ -19,8 +19,8 @@ from opshift.text import Line, Role, coloured, cut, plain, printable
 if TYPE_CHECKING:
     from opshift.page.sheet import Page
 
-# Codes whose messages opshift writes itself. If a message of these codes contains an action after
-# "; ", the general advice of the code is left out.
+# Codes whose messages may end with a remedy after "; ". The general advice of the code is then left
+# out.
 OWN_CURE = (
     "BAD_DESTINATION", "BAD_TARGET", "BAD_USAGE", "BROKEN_PACKAGE", "FILE_ERROR", "INVALID_MODEL",
     "MISSING_EXTRA",
@@ -47,9 +47,9 @@ class Output:
         *,
         good: bool = True,
     ) -> None:
-        """Prints the result on stdout, or on stderr if stdout is used for a model.
+        """Prints the result on stdout, or on stderr if stdout receives the converted model.
 
-        With -q, a good result prints nothing, and a bad one prints its first sentence on stderr.
+        With -q, prints nothing if `good` is true, else only the first sentence on stderr.
         """
         if self.form != "text":
             self._data(data())
@@ -65,8 +65,8 @@ class Output:
         if self.form != "text":
             self._data(data())
             return exit_codes.REFUSED
-        told = list(lines())
-        self.say(told if self.verbosity >= 0 else told[:1], err=True)
+        shown = list(lines())
+        self.say(shown if self.verbosity >= 0 else shown[:1], err=True)
         return exit_codes.REFUSED
 
     def failed(self, message: str, code: int, name: str = "BUG") -> int:
@@ -74,13 +74,13 @@ class Output:
         cure = codes.page(name).cure
         if self.form != "text":
             self._data(error_as_dict(name, message, cure, code))
-        told = [Line(f"error: {line}", Role.BAD) for line in message.splitlines()[:1]]
-        told += [Line(f"  {line}") for line in message.splitlines()[1:]]
+        lines = [Line(f"error: {line}", Role.BAD) for line in message.splitlines()[:1]]
+        lines += [Line(f"  {line}") for line in message.splitlines()[1:]]
         if self.verbosity >= 0 and name in OWN_CURE and "; " in message:
-            told.append(Line(f"  More about this error: opshift explain {name}"))
+            lines.append(Line(f"  More about this error: opshift explain {name}"))
         elif self.verbosity >= 0 and cure not in message:
-            told.append(Line(f"  What to do: {cure} (opshift explain {name})"))
-        self.say(told, err=True)
+            lines.append(Line(f"  What to do: {cure} (opshift explain {name})"))
+        self.say(lines, err=True)
         if self.verbosity > 0 and sys.exc_info()[0] is not None:
             import traceback
 
@@ -89,30 +89,30 @@ class Output:
         return code
 
     def say(self, lines: Iterable[Line], *, err: bool = False) -> None:
-        """Prints lines, with colours if the terminal and the options allow colours."""
+        """Prints lines, in colour if the terminal and the options allow it."""
         stream = sys.stderr if err else sys.stdout
-        wanted = _colours(self.color, stream.isatty())
-        show = coloured if wanted else plain
+        in_colour = _colours(self.color, stream.isatty())
+        show = coloured if in_colour else plain
         width = shutil.get_terminal_size().columns if stream.isatty() else 0
-        click.echo(show(lines, more=self.verbosity > 0, width=width), err=err, color=wanted)
+        click.echo(show(lines, more=self.verbosity > 0, width=width), err=err, color=in_colour)
 
     def each(
         self, models: tuple[str, ...], work: Callable[[str], int], *, headed: bool = True
     ) -> int:
-        """Calls `work` for each model, and prints the names of several; returns the worst code."""
+        """Calls `work` for each model, prints the names of several, and returns the worst code."""
         if len(models) == 1:
             return work(models[0])
         self._several = [] if self.form == "json" else None
-        found = set()
+        codes = set()
         for model in models:
             self._model = model
             if headed and self.form == "text" and self.verbosity >= 0:
                 self.say([Line(f"{model}:", Role.FAINT)], err=self.aside)
-            found.add(work(model))
+            codes.add(work(model))
         collected, self._several, self._model = self._several, None, ""
         if collected is not None:
             self._data({"schema_version": 1, "kind": "several", "results": collected})
-        return exit_codes.of_several(found)
+        return exit_codes.of_several(codes)
 
     def _data(self, data: Mapping[str, Any]) -> None:
         if self._model:

@@ -11,14 +11,14 @@ from opshift.protos import FunctionProto
 
 
 def of_installed(domain: str, version: int) -> OperatorSet:
-    """Returns the operator set of a known version of a domain; raises BadTarget for others."""
+    """Returns the operator set of a domain; raises BadTarget for an unknown domain or version."""
     domain, shown = normal(domain), domain or "ai.onnx"
     newest = schemas.latest(domain)
     if newest is None or not 1 <= version <= newest:
         ends = (
-            f"the known versions are 1 to {newest}"
+            f"the known versions are 1 to {newest}; give one of them"
             if newest
-            else "nothing describes this domain; install its package, or give --operator-set FILE"
+            else "no package describes this domain; install one, or give --operator-set FILE"
         )
         raise BadTarget(f"{shown} {version} cannot be exported: {ends}")
     operators, functions = [], []

@@ -31,6 +31,10 @@ class Wanted:
     @staticmethod
     def of(runtime: str | None, exact: Mapping[str, int], at_least: Mapping[str, int]) -> Wanted:
         """Returns the target for an optional runtime and versions."""
+        for domain in exact.keys() & at_least.keys():
+            raise BadTarget(
+                f"{domain or 'ai.onnx'} has an exact version and a lower bound; give one of them"
+            )
         if runtime is None:
             return Wanted(None, exact, at_least)
         from opshift.opsets import targets  # many targets, and most conversions name none

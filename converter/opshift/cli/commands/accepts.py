@@ -27,19 +27,19 @@ EXIT_CODES = {"yes": DONE, "no": REFUSED, "may": NOT_KNOWN, "not known": NOT_KNO
 )
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
 @click.option("--for", "runtime", metavar="NAME==VERSION", shell_complete=complete_runtimes,
-              help="The consumer is this runtime; `opshift targets` lists all.")  # fmt: skip
+              help="Check for this runtime; `opshift targets` lists all.")  # fmt: skip
 @click.option(
     "--opset",
     "opsets",
     multiple=True,
     metavar="N|DOMAIN=N|FILE",
-    help="The consumer supports this opset, this version of DOMAIN, or the version that an"
-    " operator-set document describes.",
+    help="The newest version that the other program reads: an opset of ai.onnx, a version of"
+    " DOMAIN, or the version that the operator-set document FILE describes.",
 )
 @click.option("--ir", type=click.IntRange(min=1),
-              help="The consumer reads IR versions up to this one.")  # fmt: skip
+              help="The newest IR version that the other program reads.")  # fmt: skip
 @click.option("--model-version", metavar="VERSION",
-              help="The consumer was written for this version of the model.")  # fmt: skip
+              help="The version of the model for which the other program was written.")  # fmt: skip
 @options.own_targets
 @common
 def command(
@@ -50,32 +50,37 @@ def command(
     ir: int | None,
     model_version: str | None,
 ) -> int:
-    """Check whether a runtime can use the model IN without a conversion.
+    """Check whether a runtime or another program can use the model IN without a conversion.
 
-    The consumer is a runtime (--for), whose supported operators and types opshift knows, or a
-    program that reads certain versions (--opset, --ir, --model-version) by the rules of ONNX's
-    versioning. Nothing is converted. The exit code is 1 if the consumer cannot use one of the
-    models. The exit code is 5 if this is not known, or if the consumer can use a model only
-    by ignoring the version numbers of the model.
+    With --for, opshift compares the model with the operators and element types that the runtime
+    supports. --opset, --ir and --model-version describe another program by the versions that it
+    reads. The exit code is 1 if it cannot use one of the models. The exit code is 5 if this is not
+    known, or if it can use a model only by ignoring the version numbers of the model.
     """
     documents = options.give_documents([word for word in opsets if word.endswith(SUFFIX)])
     words = tuple(word for word in opsets if not word.endswith(SUFFIX))
-    known = any((words, ir, model_version)) or (documents and runtime is None)
-    if (runtime is None) == (not known):
-        told = "no consumer is named; give --for NAME==VERSION, or --opset, --ir, --model-version"
-        if known:
-            told = "--for already names the consumer; leave out --opset, --ir and --model-version"
-        raise click.UsageError(told)
+    has_versions = any((words, ir, model_version)) or (documents and runtime is None)
+    if (runtime is None) == (not has_versions):
+        message = (
+            "the command names no runtime and no versions of another program; give --for"
+            " NAME==VERSION, or --opset, --ir or --model-version"
+        )
+        if has_versions:
+            message = (
+                "--for and the versions of another program are both given; leave out --for, or"
+                " --opset, --ir and --model-version"
+            )
+        raise click.UsageError(message)
 
     def ask(source: str) -> int:
         with output.working(f"looking at {os.path.basename(source)}"):
             if runtime is None:
-                knows = {**documents, **options.read_target(words, "--opset")}
-                found = _knows(source, knows, ir, model_version)
+                limits = {**documents, **options.read_target(words, "--opset")}
+                acceptance = _knows(source, limits, ir, model_version)
             else:
-                found = _runs(source, runtime)
-        output.result(found.lines, found.as_dict, good=found.accepted)
-        return EXIT_CODES[found.answer]
+                acceptance = _runs(source, runtime)
+        output.result(acceptance.lines, acceptance.as_dict, good=acceptance.accepted)
+        return EXIT_CODES[acceptance.answer]
 
     return output.each(sources, lambda source: guarded(output, lambda: ask(source)))
 

@@ -33,11 +33,11 @@ def command(output: Output, op: str | None, domain: str) -> int:
     from opshift.opsets import schemas
 
     domain = schemas.normal(domain)
-    found: dict[str, list[Adapter]] = {}
+    by_operator: dict[str, list[Adapter]] = {}
     for (d, name, _, _), adapter in registry.default():
         if d == domain and op in (None, name):
-            found.setdefault(name, []).append(adapter)
-    if op is not None and not found:
+            by_operator.setdefault(name, []).append(adapter)
+    if op is not None and not by_operator:
         where = domain or "ai.onnx"
         if schemas.history(domain, op):
             raise click.UsageError(
@@ -47,18 +47,24 @@ def command(output: Output, op: str | None, domain: str) -> int:
         options.known_operator(domain, op, list(schemas.operators(domain)))
     output.result(
         lambda: (
-            (line for name in found for line in _page(name, found[name])) if op else _counts(found)
+            (line for name in by_operator for line in _page(name, by_operator[name]))
+            if op
+            else _counts(by_operator)
         ),
-        lambda: adapters_as_dict(domain, found),
+        lambda: adapters_as_dict(domain, by_operator),
     )
     return DONE
 
 
-def _counts(found: dict[str, list[Adapter]]) -> Iterator[Line]:
+def _counts(by_operator: dict[str, list[Adapter]]) -> Iterator[Line]:
     """Yields the total number of adapters, then the number for each operator."""
-    total = sum(map(len, found.values()))
-    yield Line(f"{counted(total, 'adapter')} of {counted(len(found), 'operator')}.", Role.GOOD)
-    yield from table(("operator", "adapters"), ((op, str(len(found[op]))) for op in sorted(found)))
+    total = sum(map(len, by_operator.values()))
+    yield Line(
+        f"{counted(total, 'adapter')} of {counted(len(by_operator), 'operator')}.", Role.GOOD
+    )
+    yield from table(
+        ("operator", "adapters"), ((op, str(len(by_operator[op]))) for op in sorted(by_operator))
+    )
 
 
 def _page(name: str, adapters: list[Adapter]) -> Iterator[Line]:
@@ -88,12 +94,12 @@ def _place(adapter: Adapter) -> str:
     return f"{module.replace('.', '/')}.py:{line}"
 
 
-def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, Any]:
+def adapters_as_dict(domain: str, by_operator: dict[str, list[Adapter]]) -> dict[str, Any]:
     """Returns the adapters of operators in the JSON form that `opshift schema` describes."""
     from opshift.report import SCHEMA_VERSION
     from opshift.testing.case_files import examples_with
 
-    listed = {
+    operators = {
         name: [
             {
                 "id": a.identity(name),
@@ -117,11 +123,11 @@ def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, 
             }
             for a in adapters
         ]
-        for name, adapters in sorted(found.items())
+        for name, adapters in sorted(by_operator.items())
     }
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": "adapters",
         "domain": domain,
-        "operators": listed,
+        "operators": operators,
     }

@@ -30,11 +30,11 @@ def command(
 ) -> int:
     """Find wrong results of earlier conversions.
 
-    Each release lists the wrong results of earlier releases that it corrects. FILE is a model that
-    was converted with --stamp, a report in JSON, or the --results or --journal file of a batch.
-    FOLDER has the results of a batch, and a hidden file about each conversion. If neither the model
-    nor the folder describes the conversion, the answer lists the adapters that may have written the
-    model. The exit code is 1 if a result must be converted again, and 5 if this is not known.
+    Each release of opshift lists the mistakes of earlier releases that it corrects. FILE is a model
+    that was converted with --stamp, a JSON report, or the --results or --journal file of a batch.
+    FOLDER is the folder to which a batch wrote its results. For a model without a record of its
+    conversion, the command lists the adapters that may have written the model. The exit code is 1
+    if a model must be converted again, and 5 if this is not known.
     """
     if opsets and runtime is not None:
         raise click.UsageError("--to and --for both name a target; give one of them")
@@ -44,8 +44,8 @@ def command(
         from opshift.zoo.audit import audit
 
         with output.working(f"auditing {source}"):
-            found = audit(source, target)
-        output.result(found.lines, found.as_dict, good=found.answer == "no")
-        return EXIT_CODES[found.answer]
+            result = audit(source, target)
+        output.result(result.lines, result.as_dict, good=result.answer == "no")
+        return EXIT_CODES[result.answer]
 
     return output.each(sources, lambda source: guarded(output, lambda: look(source)))

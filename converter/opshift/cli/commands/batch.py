@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opshift.zoo.workers.supervisor import Supervisor
 
 EXTERNAL = ("copy", "inline", "one-file")
-SOON = 10.0  # the seconds that running models get after SIGTERM
+SOON = 10.0  # seconds in which running conversions must end after SIGTERM
 
 
 @options.command(
@@ -79,7 +79,7 @@ SOON = 10.0  # the seconds that running models get after SIGTERM
     "--memory",
     type=click.IntRange(64),
     metavar="MIB",
-    help="The memory limit for one model. The default divides the memory by the number of workers.",
+    help="The memory limit for one model. By default, the workers share the memory equally.",
 )
 @click.option(
     "--retry",
@@ -109,8 +109,8 @@ SOON = 10.0  # the seconds that running models get after SIGTERM
     multiple=True,
     metavar="NAME[==VERSION]",
     shell_complete=complete_runtimes,
-    help="Count the models that this runtime runs before and after the conversion. `all` counts"
-    " for every runtime. Repeat it for more runtimes.",
+    help="Count the models that this runtime runs before and after the conversion. `all` stands"
+    " for every runtime. Repeat the option for more runtimes.",
 )
 @click.option(
     "--max-failures",
@@ -162,11 +162,11 @@ def command(
 
     if not dry_run and dst is None:
         raise click.UsageError(
-            "the command names no place for the results; give DST, or --dry-run to write nothing"
+            "the command names no folder for the results; give DST, or --dry-run to write nothing"
         )
     with _engine(kind, cluster, workers, timeout, memory) as engine, _stops_cleanly(engine):
-        seen = progress.live(engine.crew) if output.live else progress.plain()
-        with seen if output.progress else progress.silent() as heard:
+        display = progress.live(engine.crew) if output.live else progress.plain()
+        with display if output.progress else progress.silent() as heard:
             summary = migrate(
                 source,
                 None if dry_run else dst,
@@ -200,7 +200,7 @@ def command(
 def _engine(
     kind: str, cluster: str | None, workers: int | None, timeout: float | None, memory: int | None
 ) -> Iterator[Supervisor | Spread]:
-    """Provides child processes on this machine, or a cluster, which is released afterwards."""
+    """Provides child processes on this machine, or a connection to a cluster."""
     from opshift.zoo.migrate import local_engine
     from opshift.zoo.workers.limits import ModelLimits
     from opshift.zoo.workers.shards import Spread

@@ -47,14 +47,14 @@ def command(
             return _document(output, source)
         with output.working(f"checking {os.path.basename(source)}"):
             try:
-                found = check_model(source)
+                findings = check_model(source)
             except InvalidModel as error:
                 cases.append(_unread(source, error))
                 raise
-        fails = found.fails(strict=strict)
+        fails = findings.fails(strict=strict)
         if results:
-            cases.append(_case(source, found, fails=fails))
-        output.result(found.lines, found.as_dict, good=not fails)
+            cases.append(_case(source, findings, fails=fails))
+        output.result(findings.lines, findings.as_dict, good=not fails)
         return REFUSED if fails else DONE
 
     def all_of_them() -> int:
@@ -74,23 +74,23 @@ def _document(output: Output, source: str) -> int:
     """Checks an operator-set document by reading it, because the reader applies all rules."""
     from opshift.look.document_info import document_info
 
-    found = document_info(source)
-    output.result(found.lines, found.as_dict)
+    document = document_info(source)
+    output.result(document.lines, document.as_dict)
     return DONE
 
 
-def _case(source: str, found: Findings, *, fails: bool) -> ModelResult:
+def _case(source: str, findings: Findings, *, fails: bool) -> ModelResult:
     """Returns the findings about one model in the form of a results file."""
     from opshift import results as formats
 
     levels = {"error": formats.ERROR, "warning": formats.WARNING}
-    told = tuple(
-        formats.Problem(levels.get(one.level, formats.NOTE), one.rule, one.text)
-        for one in found.found
+    problems = tuple(
+        formats.Problem(levels.get(finding.level, formats.NOTE), finding.rule, finding.text)
+        for finding in findings.found
     )
     model = formats.name_of(source)
     state = formats.FAILED if fails else formats.PASSED
-    return formats.ModelResult(model, state, {"model": model, **found.as_dict()}, told)
+    return formats.ModelResult(model, state, {"model": model, **findings.as_dict()}, problems)
 
 
 def _unread(source: str, error: OpshiftError) -> ModelResult:
@@ -101,10 +101,10 @@ def _unread(source: str, error: OpshiftError) -> ModelResult:
     from opshift.cli.terminal import error_as_dict
 
     model = formats.name_of(source)
-    told = formats.Problem(formats.ERROR, error.code, str(error))
+    problem = formats.Problem(formats.ERROR, error.code, str(error))
     cure = codes.page(error.code).cure
     row = {
         "model": model,
         **error_as_dict(error.code, str(error), cure, exit_codes.of_error(error)),
     }
-    return formats.ModelResult(model, formats.BROKEN, row, (told,))
+    return formats.ModelResult(model, formats.BROKEN, row, (problem,))

@@ -45,13 +45,13 @@ SHELLS = ("bash", "zsh", "fish")
 @click.option(
     "--install",
     is_flag=True,
-    help="Install the script for the shell, which finds it at its next start.",
+    help="Install the script; new shells then complete the words of `opshift`.",
 )
 @common
 def command(output: Output, shell: str | None, install: bool) -> int:
     """Print or install the completion script of a shell.
 
-    Without an argument, the command takes the login shell.
+    The default is your login shell.
     """
     shell = shell or _own_shell()
     script = _script(shell)
@@ -88,7 +88,7 @@ def _own_shell() -> str:
     name = Path(os.environ.get("SHELL", "")).name
     if name not in SHELLS:
         raise click.UsageError(
-            f"the login shell has no completion; give another shell: {', '.join(SHELLS)}"
+            f"the login shell {name!r} has no completion; give one of {', '.join(SHELLS)}"
         )
     return name
 
@@ -96,15 +96,15 @@ def _own_shell() -> str:
 def _script(shell: str) -> str:
     from opshift.cli.entry import main
 
-    made = get_completion_class(shell)
-    if made is None:
+    completion = get_completion_class(shell)
+    if completion is None:
         raise click.UsageError(f"click has no completion for {shell}")
-    script = made(main, {}, PROGRAM, VARIABLE).source().strip() + "\n"
+    script = completion(main, {}, PROGRAM, VARIABLE).source().strip() + "\n"
     return script + BASH_WHOLE_WORDS if shell == "bash" else script
 
 
 def _install(shell: str, script: str) -> tuple[Path, str]:
-    """Installs the script and returns its path and a command that loads it; may be repeated."""
+    """Installs or replaces the script; returns its path and the command that loads it."""
     home = Path.home()
     if shell == "fish":
         base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")

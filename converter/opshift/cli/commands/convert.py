@@ -101,11 +101,11 @@ def command(
 
     IN may be a pipe; `-` means standard input. Several IN need --in-place, --check or --dry-run.
     """
-    wanted = not (only_check or dry_run)
-    if wanted and in_place == (output is not None):
+    writes = not (only_check or dry_run)
+    if writes and in_place == (output is not None):
         missing = "-o and --in-place are both given; give one of them"
         if output is None:
-            missing = "the command names no place for the result; give -o OUT or --in-place"
+            missing = "the command names no file for the result; give -o OUT or --in-place"
         raise click.UsageError(missing)
     if output is not None and len(sources) > 1:
         raise click.UsageError("-o names one file, but there are several models; give --in-place")
@@ -116,7 +116,7 @@ def command(
         )
     if python and request.minimal:
         raise click.UsageError(
-            "--minimal takes the lowest versions, but --runtime may choose others; give one of them"
+            "--minimal and --runtime both choose the versions of the result; give one of them"
         )
     action = "check" if only_check else "dry run" if dry_run else "write"
     judge = _judge(python, request) if python else None
@@ -171,7 +171,7 @@ def _convert_file(
     in_place: bool,
     verifies: bool,
 ) -> int:
-    """Converts an opened model, and writes the result if the caller has asked for it."""
+    """Converts an opened model, and writes the result if `action` is "write"."""
     from opshift.convert.ir import restamp
 
     if not verifies and (stamp := restamp.look(file, request, target, external_data)):
@@ -189,17 +189,17 @@ def _convert_file(
         with talk.working(f"converting {os.path.basename(file.path)}"):
             skeleton, large_tensors, report = convert(lambda: weights.carve_file(file), request)
     except Refused as refused:
-        told = refused
-        talk.page(page, lambda: _page(told, models().of(file, None), file))
+        refusal = refused
+        talk.page(page, lambda: _page(refusal, models().of(file, None), file))
         raise
     # Writing may remove parts of the skeleton, such as weights that go to another file.
     shown = (copy_of(skeleton), large_tensors) if page else None
-    found = None
+    verification = None
     if verifies:
         with talk.working("verifying"):
             sites = [site.value for site in report.modernized]
-            found = _verified(file, target.name, skeleton, large_tensors, sites, request)
-    if action == "write" and (found is None or found.equal):
+            verification = _verified(file, target.name, skeleton, large_tensors, sites, request)
+    if action == "write" and (verification is None or verification.equal):
         with talk.working(f"writing {os.path.basename(target.name)}"):
             weights.put(
                 skeleton,
@@ -209,8 +209,8 @@ def _convert_file(
                 external=external_data,
                 in_place=in_place,
             )
-    talk.page(page, lambda: _page(report, models().of(file, shown), file, found))
-    return converted(talk, report, action, target.name, found)
+    talk.page(page, lambda: _page(report, models().of(file, shown), file, verification))
+    return converted(talk, report, action, target.name, verification)
 
 
 def _judge(python: str, request: Request) -> OtherRuntime:
@@ -235,27 +235,30 @@ def _convert_and_run(
     *,
     in_place: bool,
 ) -> int:
-    """Converts an opened model so that the given runtime runs the result."""
+    """Converts an opened model to the first result that the runtime `judge` runs."""
     from opshift.model import weights
     from opshift.model.weights.copy import copy_of
     from opshift.verify.runtime_search import convert_and_run
 
     with talk.working(f"converting {os.path.basename(file.path)} and running it in {judge}"):
-        found = convert_and_run(file, request, judge)
-    one = found.converted
-    shown = (copy_of(one.skeleton), one.weights) if page else None
-    verified = found.verification and _named(found.verification, file, target.name)
-    kept = found.trials.runs or request.keep_unrunnable
+        outcome = convert_and_run(file, request, judge)
+    conversion = outcome.converted
+    shown = (copy_of(conversion.skeleton), conversion.weights) if page else None
+    verified = outcome.verification and _named(outcome.verification, file, target.name)
+    kept = outcome.trials.runs or request.keep_unrunnable
     if action == "write" and kept:
         with talk.working(f"writing {os.path.basename(target.name)}"):
             weights.put(
-                one.skeleton, one.weights, target, one.report.changed,
+                conversion.skeleton, conversion.weights, target, conversion.report.changed,
                 external=external_data, in_place=in_place,
             )  # fmt: skip
     talk.page(
-        page, lambda: _page(one.report, models().of(file, shown), file, verified, found.trials)
+        page,
+        lambda: _page(conversion.report, models().of(file, shown), file, verified, outcome.trials),
     )
-    return converted(talk, one.report, action, target.name, verified, found.trials, kept=kept)
+    return converted(
+        talk, conversion.report, action, target.name, verified, outcome.trials, kept=kept
+    )
 
 
 def models() -> type[Models]:
@@ -266,23 +269,23 @@ def models() -> type[Models]:
 
 
 def _page(
-    told: Report | Refused, models: Models, file: Opened, found: Verification | None = None,
-    trials: Trials | None = None,
+    outcome: Report | Refused, models: Models, file: Opened,
+    verification: Verification | None = None, trials: Trials | None = None,
 ) -> Page:  # fmt: skip
-    """Returns the page of a conversion; its headline says if the models give other results."""
+    """Returns the HTML page of a conversion; its headline says if source and result differ."""
     from opshift.look.pages import complete
 
-    page = told.page()
-    more = [one.section() for one in (trials, found) if one is not None]
-    if found is not None:
-        page = dataclasses.replace(page, proof=found.proof)
-        if not found.equal:
-            page = dataclasses.replace(page, verdict=found.proof, proof=None)
+    page = outcome.page()
+    more = [part.section() for part in (trials, verification) if part is not None]
+    if verification is not None:
+        page = dataclasses.replace(page, proof=verification.proof)
+        if not verification.equal:
+            page = dataclasses.replace(page, verdict=verification.proof, proof=None)
     return complete(page, models, file, *more)
 
 
 def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, File | Stream]:
-    """Returns the file that is read, and the place where the result is written."""
+    """Returns the file of the source model, and the file or stream of the result."""
     from opshift.model.bytes import place
     from opshift.model.bytes.source import Opened
 
@@ -314,14 +317,17 @@ def _verified(
         trial = os.path.join(folder, "converted.onnx")
         weights.splice_to_run(skeleton, large_tensors, trial)
         path = source.at_path(folder, "piped.onnx")
-        found = verify(path, trial, request.inputs, values=values, in_double=bool(request.types))
-    return _named(found, source, target)
+        verification = verify(
+            path, trial, request.inputs, values=values, in_double=bool(request.types)
+        )
+    return _named(verification, source, target)
 
 
-def _named(found: Verification, source: Opened, target: str) -> Verification:
-    """Returns a comparison that shows the models under the names that the caller gave."""
+def _named(verification: Verification, source: Opened, target: str) -> Verification:
+    """Returns a comparison whose models have the names that the user typed."""
     names = (source.path, f"{target} (converted)" if target == source.path else target)
     first, second = (
-        dataclasses.replace(side, model=name) for side, name in zip(found.sides, names, strict=True)
+        dataclasses.replace(side, model=name)
+        for side, name in zip(verification.sides, names, strict=True)
     )
-    return dataclasses.replace(found, sides=(first, second))
+    return dataclasses.replace(verification, sides=(first, second))

@@ -26,10 +26,10 @@ def command(output: Output, first: str, second: str) -> int:
     """Compare the models A and B, or the models of two folders.
 
     The answer is whether B is a MAJOR, MINOR or PATCH change for the users of A. The comparison
-    covers versions, interface, nodes by operator, weights by digest and metadata. A is also
-    converted to the versions of B. If this yields the nodes and weights of B, both models compute
-    the same results. In two folders, models of equal names are compared. The answer covers each
-    model, and the collection as a whole.
+    covers versions, interface, nodes by operator, weights by digest and metadata. opshift
+    also converts A to the versions of B. If this yields the nodes and weights of B, both models
+    compute the same results. In two folders, models with equal file names are compared, and the
+    answer covers each model and the whole folder.
     """
     folders = [os.path.isdir(path) for path in (first, second)]
     if all(folders):
@@ -42,8 +42,8 @@ def command(output: Output, first: str, second: str) -> int:
     from opshift.look.compare import diff
 
     with output.working("comparing"):
-        found = diff(first, second)
-    output.result(found.lines, found.as_dict)
+        difference = diff(first, second)
+    output.result(difference.lines, difference.as_dict)
     return DONE
 
 
@@ -51,6 +51,6 @@ def _folders(output: Output, first: str, second: str) -> int:
     from opshift.zoo.folder_diff import diff_folders
 
     with output.working("comparing"):
-        found = diff_folders(first, second)
-    output.result(found.lines, found.as_dict, good=not found.unread)
-    return BAD_INPUT if found.unread else DONE
+        difference = diff_folders(first, second)
+    output.result(difference.lines, difference.as_dict, good=not difference.unread)
+    return BAD_INPUT if difference.unread else DONE

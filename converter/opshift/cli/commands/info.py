@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 def command(output: Output, sources: tuple[str, ...]) -> int:
     """Describe each model IN.
 
-    The description has versions, metadata, interface, nodes, weights, and the
-    runtimes that read the versions. IN may also be an operator-set document.
+    The description contains the versions, metadata, interface, nodes and weights, and the runtimes
+    that read these versions. IN may also be an operator-set document (.onnxopset).
     """
 
     def look(source: str) -> int:
-        found = _found(source)
-        next_steps = _next_steps(found) if len(sources) == 1 else ()
-        output.result(lambda: [*found.lines(), *next_steps], found.as_dict)
+        description = _found(source)
+        next_steps = _next_steps(description) if len(sources) == 1 else ()
+        output.result(lambda: [*description.lines(), *next_steps], description.as_dict)
         return DONE
 
     return output.each(sources, lambda source: guarded(output, lambda: look(source)), headed=False)
@@ -51,8 +51,8 @@ def _found(source: str) -> Info | DocumentInfo:
     return info(source)
 
 
-def _next_steps(found: Info | DocumentInfo) -> Iterable[Line]:
+def _next_steps(description: Info | DocumentInfo) -> Iterable[Line]:
     """Returns the next commands for a model; there are none for an operator-set document."""
     from opshift.look.info import Info
 
-    return doors.lines(found.path) if isinstance(found, Info) else ()
+    return doors.lines(description.path) if isinstance(description, Info) else ()

@@ -26,15 +26,16 @@ if TYPE_CHECKING:
 def command(output: Output, sources: tuple[str, ...], request: Request) -> int:
     """Show the lowest and highest versions that each model IN can have.
 
-    The answer has two parts: versions that need no rewritten node, and versions by conversion.
+    The answer has two ranges: versions at which no node must be rewritten, and versions that a
+    conversion can reach.
     """
 
     def look(source: str) -> int:
         from opshift.look.lowest import lowest_versions
 
         with output.working(f"trying {os.path.basename(source)}"):
-            found = lowest_versions(source, request)
-        output.result(found.lines, found.as_dict)
+            versions = lowest_versions(source, request)
+        output.result(versions.lines, versions.as_dict)
         return DONE
 
     return output.each(sources, lambda source: guarded(output, lambda: look(source)))

@@ -33,9 +33,9 @@ class _WithBuild(options.GroupedCommand):
         if args[:1] != [BUILD]:
             return super().make_context(info_name, args, parent, **extra)
         bare = click.Command(info_name)  # the usage line of the subcommand must not show OP
-        own = self.context_class(bare, info_name=info_name, parent=parent)
-        own.default_map = {BUILD: own.default_map}
-        return build.make_context(BUILD, args[1:], own, **extra)
+        context = self.context_class(bare, info_name=info_name, parent=parent)
+        context.default_map = {BUILD: context.default_map}
+        return build.make_context(BUILD, args[1:], context, **extra)
 
 
 _output_file = click.option(
@@ -53,9 +53,9 @@ _output_file = click.option(
 @documents
 @common
 def build(output: Output, domain: str, path: str | None) -> int:
-    """Write the version database of a vendor's domain.
+    """Write the database of all operator versions of a vendor's domain.
 
-    An installed package or a document (--operator-set) describes the operators of the domain.
+    The operators come from an installed package or from a document (--operator-set).
     """
     from opshift.opsets.identity import normal
 
@@ -83,7 +83,7 @@ def build(output: Output, domain: str, path: str | None) -> int:
     "--diff",
     "to",
     type=click.IntRange(min=1),
-    help="Show the operators that changed up to this version.",
+    help="Show the operators that changed after --since and up to this version.",
 )
 @click.option(
     "--export",
@@ -108,7 +108,7 @@ def command(
 
     With OP, show each version of this operator. With --since and --diff, show the changes between
     two versions of a domain. --export writes an operator set as a document.
-    `opshift ops build` writes the version database of a domain; see `opshift ops build --help`.
+    `opshift ops build` writes the database of a vendor's domain; see `opshift ops build --help`.
     """
     from opshift.opsets import changelog
     from opshift.opsets.identity import normal
@@ -123,25 +123,27 @@ def command(
         )
     if path is not None and export is not None:
         return _written(output, path, _exported(*export))
-    known = changelog.default()
-    newest = known.newest(domain)
+    database = changelog.default()
+    newest = database.newest(domain)
     if newest is None:
-        near = suggestion(domain, [one or "ai.onnx" for one in known.domains])
-        raise click.UsageError(f"domain {domain!r} is not known{near}")
+        near = suggestion(domain, [name or "ai.onnx" for name in database.domains])
+        raise click.UsageError(f"domain {domain!r} is not known{near or options.DESCRIBE}")
     if to is not None and (since is None or to > newest):
-        ends = f"the newest {domain or 'ai.onnx'} is {newest}; give {newest} or a lower one"
-        raise click.UsageError(f"--diff {to}: {'give --since too' if since is None else ends}")
+        problem = f"the newest {domain or 'ai.onnx'} is {newest}; give {newest} or a lower version"
+        if since is None:
+            problem = "--since is missing; give both versions"
+        raise click.UsageError(f"--diff {to}: {problem}")
     if since is not None and since > newest:
         raise click.UsageError(
-            f"--since {since}: the newest {domain or 'ai.onnx'} is {newest}; give a lower one"
+            f"--since {since}: the newest {domain or 'ai.onnx'} is {newest}; give a lower version"
         )
-    entries = _history(known, domain, op) if op is not None else ()
+    entries = _history(database, domain, op) if op is not None else ()
     if entries and since is None:
         lines = [line for entry in entries for line in _page(entry)]
         output.result(lambda: lines, _document("entries", domain, entries))
         return DONE
-    found = known.deltas(domain, since or 0, to or newest)
-    deltas = [delta for delta in found if op in (None, delta.op_type)]
+    changed = database.deltas(domain, since or 0, to or newest)
+    deltas = [delta for delta in changed if op in (None, delta.op_type)]
     start, end = since or 0, to or newest
     output.result(lambda: _table(deltas, domain, start, end), _changes(deltas, domain, start, end))
     return DONE
@@ -160,31 +162,31 @@ def _built(domain: str) -> bytes:
     from opshift.author import database
 
     if domain in versions.DOMAINS:
-        said = f"the database of {domain} is part of opshift" if domain else "no domain is given"
+        problem = f"opshift contains the database of {domain}" if domain else "no domain is given"
         raise click.UsageError(
-            f"{said}; give the domain of the database, such as --domain com.acme"
+            f"{problem}; give the domain of the database, such as --domain com.acme"
         )
-    found = database.build((domain,))
-    if not found.domains:
+    built = database.build((domain,))
+    if not built.domains:
         raise click.UsageError(
             f"domain {domain!r} has no description; install its package, or give its document with"
             " --operator-set"
         )
-    return bytes(found.SerializeToString(deterministic=True))
+    return bytes(built.SerializeToString(deterministic=True))
 
 
 def _written(output: Output, path: str, data: bytes) -> int:
     from opshift.model.bytes import place
 
     place.write_whole(path, data)
-    told = {"schema_version": 1, "kind": "written", "path": path, "bytes": len(data)}
-    output.result(lambda: [Line(f"wrote {path}  {size(len(data))}")], lambda: told)
+    record = {"schema_version": 1, "kind": "written", "path": path, "bytes": len(data)}
+    output.result(lambda: [Line(f"wrote {path}  {size(len(data))}")], lambda: record)
     return DONE
 
 
-def _history(known: Changelog, domain: str, op: str) -> tuple[Entry, ...]:
-    options.known_operator(domain, op, list(known.operators(domain)))
-    return known.history(domain, op)
+def _history(database: Changelog, domain: str, op: str) -> tuple[Entry, ...]:
+    options.known_operator(domain, op, list(database.operators(domain)))
+    return database.history(domain, op)
 
 
 def _page(entry: Entry) -> Iterator[Line]:
@@ -192,7 +194,7 @@ def _page(entry: Entry) -> Iterator[Line]:
     if entry.deprecated:
         words.append(f"deprecated, replaced by {', '.join(entry.replaced_by) or 'nothing'}")
     yield Line(f"{entry.operator}  {entry.fingerprint}  {'; '.join(words)}".rstrip())
-    # a list that repeats only the variable's own name is left out
+    # a list that only repeats the name of its type variable is left out
     types = (listed for listed in entry.types if len({*listed.split(": ")}) > 1)
     yield from (Line(f"    {listed}") for listed in (*types, *entry.details.lines()))
 
@@ -207,7 +209,7 @@ def _table(deltas: list[Delta], domain: str, start: int, to: int) -> Iterator[Li
         changes = changed.between(domain, delta.op_type, start, to) if delta.before else ()
         breaks = any(change.breaks for change in changes)
         yield Line(f"{line.text}{', breaking for consumers' if breaks else ''}")
-        yield from (Line(f"    {'! ' if one.breaks else '  '}{one.text}") for one in changes)
+        yield from (Line(f"    {'! ' if c.breaks else '  '}{c.text}") for c in changes)
 
 
 def _since(entry: Entry | None) -> str:
@@ -218,22 +220,22 @@ def _changes(deltas: list[Delta], domain: str, start: int, to: int) -> Callable[
     def made() -> dict[str, Any]:
         from opshift.look import changed
 
-        found = _document("deltas", domain, deltas)()
-        for row in found["deltas"]:
+        document = _document("deltas", domain, deltas)()
+        for row in document["deltas"]:
             changes = changed.between(domain, row["op_type"], start, to)
-            row["changes"] = [dataclasses.asdict(one) for one in changes]
-            row["breaks"] = any(one.breaks for one in changes)
-        return found
+            row["changes"] = [dataclasses.asdict(change) for change in changes]
+            row["breaks"] = any(change.breaks for change in changes)
+        return document
 
     return made
 
 
-def _document(key: str, domain: str, found: Any) -> Callable[[], dict[str, Any]]:
+def _document(key: str, domain: str, entries: Any) -> Callable[[], dict[str, Any]]:
     from opshift.report import SCHEMA_VERSION
 
     return lambda: {
         "schema_version": SCHEMA_VERSION,
         "kind": "ops",
         "domain": domain,
-        key: [one.as_dict() for one in found],
+        key: [entry.as_dict() for entry in entries],
     }

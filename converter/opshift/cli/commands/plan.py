@@ -38,10 +38,10 @@ def command(
     If no conversion is possible, show every node that blocks it. Nothing is written.
     """
     with output.working(f"planning {os.path.basename(source)}"):
-        found, page = _planned(source, request, drawn=report is not None)
+        plan, page = _planned(source, request, drawn=report is not None)
     output.page(report, page)
-    output.result(found.lines, found.as_dict, good=found.possible)
-    return DONE if found.possible else REFUSED
+    output.result(plan.lines, plan.as_dict, good=plan.possible)
+    return DONE if plan.possible else REFUSED
 
 
 def _planned(source: str, request: Request, *, drawn: bool) -> tuple[Plan, Callable[[], Page]]:
@@ -49,10 +49,10 @@ def _planned(source: str, request: Request, *, drawn: bool) -> tuple[Plan, Calla
     if not drawn:
         from opshift.look.planning import plan
 
-        found = plan(source, request)
-        return found, found.page
+        result = plan(source, request)
+        return result, result.page
     from opshift.look.pages import complete, planned
     from opshift.model.bytes.source import Opened
 
-    found, models = planned(file := Opened(source), request)
-    return found, lambda: complete(found.page(), models, file)
+    result, models = planned(file := Opened(source), request)
+    return result, lambda: complete(result.page(), models, file)

@@ -29,16 +29,16 @@ from opshift.cli.terminal import Output
 @click.option("-o", "--output", "path", type=click.Path(dir_okay=False, path_type=Path),
               help="Add the measurements to this TOML file.")  # fmt: skip
 @click.option("--results", type=click.Path(dir_okay=False, path_type=Path),
-              help="Add raw results to this file; skip models that it contains.")  # fmt: skip
+              help="Add the result of each model to this file; skip models in it.")  # fmt: skip
 @click.option(
     "--op", "ops", multiple=True, metavar="NAME", help="Run only models of this operator."
 )
 @click.option("--sample", type=click.IntRange(min=1), metavar="N",
               help="Run at most N models; models of common types come first.")  # fmt: skip
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), default=30,
-              show_default=True, help="The limit of time for each model.")  # fmt: skip
+              show_default=True, help="The time limit for each model.")  # fmt: skip
 @click.option("--megabytes", type=click.IntRange(min=1), default=8192, show_default=True,
-              help="The limit of memory for a process.")  # fmt: skip
+              help="The memory limit for a process.")  # fmt: skip
 @common
 def command(
     output: Output,
@@ -56,8 +56,8 @@ def command(
     Small models of every operator, at each of its versions, run in the runtime of the Python
     interpreter PYTHON, and their results are compared. The option -o writes the measurements to a
     file. Give this file to convert, accepts or targets with --targets. Ctrl-C or SIGTERM ends the
-    probe and keeps its results. If several PYTHON have releases of one runtime, the differences are
-    listed.
+    probe and keeps its results. If several PYTHON have releases of one runtime, the command
+    also lists their differences.
     """
     from opshift.child_task import Limits
     from opshift.opsets import probed
@@ -68,18 +68,18 @@ def command(
 
     def measure(python: str) -> int:
         with _interrupted_by_sigterm(), output.counting("models") as progress:
-            found = probe(
+            measured = probe(
                 python, name, ops=ops, sample=sample, limits=limits, path=results,
                 progress=progress,
             )  # fmt: skip
         if path is not None:
-            row.write(path, found)
-        tables.append(found.table)
-        output.result(found.lines, found.as_dict)
+            row.write(path, measured)
+        tables.append(measured.table)
+        output.result(measured.lines, measured.as_dict)
         return DONE
 
     code = output.each(pythons, lambda python: guarded(output, lambda: measure(python)))
-    if len({one.runtime for one in tables}) == 1 < len(tables):
+    if len({table.runtime for table in tables}) == 1 < len(tables):
         output.say(row.differences(tables), err=True)
     return code
 

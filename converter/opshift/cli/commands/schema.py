@@ -18,7 +18,7 @@ FILE = "outcomes.schema.json"
 @options.command("opshift schema > outcomes.schema.json")
 @common
 def command(output: Output) -> int:
-    """Print the JSON Schema of every JSON outcome."""
+    """Print the JSON Schema of the output of all commands with --json."""
     text = (pkgutil.get_data("opshift", FILE) or b"").decode()
     output.result(lambda: map(Line, text.splitlines()), lambda: json.loads(text))
     return DONE

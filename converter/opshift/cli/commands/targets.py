@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     "--learn",
     "report",
     type=click.Path(dir_okay=False),
-    help="Store the opset and other choices that succeeded, from this report of `opshift convert"
-    " --runtime PYTHON --json`. Later conversions for the same release try these choices first.",
+    help="Read this report of `opshift convert --runtime PYTHON --json`, and store the opset and"
+    " the other choices that succeeded. Later conversions for the release try them first.",
 )
 @documents
 @options.own_targets
@@ -63,7 +63,7 @@ def command(
         return _survey(output, words[0], words[1:], every, request)
     if request != Options():
         raise click.UsageError(
-            "options of a conversion need a model; give a model before the runtimes"
+            "options of a conversion are given without a model; give MODEL before the runtimes"
         )
     return _list(output, words)
 
@@ -74,12 +74,12 @@ def _is_path(word: str) -> bool:
 
 
 def _learn(output: Output, report: str, words: tuple[str, ...]) -> int:
-    """Stores the opset of a successful conversion for later conversions, and shows its target."""
+    """Stores the choices of a successful conversion, and prints the row of its runtime."""
     from opshift.opsets import learned, targets
 
     if words:
         raise click.UsageError(
-            "--learn takes the target from the report; leave out the other arguments"
+            "--learn reads the runtime from the report; leave out the other arguments"
         )
     path = targets.own_file().with_name(learned.FILE)
     try:
@@ -101,14 +101,14 @@ def _survey(
     from opshift.look.accepts import survey
 
     with output.working(f"trying {os.path.basename(source)}"):
-        found = survey(source, names, request)
-    output.result(found.lines if names or every else found.by_runtime, found.as_dict)
+        result = survey(source, names, request)
+    output.result(result.lines if names or every else result.by_runtime, result.as_dict)
     return DONE
 
 
 def _list(output: Output, words: tuple[str, ...]) -> int:
     from opshift.look.known_targets import targets
 
-    found = targets(*words)
-    output.result(found.lines, found.as_dict)
+    listing = targets(*words)
+    output.result(listing.lines, listing.as_dict)
     return DONE

@@ -104,18 +104,18 @@ def command(
     from opshift.verify import Limits, verify
 
     with output.working("verifying"):
-        found = verify(
+        verification = verify(
             a, b, inputs, engine=engine, seed=seed, rtol=rtol, atol=atol, ulp=ulp,
             limits=Limits(seconds, megabytes), reduce=reduce, runtime=runtime,
         )  # fmt: skip
-    output.page(report, lambda: _page(found, a, b))
-    output.result(found.lines, found.as_dict, good=found.equal)
-    return DONE if found.equal else REFUSED
+    output.page(report, lambda: _page(verification, a, b))
+    output.result(verification.lines, verification.as_dict, good=verification.equal)
+    return DONE if verification.equal else REFUSED
 
 
-def _page(found: Verification, a: str, b: str) -> Page:
+def _page(verification: Verification, a: str, b: str) -> Page:
     from opshift.convert.cheapest_strategy import opener_of
     from opshift.look.pages import Models, complete, title_of
 
-    page = dataclasses.replace(found.page(), title=title_of(a, b))
+    page = dataclasses.replace(verification.page(), title=title_of(a, b))
     return complete(page, Models(opener_of(a), opener_of(b)), a)

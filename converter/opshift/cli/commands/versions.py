@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift versions`."""
+"""Defines the command `opshift versions`."""
 
 from __future__ import annotations
 
