@@ -242,6 +242,21 @@ def test_a_field_that_a_release_does_not_know():
     assert runtime.unknown_fields(found, PLAIN) == {}
 
 
+def test_an_attribute_that_no_measured_release_knows():
+    made = model(
+        "(float[2] x, float[2] b) => (float[2] y) { y = com.microsoft.BiasGelu<later = 1>(x, b) }",
+        more=', "com.microsoft" : 1',
+    )
+    for release in ("1.10", "1.32"):
+        row = targets.find(f"onnxruntime=={release}")
+        assert of_document(runtime.lacking, made, row) == [
+            f"{row.shown} has no operator com.microsoft.BiasGelu with an attribute later ('y')"
+        ]
+    assert of_document(runtime.lacking, made, replace(row, kernels="", provider="cuda")) == []
+    newer = replace(targets.find("onnxruntime==1.32"), asked="1.99")
+    assert of_document(runtime.lacking, made, newer) == []
+
+
 def test_an_implementation_that_onnx_added_after_the_release(monkeypatch):
     text = "(float[2] x) => (float[2] y) { a = Identity(x) y = Neg(a) }"
     from opshift.opsets import late_changes

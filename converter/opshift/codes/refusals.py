@@ -221,6 +221,20 @@ Add its domain to <<domains=DOMAIN>>, replace the node, or write an adapter with
 `opshift.adapter`.
 """
 
+    UNSUPPORTED_FIELD = """\
+The adapter of an operator does not support an attribute or input of the node.
+
+## What it means
+
+The installed description of the operator does not have this attribute or input, or no adapter reads
+it. Its meaning is unknown. The name may be misspelled, or belong to a newer release of a runtime.
+
+## What to do
+
+Correct or remove the attribute or input if the runtime does not have it either. Otherwise keep the
+domain of the operator in the result, or install a newer release of the package with its adapter.
+"""
+
     @property
     def sentence(self) -> str:
         """The reason as a sentence."""

@@ -114,7 +114,7 @@ def _check_reads(adapter: Adapter, node: Node) -> None:
         undescribed = schema is not None and not schema.stated
         if undescribed or (adapter.start, adapter.to) in (LEAVE, RETIRED):
             raise Refusal(
-                Why.NOT_EXPRESSIBLE, f"{node.op} has {names}, which its adapter does not support"
+                Why.UNSUPPORTED_FIELD, f"{node.op} has {names}, which its adapter does not support"
             )
         foreign = [name for name in overlooked if name in node.attributes]
         if schema is not None and (unknown := set(foreign) - set(schema.attributes)):

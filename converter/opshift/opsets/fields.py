@@ -35,6 +35,10 @@ class FieldTable:
     # by operator and field: the numbers of the releases
     unknown: Mapping[Key, Mapping[str, tuple[int, ...]]]
 
+    def covers(self, release: str) -> bool:
+        """Returns whether a release was measured, or lies between two measured releases."""
+        return bool(measured.around(release, self.releases))
+
     def of(self, key: Key, release: str) -> frozenset[str]:
         """Returns the attributes, inputs and outputs of an operator that a release lacks."""
         around = measured.around(release, self.releases)

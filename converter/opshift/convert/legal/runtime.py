@@ -726,8 +726,30 @@ def _in_unknown_fields(
     """Yields the nodes of operators of which a runtime lacks an attribute, input or output."""
     for root in document.roots:
         for key, places in sorted(root.index.items()):
-            unknown = row.unknown_fields(key)
-            yield from ((key, place, unknown) for place in places if unknown)
+            unknown, described = row.unknown_fields(key), _described_attributes(root, key, row)
+            for scope, at in places:
+                lacked = unknown
+                if described is not None:
+                    names = {one.name for one in scope.node(at).attribute}
+                    lacked = unknown | (names - described)
+                if lacked:
+                    yield key, (scope, at), lacked
+
+
+def _described_attributes(root: Root, key: Key, row: RuntimeRelease) -> frozenset[str] | None:
+    """Returns the attributes that any measured release has for a vendor's operator, or None.
+
+    None stands for an operator without a description, and for a release that was not measured.
+    """
+    if not key[0] or key[0] in versions.DOMAINS or key[0] not in row.imports:
+        return None
+    from opshift.opsets import fields
+
+    table = fields.shipped().get(row.kernels)
+    described = layouts.layout(*key, root.imports.get(key[0]) or 1)
+    if table is None or described is None or not table.covers(row.release):
+        return None
+    return frozenset(described.attributes) | table.unknown.get(key, {}).keys()
 
 
 def _types(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
