@@ -6,11 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import opshift
 import pytest
-from opshift import release
+from opshift import release, testing
 from opshift.advisories import Advisory, Affected, Evidence, advisories
 from opshift.author import registry
-from opshift.opsets import targets
+from opshift.opsets import schemas, targets
 from opshift.opsets.identity import normal
 
 CHANGES = Path(__file__).parents[1] / "changes"
@@ -90,6 +91,40 @@ def test_a_kept_operator_is_wrong_for_some_releases(made, answer):
         runtimes={"onnxruntime": "1.8..1.10, 1.14"},
     )  # fmt: skip
     assert kept.judge(made) is answer
+
+
+@pytest.mark.parametrize(
+    ("made", "answer"),
+    [
+        (replace(MADE, adapters=None), Affected.MAYBE),
+        (replace(MADE, adapters=None, operators=None), Affected.MAYBE),
+        (replace(MADE, adapters=None, operators=("Relu",)), Affected.NO),
+        (replace(MADE, operators=("Relu",)), Affected.YES),
+    ],
+)
+def test_a_result_without_the_operators_of_an_adapter_did_not_cross_it(made, answer):
+    assert replace(MINE, operators=("Clip",)).judge(made) is answer
+
+
+@pytest.mark.parametrize(
+    "advisory", [one for one in advisories() if one.adapters], ids=lambda one: one.id
+)
+def test_the_adapters_of_an_advisory_write_its_operators(advisory):
+    """An example whose result has none of them has no new operator either: its value is known."""
+    compared = 0
+    for adapter, example in testing.examples("opshift_adapters"):
+        names = {adapter.identity(op) for op in adapter.ops if op in example.graph}
+        readable = max(adapter.start, adapter.to) <= (schemas.latest(adapter.domain) or 0)
+        if not (names & {*advisory.adapters} and readable) or example.refuses or example.invalid:
+            continue
+        before = testing.example_model(adapter, example)
+        target = testing.example_target(adapter, example)
+        after = opshift.convert_version(before, target, **example.options)
+        found = {*opshift.info(after).operators}
+        written = found - {*opshift.info(before).operators, "Identity"}
+        assert not written or found & {*advisory.operators}, example.title
+        compared += bool(written)
+    assert compared
 
 
 def test_a_step_up_and_another_form_are_crossed_too():

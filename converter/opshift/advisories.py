@@ -65,7 +65,7 @@ class Advisory:
         yield self._of_release(made.release)
         if self.adapters:
             yield self._of_adapters(made)
-        if self.operators:
+        elif self.operators:
             yield self._of_operators(made.operators)
         for domain, (low, high) in self.versions.items():
             yield Affected.YES if low <= made.result.get(domain, 0) <= high else Affected.NO
@@ -88,7 +88,10 @@ class Advisory:
     def _of_adapters(self, made: Evidence) -> Affected:
         if not self.crossed(made):
             return Affected.NO
-        return Affected.MAYBE if made.adapters is None else Affected.YES
+        if made.adapters is not None:
+            return Affected.YES
+        left_none = bool(self.operators) and self._of_operators(made.operators) is Affected.NO
+        return Affected.NO if left_none else Affected.MAYBE
 
     def _of_operators(self, operators: Collection[str] | None) -> Affected:
         if operators is None:
