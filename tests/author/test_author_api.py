@@ -82,6 +82,7 @@ def test_all_refusals_of_a_boundary_are_in_one_answer(with_adapters):
     [
         (lambda node, op: None, "returned None: an adapter returns KEEP, a value or values"),
         (lambda node, op: node["data"], "has no input 'data'"),
+        (lambda node, op: node.variadic("inputs"), "has no input 'inputs'"),
         (lambda node, op: node.int("axes"), "has no attribute 'axes'"),
         (lambda node, op: op.same(node, axes=1), "has no attribute 'axes'"),
         (lambda node, op: op.same(node, inputs={"data": None}), "has no input 'data'"),

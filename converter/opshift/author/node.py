@@ -443,6 +443,10 @@ class Node:
         self.reads.add(position)
         return self._value(names[position], position, outputs=False)
 
+    def variadic(self, name: builtins.str) -> tuple[Value | None, ...]:
+        """Returns the values of a variadic input in order; None for an omitted value."""
+        return self.inputs[self._position(name, outputs=False) :]
+
     @property
     def inputs(self) -> tuple[Value | None, ...]:
         """Returns all inputs in order; None for an omitted input."""
