@@ -9,18 +9,22 @@ as it is, and with `op.expand`. One example in which the body is worse is enough
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 from opshift import OpshiftError, convert_version, testing
 from opshift.author import registry
 from opshift.author.builder import Builder
 from opshift.author.example import Example
 from opshift.author.node import Node
 from opshift.author.verdicts import Adapter, Result
+from opshift.convert import plan_table, verdict_edges
 from opshift.convert.replay import call_records
+from opshift.model import walk
 from opshift.opsets import schemas
 from opshift.verify import oracle
 
@@ -65,6 +69,27 @@ def _by_adapter() -> list[tuple[Adapter, list[Example]]]:
 PAIRS = _by_adapter()
 
 
+def _operators(nodes: Iterable[NodeProto]) -> set[str]:
+    """The operators of some nodes and of their graphs."""
+    inner = [node for one in nodes for node in (one, *walk.nodes_inside(one))]
+    return {node.op_type for node in inner if not node.domain}
+
+
+@pytest.fixture(autouse=True)
+def plans_contain_the_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shipped plans contain only what the adapters write."""
+
+    def shipped(domain: str, op: str, since: int, down: bool) -> plan_table.Edge | None:
+        found = plan_table.shipped(domain, op, since, down)
+        if found is None or not down or not _has_body(domain, op, since):
+            return found
+        body = schemas.raw(domain, op, since).function_body.node
+        return replace(found, writes=tuple(sorted({*found.writes, *_operators(body)})))
+
+    monkeypatch.setattr(registry.default(), "known_edges", {})
+    monkeypatch.setattr(verdict_edges, "shipped", shipped)
+
+
 def _converted(adapter: Adapter, example: Example, *, by_body: bool) -> ModelProto:
     def call(self: Adapter, node: Node, op: Builder) -> Result:
         expanded = by_body and _place(self) == _place(adapter) and node.op in _with_body(self)
@@ -101,6 +126,15 @@ def test_a_function_body_replaces_no_adapter(adapter: Adapter, examples: list[Ex
     worse = any(_is_worse(adapter, example) for example in examples)
     call_records.forget()
     assert worse == ((adapter.ops[0], adapter.start) not in EQUAL)
+
+
+def test_the_graphs_of_a_body_get_names_of_their_own() -> None:
+    """The body of AffineGrid has two graphs with the name g1, which a model may not have."""
+    adapter, examples = next(pair for pair in PAIRS if pair[0].ops[0] == "AffineGrid")
+    names = [
+        graph.name for graph in walk.graphs_in(_converted(adapter, examples[0], by_body=True).graph)
+    ]
+    assert len(names) == len({*names}) > 2
 
 
 def test_the_adapters_that_are_equal_to_their_bodies_are_compared() -> None:

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from opshift.author.node import Node
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, Refusal
-from opshift.model.functions import bind_attributes
-from opshift.model.rename import rename
+from opshift.model.functions import bind_attributes, freshen
 from opshift.model.scope import Imports
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, FunctionProto, GraphProto, NodeProto
@@ -97,11 +96,11 @@ def instance(
     names: dict[str, str],
     fresh: Callable[[str], str],
 ) -> NodeProto:
-    """Copies a node of the body with the attributes and value names of this call."""
+    """Copies a node of the body with the attributes, value names and graph names of this call."""
     copy = NodeProto()
     copy.CopyFrom(proto)
     bind_attributes(copy, bound)
     inner = {name: fresh(proto.op_type) for name in proto.output if name}
     names.update(inner)
-    rename(copy, names)
+    freshen(copy, names, fresh)
     return copy
