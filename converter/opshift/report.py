@@ -179,9 +179,6 @@ class Report(Paged):
         """Returns the JSON form that `opshift schema` describes."""
         return {"schema_version": SCHEMA_VERSION, "kind": "report", **dataclasses.asdict(self)}
 
-    def to_json(self) -> str:
-        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
-
     @staticmethod
     def from_json(text: str) -> Report:
         """Reads a report from the text that `to_json` returned."""

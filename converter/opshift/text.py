@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Role(enum.Enum):
@@ -120,6 +120,16 @@ class Shown:
     def lines(self) -> Iterator[Line]:
         """Yields the answer, then the action to take, then the details."""
         raise NotImplementedError
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the JSON form that `opshift schema` describes."""
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """Returns the JSON form as text."""
+        import json
+
+        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def __str__(self) -> str:
         return plain(self.lines())

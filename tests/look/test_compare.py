@@ -194,3 +194,8 @@ def test_releases_that_read_only_the_first_model_are_named(opset, ir):
     assert found.lost
     assert "can use the second if their runtime reads" in str(found)
     assert not diff(after, before).lost
+
+
+def test_the_json_of_a_comparison_is_its_dictionary():
+    found = diff(weighted(), weighted(2.0))
+    assert json.loads(found.to_json()) == found.as_dict()

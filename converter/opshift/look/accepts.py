@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Any
@@ -87,9 +86,6 @@ class Acceptance(Shown):
             "accepted": self.accepted,
         }  # fmt: skip
         return {**own, **dataclasses.asdict(self)}
-
-    def to_json(self) -> str:
-        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
         """Yields the answer, every reason, the open questions and the assumptions."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,9 +29,6 @@ class DocumentInfo(Shown):
         """Returns the JSON form that `opshift schema` describes."""
         own = {"schema_version": SCHEMA_VERSION, "kind": "operator_set"}
         return {**own, **dataclasses.asdict(self)}
-
-    def to_json(self) -> str:
-        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
         """Yields text: the domain and version, the operators, and how to use the document."""

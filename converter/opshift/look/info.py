@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -114,9 +113,6 @@ class Info(Shown):
         from opshift.report import SCHEMA_VERSION
 
         return {"schema_version": SCHEMA_VERSION, "kind": "info", **dataclasses.asdict(self)}
-
-    def to_json(self) -> str:
-        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
         """The versions, the signature, the content, and the versions that can be reached."""

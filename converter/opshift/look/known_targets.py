@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,9 +44,6 @@ class Targets(Shown):
         """Returns the JSON form that `opshift schema` describes."""
         found = [_as_dict(row) for row in self.rows]
         return {"schema_version": SCHEMA_VERSION, "kind": "targets", "targets": found}
-
-    def to_json(self) -> str:
-        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
         """Yields the number of releases and a line for each, or all about a single release."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -90,9 +89,6 @@ class Lowest(Shown):
             reach["above"] = [refusal.as_dict() for refusal in own.above]
         head = {"schema_version": SCHEMA_VERSION, "kind": "lowest", "lowest_ir": self.lowest_ir}
         return {**head, **raw}
-
-    def to_json(self) -> str:
-        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
         """Yields the reachable versions, a table of domains, then the blocking nodes."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -122,9 +121,6 @@ class Plan(Paged):
         raw = dataclasses.asdict(self)
         raw["refusals"] = [refusal.as_dict() for refusal in self.refusals]
         return {"schema_version": SCHEMA_VERSION, "kind": "plan", "possible": self.possible, **raw}
-
-    def to_json(self) -> str:
-        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
         """Yields text: whether the plan is possible, blockers, changes, and reachable versions."""

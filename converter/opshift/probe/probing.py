@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import platform
 import time
 from collections import Counter
@@ -121,9 +120,6 @@ class Probing(Shown):
             "python": self.python, "date": self.date, "left": self.left,
             "counts": self.counts, "results": results,
         }  # fmt: skip
-
-    def to_json(self) -> str:
-        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
         """Yields the number of models with each outcome, and the failures."""

@@ -116,9 +116,6 @@ class Verification(Paged):
             "equal": self.equal, "different": self.different, **raw,
         }  # fmt: skip
 
-    def to_json(self) -> str:
-        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
-
     @staticmethod
     def from_json(text: str) -> Verification:
         raw = json.loads(text)

@@ -98,9 +98,6 @@ class Audit(Shown):
         head = {"schema_version": SCHEMA_VERSION, "kind": "audit", "answer": self.answer}
         return {**head, **dataclasses.asdict(self)}
 
-    def to_json(self) -> str:
-        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
-
     def lines(self) -> Iterator[Line]:
         """Yields the number of wrong results, each result, and the advisories."""
         again = {one.result for one in self.suspects if one.answer == WORDS[Affected.YES]}

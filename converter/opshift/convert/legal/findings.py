@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import enum
-import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
@@ -148,9 +147,6 @@ class Findings(Shown):
         """The JSON form that `opshift schema` describes."""
         found = [finding.as_dict() for finding in self.found]
         return {"schema_version": SCHEMA_VERSION, "kind": "check", "findings": found}
-
-    def to_json(self) -> str:
-        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
         """How many rules are broken, then each finding."""
