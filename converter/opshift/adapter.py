@@ -4,23 +4,22 @@
 from typing import TYPE_CHECKING
 
 from opshift.assumptions import Assumption
-from opshift.author.adapter_answers import KEEP, Result
-from opshift.author.algebra import Arithmetic, Commutes, arithmetic, commutes
 from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.bounds import Bounds, for_all
 from opshift.author.builder import Builder
 from opshift.author.example import Example, example, shown
-from opshift.author.found import Found
 from opshift.author.misreadings import Misread, misread
-from opshift.author.modern_rules import Modern, modern
+from opshift.author.modern_rules import Found, Modern, modern
 from opshift.author.moved_bounds import moved as moved_bounds
-from opshift.author.node import Node, Value
+from opshift.author.node import KEEP, Node, Result, Value
 from opshift.author.surroundings import Surroundings
 from opshift.author.traits import (
+    Arithmetic,
     ByValue,
     ByWidth,
     Carries,
     Chooses,
+    Commutes,
     Differs,
     FatalSizes,
     Flaw,
@@ -36,10 +35,12 @@ from opshift.author.traits import (
     Shrinks,
     ToldDims,
     Undefaulted,
+    arithmetic,
     by_value,
     by_width,
     carries,
     chooses,
+    commutes,
     differs,
     fatal_sizes,
     flaw,

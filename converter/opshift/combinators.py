@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from opshift.author.adapter_answers import KEEP, Result
 from opshift.author.builder import Builder
-from opshift.author.node import Node, Value
+from opshift.author.node import KEEP, Node, Result, Value
 from opshift.author.verdicts import Run
 from opshift.author.widening import in_wider_types
 from opshift.codes.refusals import Why

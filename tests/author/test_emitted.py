@@ -8,7 +8,7 @@ import random
 import pytest
 from opshift import convert, convert_version, testing
 from opshift.adapter import Builder, Node, Result, adapter, boundary
-from opshift.author import emitted, registry
+from opshift.author import index, registry
 from opshift.author.verdicts import CastNarrowed
 from opshift.combinators import cast_around
 from opshift.convert import plan_table, result
@@ -74,7 +74,7 @@ def test_without_any_table_each_example_converts_alike(monkeypatch):
     assert len(expected) > SAMPLE * 0.9
     blank = registry.default().branch()  # one that has solved nothing so far
     monkeypatch.setattr(registry, "default", lambda: blank)
-    monkeypatch.setattr(emitted, "choices", lambda source, row: ())
+    monkeypatch.setattr(index, "choices", lambda source, row: ())
     monkeypatch.setattr(plan_table, "_table", dict)
     assert all(converted(case) == model for case, model in expected)
 
@@ -107,5 +107,5 @@ def test_the_shipped_table_has_the_operators_that_a_sample_of_examples_needs():
     assert len(found) > SAMPLE // 2
     sources = {adapter.row: adapter.source for adapter, _ in testing.examples("opshift_adapters")}
     for row, sets in found.items():
-        known = frozenset().union(*emitted.choices(sources[row], row))
+        known = frozenset().union(*index.choices(sources[row], row))
         assert all(known.issuperset(ops) for ops in sets), row

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import opshift_adapters
-from opshift.author import emitted, index, registry
+from opshift.author import index, registry
 
 from tools.author import example_results
 
@@ -22,7 +22,7 @@ def files() -> Mapping[Path, Callable[[], str]]:
     """Returns the two generated files; the table is generated together with the index."""
     return {
         PATH: lambda: registry.index_of(opshift_adapters),
-        PATH.with_name(emitted.TABLE): lambda: table(opshift_adapters.__name__),
+        PATH.with_name(index.WRITES): lambda: table(opshift_adapters.__name__),
     }
 
 

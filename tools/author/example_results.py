@@ -11,10 +11,9 @@ from unittest import mock
 
 from onnx import ModelProto
 from opshift import InvalidModel, Refused, convert_version, testing
-from opshift.author.adapter_answers import Keep, Result
 from opshift.author.builder import Builder
 from opshift.author.example import Example
-from opshift.author.node import Node
+from opshift.author.node import Keep, Node, Result
 from opshift.author.verdicts import ALTERNATIVE, WORDS, Adapter
 from opshift.convert.replay import call_records
 from opshift.opsets import schemas

@@ -11,10 +11,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, cast, overload
 
 from opshift.assumptions import Assumption
-from opshift.author.adapter_answers import Keep, Result
 from opshift.author.attributes import is_default, make_attribute, make_attributes
 from opshift.author.facts import LARGEST_SMALL
-from opshift.author.node import Node, Value
+from opshift.author.node import Keep, Node, Result, Value
 from opshift.author.traits import Fold
 from opshift.author.written import Made, MadeEnv, Versions
 from opshift.codes.refusals import Why

@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from opshift.author import dynamic
 from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.bounds import MOST_EACH, Bounds, joined, of_constant
 from opshift.author.declared import completed, computed, correct
@@ -373,7 +372,7 @@ class Facts:
                 sources = (one for one in node.input if one and (owner, one) not in seen)
                 found = next((one for one in sources if self.constant(owner, one) is None), None)
             if found is None:
-                return dynamic.is_computed(name, named(node))
+                return f"{name!r} is computed by {named(node)}"
             scope, name = owner, found
             seen.add((owner, found))
 
@@ -382,8 +381,10 @@ class Facts:
         if (owner, name) in self.document.names.bound:
             return f"{name!r} is an initializer that training_info binds, so training may change it"
         if name in owner.initializers:
-            return dynamic.is_replaceable(name)
-        return dynamic.is_input(name) if name in owner.inputs else None
+            return (
+                f"{name!r} is an initializer that is also a graph input, so callers may replace it"
+            )
+        return f"{name!r} is an input" if name in owner.inputs else None
 
     # -- types -------------------------------------------------------------------------------
 

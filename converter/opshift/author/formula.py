@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
-    from opshift.author.algebra import Arithmetic
+    from opshift.author.traits import Arithmetic
 
 Operand: TypeAlias = "Term | float"
 

@@ -1,21 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes `index.txt`, so that a conversion imports only the adapter modules it needs.
+"""Reads the tables of a package of adapters, so that a conversion imports only the needed modules.
 
 The file `index.txt` of a package has a line for each module: its name, a checksum of its source,
 `domain:op:start:to` for each adapter, and `kind:domain:op` for each other declaration. A module
 without a line, or whose source has another checksum, is imported at once. So opshift finds a new
 adapter even before `python -m tools.author index` updates the index.
+
+The file `writes.txt` lists the operators that adapters write, one line for each kind of result.
+`python -m tools.author index` fills the file by converting the examples of the adapters. The
+planner reads the file before a conversion; an operator that the file lacks is planned when an
+adapter writes the operator.
 """
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import NamedTuple, TypeAlias
 
 INDEX = "index.txt"
+WRITES = "writes.txt"
 _START = "__init__.py"
 
 Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
@@ -87,3 +95,17 @@ def _checksum(source: str) -> str:
 def _parsed(word: str) -> Crossing | TraitKey:
     first, second, third, *rest = word.split(":")
     return (first, second, int(third), int(*rest)) if rest else TraitKey(first, second, third)
+
+
+def choices(source: str, row: str) -> tuple[frozenset[str], ...]:
+    """Returns the sets of operators that an adapter may write, one set for each kind of result."""
+    return _written(source.partition(".")[0]).get(row, ())
+
+
+@functools.cache
+def _written(package: str) -> Mapping[str, tuple[frozenset[str], ...]]:
+    found: dict[str, tuple[frozenset[str], ...]] = {}
+    for folder in getattr(sys.modules.get(package), "__path__", ()):
+        for name, *ops in map(str.split, _lines(os.path.join(folder, WRITES))):
+            found[name] = (*found.get(name, ()), frozenset(ops))
+    return found

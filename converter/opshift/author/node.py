@@ -7,7 +7,7 @@ import builtins
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, SupportsIndex, TypeAlias, TypeVar, overload
 
 from opshift.author.attributes import is_default
 from opshift.author.fit import fits
@@ -30,6 +30,16 @@ _Rule = TypeVar("_Rule")
 
 # The function gets the nodes of a graph or function, and the names of all graph outputs.
 Survey: TypeAlias = "Callable[[Iterator[Node], frozenset[str]], _Answer]"
+
+
+class Keep(enum.Enum):
+    """The answer of an adapter that keeps the node exactly as it is."""
+
+    KEEP = "keep"
+
+
+KEEP: Final = Keep.KEEP
+Result: TypeAlias = "Value | tuple[Value, ...] | Keep"
 
 
 class TypePart(enum.Enum):

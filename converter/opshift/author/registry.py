@@ -7,30 +7,80 @@ import copy
 import functools
 import importlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast, overload
 
 from opshift import plugins
 from opshift.author import (  # noqa: F401 - most of them declare kinds of traits
-    algebra,
     index,
     misreadings,
     modern_rules,
 )
 from opshift.author.index import Crossing, TraitKey
-from opshift.author.tables import Declared, LazyTable, declarations, places
 from opshift.author.traits import KINDS, SingleTrait, Trait
 from opshift.author.verdicts import LEAVE, RETIRED, Adapter
 from opshift.errors import AdapterBug, MissingExtra
 from opshift.opsets import described, schemas
 
 if TYPE_CHECKING:
-    from opshift.model.scope import Key, Root
+    from opshift.model.scope import Root
 
 GROUP = "opshift.adapters"
+Declared: TypeAlias = Adapter | Trait
+Key: TypeAlias = tuple[str, str]  # (domain, op)
+_Kind = TypeVar("_Kind")
+_Other = TypeVar("_Other")
 _Rule = TypeVar("_Rule", bound=SingleTrait)
 _Trait = TypeVar("_Trait", bound=Trait)
+
+
+class LazyTable(MutableMapping[Key, _Kind]):
+    """A table whose operators are known before the modules with their declarations are imported."""
+
+    def __init__(self, read: Callable[[str], None]) -> None:
+        self._read = read
+        self._rows: dict[Key, _Kind] = {}
+        self._unread: dict[Key, list[str]] = {}
+
+    def expect(self, key: Key, module: str) -> None:
+        """Records that a module declares something about an operator."""
+        self._unread.setdefault(key, []).append(module)
+
+    def __getitem__(self, key: Key) -> _Kind:
+        for module in tuple(self._unread.get(key, ())):
+            self._read(module)
+        self._unread.pop(key, None)
+        return self._rows[key]
+
+    @overload
+    def get(self, key: Key, default: None = None, /) -> _Kind | None: ...
+    @overload
+    def get(self, key: Key, default: _Other, /) -> _Kind | _Other: ...
+    def get(self, key: Key, default: Any = None, /) -> Any:
+        if key in self._unread:
+            return self[key]
+        return self._rows.get(key, default)
+
+    def declared(self, key: Key) -> _Kind | None:
+        """Returns the declarations of an operator from the modules imported so far."""
+        return self._rows.get(key)
+
+    def __setitem__(self, key: Key, row: _Kind) -> None:
+        self._rows[key] = row
+
+    def __delitem__(self, key: Key) -> None:
+        self[key]
+        del self._rows[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._rows or key in self._unread
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(dict.fromkeys((*self._rows, *self._unread)))
+
+    def __len__(self) -> int:
+        return len(self._rows.keys() | self._unread.keys())
 
 
 class Registry:
@@ -305,3 +355,27 @@ def index_of(package: ModuleType) -> str:
         seen.update(map(id, new))
         lines.append(index.line(package, module, {place for one in new for place in places(one)}))
     return "\n".join([*lines, ""])
+
+
+def places(declared: Declared) -> list[Crossing | TraitKey]:
+    """Returns the keys under which tables store an adapter or another declaration."""
+    if isinstance(declared, Adapter):
+        return [(declared.domain, op, declared.start, declared.to) for op in declared.ops]
+    return [TraitKey(declared.table, declared.domain, op) for op in declared.ops]
+
+
+def declarations(module: ModuleType) -> Iterator[Declared]:
+    for name, value in vars(module).items():
+        if name.startswith("__"):
+            continue
+        for one in value if isinstance(value, (tuple, list)) else (value,):
+            yield from _flat(one)
+
+
+def _flat(value: object) -> Iterable[Declared]:
+    if isinstance(value, Declared):
+        yield value
+        yield from value.derived if isinstance(value, Adapter) else ()
+    elif isinstance(value, tuple):
+        for inner in value:
+            yield from _flat(inner)

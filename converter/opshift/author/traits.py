@@ -313,6 +313,38 @@ class Flaw(Trait):
     look: Look
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arithmetic(Trait):
+    """The three operators of sums (Add, Sub, Neg) or of products (Mul, Div, Reciprocal)."""
+
+    table = "arithmetic"
+    kind: str
+    neutral: int
+    power: str = ""  # the operator to which equal operands can be combined, such as Pow
+
+    @property
+    def join(self) -> str:
+        """Returns the operator that combines two operands, such as Add or Mul."""
+        return self.ops[0]
+
+    @property
+    def part(self) -> str:
+        """Returns the operator that undoes `join`, such as Sub or Div."""
+        return self.ops[1]
+
+    @property
+    def turn(self) -> str:
+        """Returns the operator that inverts its operand, such as Neg or Reciprocal."""
+        return self.ops[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commutes(Trait):
+    """Operators such as Add, whose two operands can be swapped without a change of the result."""
+
+    table = "commutes"
+
+
 _Kind = TypeVar("_Kind", Fold, OutputRanks, OutputBounds, OutputShapes)
 
 
@@ -480,3 +512,15 @@ def differs(ops: str, *, domain: str = "") -> Callable[[Look], Differs]:
         return Differs(ops=listed(ops), domain=domain, look=look)
 
     return declare
+
+
+def arithmetic(
+    kind: str, join: str, part: str, turn: str, *, neutral: int, power: str = ""
+) -> Arithmetic:
+    """Declares the three operators of sums (Add, Sub, Neg) or products (Mul, Div, Reciprocal)."""
+    return Arithmetic(ops=(join, part, turn), kind=kind, neutral=neutral, power=power)
+
+
+def commutes(ops: str) -> Commutes:
+    """Declares operators such as Add, whose two operands can be swapped without other results."""
+    return Commutes(ops=listed(ops))

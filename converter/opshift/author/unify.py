@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from opshift.author.algebra import Arithmetic, Commutes
 from opshift.author.attributes import is_default
 from opshift.author.env import ModelEnv
 from opshift.author.formula import (
@@ -24,8 +23,9 @@ from opshift.author.formula import (
     Product,
     Term,
 )
-from opshift.author.found import Binding
+from opshift.author.modern_rules import Binding
 from opshift.author.node import Node, Value
+from opshift.author.traits import Arithmetic, Commutes
 from opshift.errors import Refusal
 from opshift.lazy import deferred
 from opshift.model.arrays import Array

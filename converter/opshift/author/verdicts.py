@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from opshift.author import emitted
-from opshift.author.adapter_answers import KEEP, Result
+from opshift.author import index
 from opshift.author.example import Draft, Example, drafted, listed, spread
 from opshift.author.modern_rules import When
+from opshift.author.node import KEEP, Result
 from opshift.author.traits import Trait
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, Refusal
@@ -133,7 +133,7 @@ class Adapter:
         """
         if self.named is not None:
             return (self.named,)
-        return emitted.choices(self.source, self.row)
+        return index.choices(self.source, self.row)
 
     @property
     def row(self) -> str:

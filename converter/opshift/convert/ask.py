@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import math
 
-from opshift.author.adapter_answers import KEEP, Keep
 from opshift.author.builder import Builder
-from opshift.author.node import Node, Value
+from opshift.author.node import KEEP, Keep, Node, Value
 from opshift.author.verdicts import (
     LEAVE,
     RETIRED,

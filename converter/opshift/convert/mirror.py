@@ -10,7 +10,6 @@ from dataclasses import field
 from typing import Any
 
 from opshift.assumptions import Assumption
-from opshift.author.adapter_answers import Result
 from opshift.author.attributes import is_default
 from opshift.author.builder import Builder
 from opshift.author.env import ModelEnv
@@ -28,7 +27,7 @@ from opshift.author.formula import (
     Term,
     parts,
 )
-from opshift.author.node import Node, Value
+from opshift.author.node import Node, Result, Value
 from opshift.author.registry import Registry
 from opshift.author.traits import Illegal
 from opshift.author.unify import NUMERIC, arithmetic_of, is_same_number

@@ -8,12 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from opshift.author import formula
-from opshift.author.adapter_answers import KEEP, Result
 from opshift.author.builder import Builder
 from opshift.author.formula import Term
-from opshift.author.found import Binding, Found
-from opshift.author.modern_rules import Modern
-from opshift.author.node import Env, Node, Value
+from opshift.author.modern_rules import Binding, Found, Modern
+from opshift.author.node import KEEP, Env, Node, Result, Value
 from opshift.author.registry import Registry
 from opshift.author.unify import FormulaSearch, arithmetic_of
 from opshift.author.verdicts import (

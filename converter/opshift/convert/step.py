@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 from opshift.assumptions import Assumption
 from opshift.author import registry
-from opshift.author.adapter_answers import KEEP, Keep, Result
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts, ScopeEnv
-from opshift.author.node import Node
+from opshift.author.node import KEEP, Keep, Node, Result
 from opshift.author.verdicts import (
     EQUAL_FORMS,
     LEAVE,

@@ -8,10 +8,9 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from opshift.author.adapter_answers import Result
 from opshift.author.builder import Builder
 from opshift.author.facts import ScopeEnv
-from opshift.author.node import Node, Value
+from opshift.author.node import Node, Result, Value
 from opshift.author.traits import ByWidth
 from opshift.author.verdicts import WIDER, Adapter, Rewrite
 from opshift.author.widening import OUTPUT_TYPES, in_wider_types

@@ -14,9 +14,8 @@ from collections.abc import Hashable
 from dataclasses import field
 from typing import Any
 
-from opshift.author.adapter_answers import Keep
 from opshift.author.builder import Builder
-from opshift.author.node import Node
+from opshift.author.node import Keep, Node
 from opshift.author.registry import Registry
 from opshift.convert import ask
 from opshift.convert.change import Task

@@ -8,11 +8,10 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from opshift.assumptions import Assumption
-from opshift.author.adapter_answers import Result
 from opshift.author.bounds import Bounds
 from opshift.author.builder import Builder
 from opshift.author.env import ModelEnv
-from opshift.author.node import Env, Node, Survey, TypePart
+from opshift.author.node import Env, Node, Result, Survey, TypePart
 from opshift.convert.replay import comparable, tokens
 from opshift.convert.replay.binding import NEVER, NodeTokens
 from opshift.convert.replay.comparable import NoAnswer, Untraceable

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from opshift.author.adapter_answers import KEEP, Result
 from opshift.author.builder import Builder
-from opshift.author.node import Node, Value
+from opshift.author.node import KEEP, Node, Result, Value
 from opshift.author.traits import Saturates, Scales
 from opshift.author.verdicts import WIDER, Adapter, Rewrite
 from opshift.convert.planner import CrossingPlan
