@@ -6,7 +6,7 @@ from __future__ import annotations
 import opshift
 import pytest
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
-from opshift.model import order, walk
+from opshift.model import repair, walk
 from opshift.model.document import Document
 from opshift.model.functions import inline_function
 from places import places
@@ -84,9 +84,9 @@ def _unsorted(container: GraphProto | FunctionProto) -> None:
 def test_nodes_out_of_order_are_sorted_wherever_they_are(place):
     model = ModelProto()
     _unsorted(place.add(model))
-    assert order.repair(model)
+    assert repair.sort_nodes(model)
     assert [n.op_type for n in walk.nodes(model) if n.op_type] == ["Abs", "Neg"]
-    assert not order.repair(model)
+    assert not repair.sort_nodes(model)
 
 
 def test_all_containers_out_of_order_are_sorted():
@@ -95,7 +95,7 @@ def test_all_containers_out_of_order_are_sorted():
         container = place.add(model)
         if not container.node:
             _unsorted(container)
-    assert order.repair(model)
+    assert repair.sort_nodes(model)
     for container in walk.containers(model):
         named = [node.op_type for node in container.node if node.op_type]
         assert named in ([], ["Abs", "Neg"])

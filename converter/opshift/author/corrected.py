@@ -12,6 +12,7 @@ from opshift.author.node import Node
 from opshift.author.scope_types import by_graph
 from opshift.author.traits import OutputShapes, ToldDims, answer_of
 from opshift.model.bytes.outline import ModelBytes
+from opshift.model.functions import behind, calls_of, functions_of
 from opshift.model.scope import FunctionId, call_id
 from opshift.model.walk import graphs_in, nodes_in
 from opshift.opsets import schemas
@@ -108,19 +109,14 @@ def _misjudged(
 
 def _calls(model: ModelProto, rules: Rules) -> set[FunctionId]:
     """Finds the functions that contain, directly or through calls, an operator with a rule."""
-    found: set[FunctionId] = set()
-    waiting = True
-    while waiting:
-        waiting = False
-        for function in model.functions:
-            own = (schemas.normal(function.domain), function.name, function.overload)
-            if own not in found and any(
-                call_id(node) in found or (schemas.normal(node.domain), node.op_type) in rules
-                for node in nodes_in(function)
-            ):
-                found.add(own)
-                waiting = True
-    return found
+    bodies = functions_of(model)
+    calls = calls_of(bodies)
+    corrected = {
+        which
+        for which, body in bodies.items()
+        if any((schemas.normal(node.domain), node.op_type) in rules for node in nodes_in(body))
+    }
+    return {which for which in calls if corrected & {which, *behind(calls, which)}}
 
 
 def _numbered(model: ModelProto) -> Iterator[tuple[GraphProto, NodeProto]]:

@@ -12,15 +12,14 @@ from collections.abc import Collection, Iterator, Sequence
 
 from opshift.author import body_parts
 from opshift.model.bytes.outline import ModelBytes
-from opshift.model.functions import behind, calls_of, functions_of
+from opshift.model.functions import called, calls_of, functions_of
 from opshift.model.names import unused_prefix
-from opshift.model.scope import FunctionId, call_id, tensor_type
+from opshift.model.scope import call_id, tensor_type
 from opshift.model.walk import (
     graphs_directly_in,
     graphs_in,
     graphs_of,
     holds_graphs,
-    nodes_inside,
     reads,
 )
 from opshift.opsets.types import tensors_in
@@ -123,7 +122,7 @@ class _Types:
         """Builds a model of some nodes, with every value that they read as input or initializer."""
         model = self.model
         made = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
-        graph, used = made.graph, set[FunctionId]()
+        graph = made.graph
         graph.name = model.graph.name
         nodes = [model.graph.node[position] for position in part]
         graph.node.extend(nodes)
@@ -138,10 +137,8 @@ class _Types:
                 if (kind := self.known.get(name)) is not None:
                     info.type.CopyFrom(kind)
         graph.value_info.extend(self.declared[name] for name in written & self.declared.keys())
-        for one in (one for node in nodes for one in (node, *nodes_inside(node))):
-            if (which := call_id(one)) in self.functions:
-                used |= {which, *behind(self.calls, which)}
-        made.functions.extend(self.functions[which] for which in sorted(used))
+        used = sorted(called(nodes, self.calls))
+        made.functions.extend(self.functions[which] for which in used)
         return made
 
     def take(

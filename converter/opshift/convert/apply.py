@@ -12,8 +12,7 @@ from opshift.author.written import Made
 from opshift.convert.change import NodeChange, Step
 from opshift.lazy import deferred
 from opshift.model.arrays import Array, to_array
-from opshift.model.document import Document
-from opshift.model.heritage import Heritage, heritage_of
+from opshift.model.document import Document, Heritage, heritage_of
 from opshift.model.replace import Replacement, replace_nodes
 from opshift.model.scope import FunctionId, Place, Scope
 from opshift.model.walk import graphs_of, nodes_in, reads

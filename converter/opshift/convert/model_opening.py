@@ -11,7 +11,7 @@ from opshift.convert import implied_import
 from opshift.convert.legal import checker, model_rules, opening, rules
 from opshift.convert.legal.findings import Checked
 from opshift.convert.state import State
-from opshift.model import functions, imports, order, repair, weights
+from opshift.model import functions, imports, repair, weights
 from opshift.model.bytes.outline import Content, look_at
 from opshift.model.document import Document
 from opshift.model.illegible import require_legible
@@ -96,8 +96,8 @@ def _repair(state: State) -> None:
     if state.typed:
         named = repair.first_names(state.typed)
         done.append(f"added the inferred type or shape of {named}, which had none")
-    if order.repair(state.skeleton):
-        done.append(order.SORTED)
+    if repair.sort_nodes(state.skeleton):
+        done.append(repair.SORTED)
     if done:
         state.repaired = True
         state.notes += done

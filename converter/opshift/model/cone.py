@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 
-from opshift.model import walk
-from opshift.model.functions import functions_of
-from opshift.model.scope import FunctionId, call_id
+from opshift.model import functions, walk
 from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto
 
 
@@ -26,17 +24,9 @@ def needed(graph: GraphProto, values: Iterable[str], known: Container[str] = ())
 
 def called(model: ModelProto, nodes: Iterable[NodeProto]) -> Iterator[FunctionProto]:
     """Yields the functions that some nodes call, directly or through other functions."""
-    functions, found = functions_of(model), set[FunctionId]()
-    waiting = [*nodes]
-    while waiting:
-        node = waiting.pop()
-        called = call_id(node)
-        if called in functions and called not in found:
-            found.add(called)
-            waiting += functions[called].node
-        for _, graph in walk.graphs_of(node):
-            waiting += graph.node
-    return (function for called, function in functions.items() if called in found)
+    bodies = functions.functions_of(model)
+    found = functions.called(nodes, functions.calls_of(bodies))
+    return (body for which, body in bodies.items() if which in found)
 
 
 def cone(model: ModelProto, values: Iterable[str]) -> ModelProto:

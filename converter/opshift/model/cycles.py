@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the cycles of a directed graph (its strongly connected components)."""
+"""Finds the cycles of a directed graph, and an order of its items."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ _Item = TypeVar("_Item", bound=Hashable)
 
 
 def cycles(edges: Mapping[_Item, Iterable[_Item]]) -> Iterator[set[_Item]]:
-    """Yields each largest set of items that can reach each other; a single item must reach itself.
+    """Yields each largest set of items that can reach each other; one item must reach itself."""
+    for found in components(edges):
+        if len(found) > 1 or any(item in edges[item] for item in found):
+            yield found
+
+
+def components(edges: Mapping[_Item, Iterable[_Item]]) -> Iterator[set[_Item]]:
+    """Yields each largest set of items that can reach each other, after the sets that it reaches.
 
     The function uses Tarjan's algorithm without recursion, which follows every edge once.
     """
@@ -42,5 +49,4 @@ def cycles(edges: Mapping[_Item, Iterable[_Item]]) -> Iterator[set[_Item]]:
                     while item not in found:
                         found.add(path.pop())
                     on_path -= found
-                    if len(found) > 1 or item in edges[item]:
-                        yield found
+                    yield found

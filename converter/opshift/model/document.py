@@ -9,14 +9,30 @@ from typing import TypeVar
 from opshift import versions
 from opshift.assumptions import Assumption
 from opshift.errors import InvalidModel
-from opshift.model.heritage import Heritage
 from opshift.model.names import Names, Owned
 from opshift.model.scope import FunctionId, Imports, Key, Place, Root, Scope, call_id
 from opshift.model.walk import Container, graphs_in_attribute, graphs_of
 from opshift.opsets import schemas
 from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+from opshift.records import dataclass
 
 MAX_NESTING = 30  # protobuf allows 100 nested messages, of which each graph needs three
+
+
+@dataclass(frozen=True, slots=True)
+class Heritage:
+    """The name, the documentation and the metadata of a constant that was replaced."""
+
+    owner: Scope
+    name: str
+    doc_string: str
+    metadata: tuple[tuple[str, str], ...]
+
+
+def heritage_of(owner: Scope, tensor: TensorProto, name: str) -> Heritage:
+    """Returns the properties that the replacement of a constant inherits."""
+    noted = getattr(tensor, "metadata_props", ())
+    return Heritage(owner, name, tensor.doc_string, tuple((p.key, p.value) for p in noted))
 
 
 class Document:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 
 from opshift.errors import InvalidModel
-from opshift.model.cycles import cycles
+from opshift.model.cycles import components, cycles
 from opshift.model.document import function_id
 from opshift.model.rename import rename_annotations, rename_own
 from opshift.model.scope import FunctionId, call_id
@@ -19,6 +19,7 @@ from opshift.model.walk import (
     graphs_in_attribute,
     graphs_of,
     nodes_in,
+    nodes_inside,
     tops,
 )
 from opshift.opsets import schemas
@@ -95,6 +96,17 @@ def behind(
     return reached
 
 
+def called(
+    nodes: Iterable[NodeProto], calls: Mapping[FunctionId, Collection[FunctionId]]
+) -> set[FunctionId]:
+    """Returns the functions that nodes call: directly, in subgraphs, or through other functions."""
+    found = set[FunctionId]()
+    for which in (call_id(one) for node in nodes for one in (node, *nodes_inside(node))):
+        if which in calls and which not in found:
+            found |= {which, *behind(calls, which)}
+    return found
+
+
 @dataclass(slots=True)
 class _Body:
     """The number of nodes of a graph or function, and the count of each operator and function."""
@@ -114,22 +126,9 @@ class _Body:
 
 
 def _callees_first(bodies: Mapping[FunctionId, _Body]) -> Iterator[FunctionId]:
-    """Yields each function after the functions that it calls; recursive functions in any order."""
-    done: set[FunctionId] = set()
-    for start in bodies:
-        waiting = [] if start in done else [(start, iter(bodies[start].calls))]
-        entered = {start}
-        while waiting:
-            which, calls = waiting[-1]
-            new = (c for c in calls if c in bodies and c not in entered and c not in done)
-            inner = next(new, None)
-            if inner is None:
-                waiting.pop()
-                done.add(which)
-                yield which
-            else:
-                entered.add(inner)
-                waiting.append((inner, iter(bodies[inner].calls)))
+    """Yields each function after the functions that it calls; recursive functions by name."""
+    for circle in components({which: body.calls for which, body in bodies.items()}):
+        yield from sorted(circle)
 
 
 def _computing(body: _Body, sizes: Mapping[FunctionId, int], where: str) -> int:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from google.protobuf.message import Message
 
 from opshift.model.scope import tensor_type
-from opshift.model.walk import containers, nodes, nodes_in
+from opshift.model.walk import Container, containers, nodes, nodes_in, reads
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
@@ -28,6 +29,7 @@ from opshift.text import counted, shortened
 FIRST_WITH_IMPORTS = 3  # the first IR version in which a model lists its imports
 FIRST_WITH_CONSTANTS = 4  # the first IR version in which an initializer need not be an input
 UNNAMED = "graph"
+SORTED = "sorted the nodes, which were not in topological order"
 
 _FIELDS = (
     ("f", AttributeProto.FLOAT),
@@ -155,6 +157,48 @@ def _is_equal(first: Message, other: Message, weights: Weights) -> bool:
     return first.SerializeToString(deterministic=True) == other.SerializeToString(
         deterministic=True
     )
+
+
+def sort_nodes(model: ModelProto) -> bool:
+    """Sorts every unsorted graph and function; returns whether any of them was unsorted.
+
+    Nodes that can stay in their order keep it. A graph with a cycle is not changed, so that onnx's
+    checker reports it.
+    """
+    inner_first = reversed(list(containers(model)))  # inner first: sorting needs their captures
+    return sum([_sort(container) for container in inner_first]) > 0
+
+
+def _sort(container: Container) -> bool:
+    order = sorted_positions(container)
+    if order is None or order == list(range(len(order))):
+        return False
+    rank = {position: i for i, position in enumerate(order)}
+    positions = iter(range(len(order)))
+    container.node.sort(key=lambda _: rank[next(positions)])
+    return True
+
+
+def sorted_positions(container: Container) -> list[int] | None:
+    """Returns the positions of nodes in topological order, lowest first; None for a cycle."""
+    writers = {name: i for i, node in enumerate(container.node) for name in node.output if name}
+    waits_for = [
+        {writers[name] for name in reads(node) if name in writers} for node in container.node
+    ]
+    readers: dict[int, list[int]] = {}
+    for i, needed in enumerate(waits_for):
+        for writer in needed:
+            readers.setdefault(writer, []).append(i)
+    ready = [i for i, needed in enumerate(waits_for) if not needed]
+    order = []
+    while ready:
+        position = heapq.heappop(ready)
+        order.append(position)
+        for reader in readers.get(position, ()):
+            waits_for[reader].discard(position)
+            if not waits_for[reader]:
+                heapq.heappush(ready, reader)
+    return order if len(order) == len(waits_for) else None
 
 
 def add_types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opshift.model.document import Document
-from opshift.model.heritage import Heritage
+from opshift.model.document import Document, Heritage
 from opshift.model.rename import rename_own
 from opshift.model.scope import Place, Root, Scope, tensor_type
 from opshift.model.sweep import sweep
