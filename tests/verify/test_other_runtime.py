@@ -43,7 +43,7 @@ def test_each_model_has_its_outcome_and_none_affects_another(tmp_path):
     np.testing.assert_array_equal(answers[0].results[0][0]["y"], -X["x"])
     np.testing.assert_array_equal(answers[5].results[0][0]["y"], np.sign(X["x"]))
     assert answers[1].error == "RuntimeError: this operator is not implemented"
-    assert answers[2].error == f"{runtime.python} ended with SIGSEGV: it wrote no message"
+    assert answers[2].error == "the process ended with SIGSEGV without a message"
     assert answers[3].error == "ValueError: this shape is not supported"
     assert answers[4].error == "not finished within the limit of 6 s"
     ended = [line for line in log.read_text().splitlines() if "Exp" in line]

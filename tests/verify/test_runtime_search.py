@@ -188,13 +188,13 @@ def test_another_release_than_the_named_one_is_noted(run):
 def test_minimal_and_a_runtime_exclude_each_other(run):
     done = run(MEAN, 18, {}, "--minimal")
     assert done.exit_code == cli.BAD_INPUT
-    assert "--minimal takes the lowest versions" in done.stderr
+    assert "--minimal and --runtime both choose the versions of the result" in done.stderr
 
 
 def test_a_model_that_cannot_be_compared_is_not_written(run):
     done = run("(float[2] x) => (float[2] y) { y = acme.Run(x) }", 13, {}, "--to", "13", more=ACME)
     assert done.exit_code == cli.REFUSED
-    assert "the source model does not run here, so results cannot be compared: " in done.stderr
+    assert "the source model has no result to compare with: " in done.stderr
 
 
 def test_a_refusal_of_every_conversion_is_raised(run):

@@ -55,8 +55,11 @@ def test_a_map_comes_back():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("#!/bin/sh\necho no such wheel >&2\nexit 1\n", "ended with exit code 1: no such wheel"),
-        ("#!/bin/sh\nkill -9 $$\n", "ended with SIGKILL: it wrote no message"),
+        (
+            "#!/bin/sh\necho no such wheel >&2\nexit 1\n",
+            "exit code 1 with the message: no such wheel",
+        ),
+        ("#!/bin/sh\nkill -9 $$\n", "ended with SIGKILL without a message"),
         ("#!/bin/sh\nexec sleep 60\n", "not finished within the limit of 2 s"),
         ("\0 is no program", "cannot be started: "),
     ],

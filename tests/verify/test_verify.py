@@ -112,7 +112,7 @@ def test_an_operator_of_a_vendor_is_left_to_the_runtime():
     a = model(
         "(float[2] x) => (float[2] y) { y = com.microsoft.Gelu(x) }", more=', "com.microsoft":1'
     )
-    assert engine_choice.choose((a, a), "auto")[0] == ("onnxruntime", "trusted for both")
+    assert engine_choice.choose((a, a), "auto")[0] == ("onnxruntime", "it supports both models")
     assert "com.microsoft Gelu" in engine_choice.objection(a, "opshift")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares models of different element types, with the first model computed in double as well."""
+"""Compares models of different element types, also with the first model computed in double."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from opshift.verify.verification import DIFFERENT, EQUAL, Row
 if TYPE_CHECKING:
     from opshift.verify.engine_runs import Results
 
-# Changes of types that turn all floating types into double: small types to float, then float.
+# Two conversions that make all floating-point types double: small types to float, then float.
 TO_DOUBLE = ({"bfloat16": "float", "float16": "float", "float8*": "float"}, {"float": "double"})
 
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """The distances of outputs from a double result, and the outputs that only rounding changes."""
+    """Notes on the distances of outputs from double, and the outputs that only rounding changes."""
 
     notes: tuple[str, ...]
     rounded: Mapping[str, str] = field(default_factory=dict)
 
     def judged(self, row: Row) -> Row:
-        """Returns the comparison of an output, as equal if only rounding makes it different."""
+        """Returns the comparison of an output, with outcome "equal" if only rounding changes it."""
         if row.outcome != DIFFERENT or row.output not in self.rounded:
             return row
         return replace(row, outcome=EQUAL, detail=f"{self.rounded[row.output]}: {row.detail}")
@@ -57,31 +57,31 @@ def distances(
     except OpshiftError as error:
         why = str(error).splitlines()[0]
         return Distances((f"the model was not computed in double: {why}",))
-    fed = [InputSet(one.label, fitted(one.values, exact.model)) for one in cases]
+    fed = [InputSet(case.label, fitted(case.values, exact.model)) for case in cases]
     side, results = answers(pair, exact, engine, "", fed)
-    found: dict[str, list[float]] = {}
+    largest: dict[str, list[float]] = {}
     for (expected, failed), (before, first), (after, second) in zip(results, *both, strict=True):
         if failed or first or second:
             continue
         for mine, other in names:
             values = (before[mine], after[other], expected.get(mine))
-            if all(isinstance(one, np.ndarray) and is_float(one.dtype) for one in values):
-                old, new, wide = (np.asarray(one).astype(np.float64) for one in values)
+            if all(isinstance(value, np.ndarray) and is_float(value.dtype) for value in values):
+                old, new, wide = (np.asarray(value).astype(np.float64) for value in values)
                 pairs = ((old, wide), (new, wide), (old, new))
                 three = [_distance(*two, wide) for two in pairs]
-                known = found.get(mine, [0.0, 0.0, 0.0])
-                found[mine] = [max(each) for each in zip(known, three, strict=True)]
-    if not found:
+                before_this = largest.get(mine, [0.0, 0.0, 0.0])
+                largest[mine] = [max(each) for each in zip(before_this, three, strict=True)]
+    if not largest:
         return Distances(
             ("the model has no result in double, so the distance from double is not known",)
         )
     notes = (
         f"{name!r}, relative to its largest number: A is {source:.2g} from the result in double by"
         f" {side.engine}, B is {result:.2g} from it, and A and B are {apart:.2g} apart"
-        for name, (source, result, apart) in found.items()
+        for name, (source, result, apart) in largest.items()
     )
     rounded = {
-        name: why for name, three in found.items() if (why := _rounded(pair, name, three))
+        name: why for name, three in largest.items() if (why := _rounded(pair, name, three))
     }  # fmt: skip
     return Distances(tuple(notes), rounded)
 
@@ -89,7 +89,7 @@ def distances(
 def _rounded(pair: Pair, name: str, three: Sequence[float]) -> str:
     """Returns "A is nearer to double" (or B) if only rounding explains a difference; else ""."""
     source, result, apart = three
-    before, after = (BY_TYPE.get(one, EXACT).rtol for one in pair.computed_in(name))
+    before, after = (BY_TYPE.get(kind, EXACT).rtol for kind in pair.computed_in(name))
     nearer, far = ("A", result >= source) if before < after else ("B", result <= source)
     return f"{nearer} is nearer to double" if far and apart <= max(before, after) else ""
 
@@ -104,10 +104,10 @@ def _in_double(pair: Pair, folder: Path) -> Subject:
     return opened(source, folder, "double", pair.adapters)
 
 
-def _distance(one: Any, other: Any, exact: Any) -> float:
+def _distance(first: Any, second: Any, exact: Any) -> float:
     """Returns the largest difference of two arrays, relative to the largest exact number."""
-    if one.shape != other.shape or one.shape != exact.shape or not one.size:
+    if first.shape != second.shape or first.shape != exact.shape or not first.size:
         return 0.0
     largest = float(np.max(np.abs(exact), initial=0, where=np.isfinite(exact))) or 1.0
-    apart = np.abs(one - other)
+    apart = np.abs(first - second)
     return float(np.max(apart, initial=0, where=np.isfinite(apart))) / largest

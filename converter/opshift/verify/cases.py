@@ -18,6 +18,7 @@ from opshift.model.arrays import from_array, to_array
 from opshift.protos import ModelProto, TensorProto, TypeProto
 from opshift.protos.whole import onnx
 from opshift.records import dataclass
+from opshift.text import counted
 from opshift.verify.oracle.values import dtype_of
 
 Inputs: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"
@@ -38,7 +39,7 @@ class InputSet:
 def as_array(value: Any) -> Any:
     """Turns numpy scalars into arrays, also inside lists, because engines accept only arrays."""
     if isinstance(value, list):
-        return [as_array(one) for one in value]
+        return [as_array(element) for element in value]
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
@@ -50,8 +51,8 @@ def given(model: ModelProto, inputs: Inputs) -> list[InputSet]:
         for case in _read(model, inputs)
     ]
     for case in cases:
-        if told := _misfit(model, types, case.values):
-            raise _unfit(f"inputs {case.label!r}: {told}")
+        if misfit := _misfit(model, types, case.values):
+            raise _unfit(f"inputs {case.label!r}: {misfit}")
     return cases
 
 
@@ -65,7 +66,9 @@ def _read(model: ModelProto, inputs: Inputs) -> Iterable[InputSet]:
         with np.load(path, allow_pickle=False) as archive:
             return [InputSet(path.name, {name: archive[name] for name in archive.files})]
     except (ValueError, AttributeError, EOFError) as error:
-        raise _unfit(f"{os.fspath(path)!r} is not an .npz of plain arrays") from error
+        raise _unfit(
+            f"{os.fspath(path)!r} is not an .npz file of arrays; save them with numpy.savez"
+        ) from error
 
 
 def _typed(value: Any, declared: TypeProto | None) -> Any:
@@ -87,8 +90,8 @@ def _misfit(model: ModelProto, types: Mapping[str, TypeProto], values: Mapping[s
     """Describes a missing, unknown or mistyped input; empty if all inputs fit the model."""
     fed = {tensor.name for tensor in model.graph.initializer}
     fed |= {tensor.values.name for tensor in model.graph.sparse_initializer}
-    asked = {name for name, one in types.items() if not one.HasField("optional_type")} - fed
-    if missing := sorted(asked - set(values)):
+    required = {name for name, proto in types.items() if not proto.HasField("optional_type")} - fed
+    if missing := sorted(required - set(values)):
         return f"no value is given for {', '.join(map(repr, missing))}"
     if unknown := sorted(set(values) - set(types)):
         return f"the model has no input {', '.join(map(repr, unknown))}"
@@ -103,19 +106,19 @@ def _misfit(model: ModelProto, types: Mapping[str, TypeProto], values: Mapping[s
 def _folders(model: ModelProto, path: Path) -> Iterator[InputSet]:
     """Yields the inputs in a folder, or in its subfolders that contain `input_0.pb` and so on."""
     folders = [path] if any(path.glob("input_*.pb")) else sorted(path.iterdir())
-    found = False
+    any_inputs = False
     for folder in folders:
         files = sorted(folder.glob("input_*.pb"), key=_number) if folder.is_dir() else []
         if files:
-            found = True
+            any_inputs = True
             yield InputSet(folder.name, _values(model, files))
-    if not found:
+    if not any_inputs:
         raise _unfit(f"{os.fspath(path)!r} contains no input_0.pb, and neither do its subfolders")
 
 
 def _number(path: Path) -> int:
-    found = re.search(r"\d+", path.name)
-    return int(found.group()) if found else 0
+    digits = re.search(r"\d+", path.name)
+    return int(digits.group()) if digits else 0
 
 
 def _values(model: ModelProto, files: list[Path]) -> dict[str, Any]:
@@ -124,7 +127,7 @@ def _values(model: ModelProto, files: list[Path]) -> dict[str, Any]:
     for file in files:
         number = _number(file)
         if number >= len(infos):
-            raise _unfit(f"{file.name}: the model has fewer inputs")
+            raise _unfit(f"{file.name}: the model has only {counted(len(infos), 'input')}")
         info = infos[number]
         try:
             values[info.name] = _parsed(file.read_bytes(), info.type)

@@ -16,19 +16,19 @@ from opshift.verify.tolerance import BY_TYPE, EXACT
 
 
 def retyped_ends(a: ModelProto, b: ModelProto) -> str:
-    """Describes inputs and outputs whose element types differ; empty if all are equal."""
+    """Lists the inputs and outputs whose types differ between two models; empty if none do."""
     first, second = _element_types(a), _element_types(b)
-    found = [
+    differences = [
         f"{name!r} is {_text(kind)} in A and {_text(second[name])} in B"
         for name, kind in first.items()
         if second.get(name, kind) != kind
     ]
-    return f"inputs and outputs differ in type: {', '.join(found)}" if found else ""
+    return f"inputs and outputs differ in type: {', '.join(differences)}" if differences else ""
 
 
 def _element_types(model: ModelProto) -> dict[str, int]:
     ends = (*model.graph.input, *model.graph.output)
-    return {one.name: one.type.tensor_type.elem_type for one in ends}
+    return {info.name: info.type.tensor_type.elem_type for info in ends}
 
 
 def _text(kind: int) -> str:
@@ -49,12 +49,12 @@ def fitted(values: Mapping[str, Any], model: ModelProto) -> dict[str, Any]:
 
 
 def coarser(expected: Any, actual: Any) -> tuple[Any, Any, str]:
-    """Returns two values in a type that holds both, and the name of the coarser of their types."""
+    """Converts two values to one type that holds both; also names the coarser of their types."""
     if not (isinstance(expected, np.ndarray) and isinstance(actual, np.ndarray)):
         return expected, actual, ""
     if expected.dtype == actual.dtype:
         return expected, actual, ""
-    names = [str(one.dtype.name) for one in (expected, actual)]
+    names = [str(array.dtype.name) for array in (expected, actual)]
     if is_float(expected.dtype) and is_float(actual.dtype):
         kind = max(names, key=lambda name: BY_TYPE.get(name, EXACT).rtol)
         return expected.astype(np.float64), actual.astype(np.float64), kind

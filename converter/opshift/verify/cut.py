@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Extracts the nodes that compute one value from given values, as a model of their own."""
+"""Extracts the nodes that compute one value from known values, as a separate model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Values = Mapping[str, Any]
 def piece(
     model: ModelProto, nodes: list[NodeProto], inputs: Values, name: str, value: Any
 ) -> ModelProto:
-    """Returns a model of only these nodes, whose output is the value `name`."""
+    """Returns a model of `nodes`, whose only output is the value `name`."""
     small = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
     small.functions.extend(cone.called(model, nodes))
     small.graph.name = "reduced"
@@ -36,11 +36,11 @@ def piece(
         small.graph.input.extend(i for i in model.graph.input if i.name in reads)
     declared = {info.name: info for info in (*model.graph.input, *model.graph.value_info)}
     small.graph.input.extend(
-        ValueInfoProto(name=given, type=_type(array) or declared[given].type)
-        for given, array in inputs.items()
+        ValueInfoProto(name=name_of_input, type=_type(array) or declared[name_of_input].type)
+        for name_of_input, array in inputs.items()
     )
-    known = [i for i in (*model.graph.output, *model.graph.value_info) if i.name == name]
-    small.graph.output.extend(known[:1] or [ValueInfoProto(name=name, type=_type(value))])
+    declarations = [i for i in (*model.graph.output, *model.graph.value_info) if i.name == name]
+    small.graph.output.extend(declarations[:1] or [ValueInfoProto(name=name, type=_type(value))])
     return small
 
 

@@ -42,7 +42,7 @@ def choose(models: tuple[ModelProto, ModelProto], engine: str) -> tuple[tuple[st
     for name in ENGINES:
         if not any(objection(model, name) for model in models):
             other = objection(models[0], RUNTIME) or objection(models[1], RUNTIME)
-            return ((name, "trusted for both" if name == RUNTIME else other),) * 2
+            return ((name, "it supports both models" if name == RUNTIME else other),) * 2
     return tuple(_first(model) for model in models)
 
 
@@ -50,8 +50,8 @@ def _first(model: ModelProto) -> tuple[str, str]:
     against = {name: objection(model, name) for name in ENGINES}
     for name, other in (ENGINES, ENGINES[::-1]):
         if not against[name]:
-            return name, against[other] or "trusted for it"
-    return RUNTIME, f"no engine is known to be right: {against[RUNTIME]}; {against[OURS]}"
+            return name, against[other] or "it supports the model"
+    return RUNTIME, f"no engine supports the model: {against[RUNTIME]}; {against[OURS]}"
 
 
 def objection(model: ModelProto, engine: str) -> str:

@@ -51,14 +51,14 @@ def onnxruntime(path: str, cases: Sequence[Mapping[str, Any]], seed: int) -> Res
 
 
 def _each(evaluate: Any, names: Sequence[str], cases: Sequence[Mapping[str, Any]]) -> Results:
-    found: Results = []
+    results: Results = []
     for inputs in cases:
         try:
             values = [_plain(value) for value in evaluate(inputs)]
-            found.append((dict(zip(names, values, strict=True)), ""))
+            results.append((dict(zip(names, values, strict=True)), ""))
         except Exception as error:
-            found.append(({}, sentence(error)))
-    return found
+            results.append(({}, sentence(error)))
+    return results
 
 
 def _plain(value: Any) -> Any:
@@ -66,7 +66,7 @@ def _plain(value: Any) -> Any:
     import numpy as np
 
     if isinstance(value, dict):
-        return {_own(key): _own(item) for key, item in value.items()}
+        return {_python_scalar(key): _python_scalar(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if value is None:
@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
     return array.astype(object) if array.dtype.kind in "US" else array
 
 
-def _own(value: Any) -> Any:
+def _python_scalar(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
@@ -90,8 +90,8 @@ def sentence(error: BaseException) -> str:
     """Returns the first line of an error, or the name of an operator that onnxruntime lacks."""
     text = next(iter(str(error).strip().splitlines()), "no message")
     for pattern, what in _UNREGISTERED:
-        if found := re.search(pattern, text):
-            domain, op = found.groups()
+        if match := re.search(pattern, text):
+            domain, op = match.groups()
             return f"{what} {f'{domain}.' if domain else ''}{op} {LACKS}"
     return f"{type(error).__name__}: {text}"[:500]
 
@@ -99,8 +99,8 @@ def sentence(error: BaseException) -> str:
 def here(engine: str, path: str, cases: Sequence[Mapping[str, Any]], seed: int) -> Results:
     """Runs a model in this process, for a caller that limits its own memory and time."""
     try:
-        found: Results = ENGINES[engine](path, cases, seed)
-        return found
+        results: Results = ENGINES[engine](path, cases, seed)
+        return results
     except MemoryError:
         raise
     except Exception as error:

@@ -24,14 +24,14 @@ Sizes = dict[str, int]
 Array = np.ndarray[Any, np.dtype[Any]]
 
 FIRST: tuple[tuple[int, ...], ...] = ((2, 3, 4), (3, 4, 5))
-"""The first and the second set of sizes for dynamic axes; axes get different sizes."""
+"""Sizes of the dynamic axes in the first and the second set of inputs; all axes differ in size."""
 SECOND: tuple[tuple[int, ...], ...] = ((2,), (3,), (1,))
 """Sizes for models whose dynamic axes must be equal, although their names differ."""
 LARGE: tuple[tuple[int, ...], ...] = ((2, 64, 96), (1, 224, 224))
 """Sizes for models of images."""
 
 ATTEMPTS = ((FIRST, False), (SECOND, False), (LARGE, False), (FIRST + SECOND, True))
-"""The attempts, in order, until the model has results for two sets of inputs."""
+"""Sizes, and whether numbers are calm, for each attempt to find two input sets with results."""
 
 VALUES: Mapping[str, Callable[[Array], Any]] = {
     "positive": lambda x: np.abs(x) + 0.25,
@@ -64,30 +64,30 @@ def cases(
     *,
     calm: bool = False,
 ) -> Iterator[InputSet]:
-    """Yields a set of inputs for each choice of sizes; `calm` numbers are small and positive."""
+    """Yields a set of inputs for each choice of sizes; with `calm`, numbers are near 0.5."""
     fed = {tensor.name for tensor in model.graph.initializer}
     fed |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     free = [info for info in model.graph.input if info.name not in fed]
-    wanted = hints.hints(model)
-    shaped = any(h.data for one in wanted.values() for h in one)
+    hints_by_name = hints.hints(model)
+    shaped = any(h.data for group in hints_by_name.values() for h in group)
     shapes = _shapes(model, adapters) if shaped else {}
     for number, choice in enumerate(ladder):
         sizes: Sizes = {}
         for info in free:
             _shape(info.type, sizes, choice)
         rng = np.random.default_rng([seed, number])
-        made = {}
+        values = {}
         for place, info in enumerate(free):
-            kinds = wanted.get(info.name, ())
+            kinds = hints_by_name.get(info.name, ())
             kind = kinds[0].kind if kinds else "calm" if calm else ""
             bound = min((_bound(shapes, h, sizes) for h in kinds if h.kind == kind), default=1)
             value = _value(info.type, kind, bound, rng, sizes)
             if not kind and isinstance(value, np.ndarray) and value.dtype == bool:
                 value = _flag(value, seed, place, number)
-            made[info.name] = value
+            values[info.name] = value
         shown = "".join(f", {name or '?'}={size}" for name, size in sizes.items())
         manner = ", calm" if calm else ""
-        yield InputSet(f"generated, seed {seed}.{number}{manner}{shown}", made)
+        yield InputSet(f"generated, seed {seed}.{number}{manner}{shown}", values)
 
 
 def with_sizes_of(model: ModelProto, other: ModelProto) -> ModelProto:
@@ -103,29 +103,29 @@ def with_sizes_of(model: ModelProto, other: ModelProto) -> ModelProto:
     at = [i for i, info in enumerate(model.graph.input) if _is_wider(info, narrower)]
     if not at:
         return model
-    found = ModelProto()
-    found.CopyFrom(model)
+    sized = ModelProto()
+    sized.CopyFrom(model)
     for i in at:
-        own = found.graph.input[i].type.tensor_type.shape
-        sizes = narrower[found.graph.input[i].name].tensor_type.shape
-        if not own.dim:
-            own.CopyFrom(sizes)
-        for dim, size in zip(own.dim, sizes.dim, strict=True):
+        shape = sized.graph.input[i].type.tensor_type.shape
+        sizes = narrower[sized.graph.input[i].name].tensor_type.shape
+        if not shape.dim:
+            shape.CopyFrom(sizes)
+        for dim, size in zip(shape.dim, sizes.dim, strict=True):
             if not dim.HasField("dim_value") and size.HasField("dim_value"):
                 dim.dim_value = size.dim_value
-    return found
+    return sized
 
 
 def _is_wider(info: ValueInfoProto, narrower: Mapping[str, TypeProto]) -> bool:
-    """Returns whether another model fixes a size of this input that is dynamic here."""
+    """Returns whether the other model fixes a size of this input that is dynamic in this model."""
     if info.name not in narrower:
         return False
-    own, sizes = info.type.tensor_type.shape, narrower[info.name].tensor_type.shape
+    shape, sizes = info.type.tensor_type.shape, narrower[info.name].tensor_type.shape
     if not info.type.tensor_type.HasField("shape"):
         return True
-    return len(own.dim) == len(sizes.dim) and any(
+    return len(shape.dim) == len(sizes.dim) and any(
         size.HasField("dim_value") and not dim.HasField("dim_value")
-        for dim, size in zip(own.dim, sizes.dim, strict=True)
+        for dim, size in zip(shape.dim, sizes.dim, strict=True)
     )
 
 
@@ -147,13 +147,13 @@ def _value(
     if not kind or dtype.kind == "O":
         return plain.make_elements(elem_type, count, rng).reshape(shape)
     numbers = rng.normal(0, 2, shape)
-    found = np.asarray(VALUES[kind](numbers))
+    values = np.asarray(VALUES[kind](numbers))
     # numpy's rint turns an array without dimensions into a scalar.
-    return np.asarray(found if is_float(dtype) else np.rint(found)).astype(dtype)
+    return np.asarray(values if is_float(dtype) else np.rint(values)).astype(dtype)
 
 
 def _flag(value: Array, seed: int, place: int, number: int) -> Array:
-    """Sets a single boolean alternately, so that both branches of an If are run."""
+    """Alternates a boolean of one element between input sets, to run both branches of an If."""
     if value.size != 1:
         return value
     first = np.random.default_rng([seed, place]).integers(2)
@@ -161,18 +161,18 @@ def _flag(value: Array, seed: int, place: int, number: int) -> Array:
 
 
 def _shape(kind: TypeProto, sizes: Sizes, choice: Sequence[int]) -> tuple[int, ...]:
-    found = []
+    shape = []
     for size in dims_of(kind):
         if isinstance(size, int):
-            found.append(size)
+            shape.append(size)
         else:
             place = len(sizes) % len(choice)
-            found.append(sizes.setdefault(size or "", choice[place]))
-    return tuple(found)
+            shape.append(sizes.setdefault(size or "", choice[place]))
+    return tuple(shape)
 
 
 def _bound(shapes: Mapping[str, Dims], hint: Hint, sizes: Sizes) -> int:
-    """Returns a limit for the generated indices, or the number of keys; 1 if it is unknown."""
+    """Returns the limit of generated indices, or the number of attention keys; 1 if unknown."""
     shape = _sized(shapes.get(hint.data, ()), sizes)
     if hint.kind in (hints.KEYS, hints.LAST_KEY):
         past = _sized(shapes.get(hint.past, ()), sizes)
@@ -183,7 +183,7 @@ def _bound(shapes: Mapping[str, Dims], hint: Hint, sizes: Sizes) -> int:
 
 
 def _sized(dims: Dims, sizes: Sizes) -> list[int]:
-    return [one if isinstance(one, int) else sizes.get(one or "", 1) for one in dims]
+    return [dim if isinstance(dim, int) else sizes.get(dim or "", 1) for dim in dims]
 
 
 def _shapes(model: ModelProto, adapters: Registry) -> dict[str, Dims]:
@@ -193,12 +193,12 @@ def _shapes(model: ModelProto, adapters: Registry) -> dict[str, Dims]:
         graph = safe_inference.infer(view, adapters).graph
     except safe_inference.COMPLAINTS:  # a conversion reports the errors of inference
         graph = model.graph
-    found = {
+    declared = {
         info.name: dims_of(info.type)
         for info in itertools.chain(graph.input, graph.value_info, graph.output)
         if info.type.tensor_type.HasField("shape")
     }
-    return {**found, **{tensor.name: tuple(tensor.dims) for tensor in graph.initializer}}
+    return {**declared, **{tensor.name: tuple(tensor.dims) for tensor in graph.initializer}}
 
 
 def is_dynamic(model: ModelProto) -> bool:

@@ -50,8 +50,8 @@ def openvino(model: Any, optimized: bool = True) -> Any:
 
     core = Core()
     # float32, because half precision is faster but inexact
-    known = core.get_property("CPU", "SUPPORTED_PROPERTIES")
-    exact = {"INFERENCE_PRECISION_HINT": "f32"} if "INFERENCE_PRECISION_HINT" in known else {}
+    properties = core.get_property("CPU", "SUPPORTED_PROPERTIES")
+    exact = {"INFERENCE_PRECISION_HINT": "f32"} if "INFERENCE_PRECISION_HINT" in properties else {}
     core.read_model(model["path"])
 
     def run(feed: Any) -> Any:
@@ -66,11 +66,11 @@ def openvino(model: Any, optimized: bool = True) -> Any:
         request = compiled.create_infer_request()
         # in 2023.0, the dictionary of results repeats the first number of each float16 output
         request.infer(placed)
-        found = {}  # type: Any
+        outputs = {}  # type: Any
         for i, output in enumerate(compiled.outputs):
             value = request.get_output_tensor(i).data.copy()
-            found.update((name, value) for name in output.get_names())
-        return found
+            outputs.update((name, value) for name in output.get_names())
+        return outputs
 
     return run
 
@@ -86,9 +86,9 @@ def opencv(model: Any, optimized: bool = True) -> Any:
         for name, value in feed.items():
             net.setInput(tensor(value), name)
         names = net.getUnconnectedOutLayersNames()
-        found = named(names, net.forward(names))
-        known = all(name in found for name in model["outputs"])
-        return found if known else named(model["outputs"], found.values())
+        outputs = named(names, net.forward(names))
+        all_named = all(name in outputs for name in model["outputs"])
+        return outputs if all_named else named(model["outputs"], outputs.values())
 
     return run
 
@@ -113,7 +113,7 @@ def tract(model: Any, optimized: bool = True) -> Any:
             sizes = [str(size) for size in feed[name].shape]
             network.set_input_fact(i, ",".join([*sizes, TRACT_TYPES[feed[name].dtype.name]]))
         results = network.into_model().into_runnable().run([feed[n] for n in model["inputs"]])
-        return named(model["outputs"], [one.to_numpy() for one in results])
+        return named(model["outputs"], [result.to_numpy() for result in results])
 
     return run
 
@@ -126,9 +126,9 @@ def onnx2torch(model: Any, optimized: bool = True) -> Any:
 
     def run(feed: Any) -> Any:
         with torch.no_grad():
-            found = network(*[torch.from_numpy(feed[name].copy()) for name in model["inputs"]])
-        several = found if isinstance(found, (list, tuple)) else [found]
-        return named(model["outputs"], [one.numpy() for one in several])
+            result = network(*[torch.from_numpy(feed[name].copy()) for name in model["inputs"]])
+        outputs = result if isinstance(result, (list, tuple)) else [result]
+        return named(model["outputs"], [output.numpy() for output in outputs])
 
     return run
 
@@ -155,9 +155,9 @@ def iree(model: Any, optimized: bool = True) -> Any:
     function = getattr(loaded, source.graph.name)
 
     def run(feed: Any) -> Any:
-        found = function(*[feed[name] for name in model["inputs"]])
-        several = found if isinstance(found, (list, tuple)) else [found]
-        return named(model["outputs"], [one.to_host() for one in several])
+        result = function(*[feed[name] for name in model["inputs"]])
+        outputs = result if isinstance(result, (list, tuple)) else [result]
+        return named(model["outputs"], [output.to_host() for output in outputs])
 
     return run
 
@@ -174,16 +174,16 @@ def tvm(model: Any, optimized: bool = True) -> Any:
     machine = relax.VirtualMachine(package.compile(module, target="llvm"), device)
 
     def array(value: Any) -> Any:
-        return numpy.asarray([one.numpy() for one in value] if is_list(value) else value.numpy())
+        return numpy.asarray([item.numpy() for item in value] if is_list(value) else value.numpy())
 
     def is_list(value: Any) -> bool:
         return isinstance(value, (list, tuple)) or not hasattr(value, "numpy")
 
     def run(feed: Any) -> Any:
-        given = [package.runtime.tensor(feed[name], device) for name in model["inputs"]]
-        found = machine["main"](*given)
-        several = list(found) if is_list(found) else [found]
-        return named(model["outputs"], [array(one) for one in several])
+        tensors = [package.runtime.tensor(feed[name], device) for name in model["inputs"]]
+        result = machine["main"](*tensors)
+        outputs = list(result) if is_list(result) else [result]
+        return named(model["outputs"], [array(output) for output in outputs])
 
     return run
 
@@ -194,8 +194,8 @@ def tinygrad(model: Any, optimized: bool = True) -> Any:
     runner = OnnxRunner(model["path"])
 
     def run(feed: Any) -> Any:
-        found = runner(feed)
-        return {name: value.numpy() for name, value in found.items()}
+        outputs = runner(feed)
+        return {name: value.numpy() for name, value in outputs.items()}
 
     return run
 
@@ -214,12 +214,15 @@ def mnn(model: Any, optimized: bool = True) -> Any:
 
     def run(feed: Any) -> Any:
         values = [numpy.ascontiguousarray(feed[name]) for name in model["inputs"]]
-        given = [
-            expr.const(one, list(one.shape), expr.NCHW, kinds[one.dtype.name]) for one in values
+        variables = [
+            expr.const(value, list(value.shape), expr.NCHW, kinds[value.dtype.name])
+            for value in values
         ]
-        found = network.forward(given)
-        several = found if isinstance(found, (list, tuple)) else [found]
-        return named(model["outputs"], [expr.convert(one, expr.NCHW).read() for one in several])
+        result = network.forward(variables)
+        outputs = result if isinstance(result, (list, tuple)) else [result]
+        return named(
+            model["outputs"], [expr.convert(output, expr.NCHW).read() for output in outputs]
+        )
 
     return run
 
@@ -229,7 +232,7 @@ def rknn(model: Any, optimized: bool = True) -> Any:
     from rknn.api import RKNN
 
     graph = onnx.load(model["path"]).graph
-    types = {one.name: one.type.tensor_type for one in graph.input}
+    types = {info.name: info.type.tensor_type for info in graph.input}
     sizes = [[d.dim_value for d in types[name].shape.dim] for name in model["inputs"]]
     network = RKNN(verbose=False)
     network.config(target_platform="rk3588")
@@ -239,11 +242,11 @@ def rknn(model: Any, optimized: bool = True) -> Any:
 
     def run(feed: Any) -> Any:
         values = [feed[name] for name in model["inputs"]]
-        forms = ["nchw" if one.ndim == 4 else "undefined" for one in values]
-        found = network.inference(inputs=values, data_format=forms)
-        if found is None:
+        forms = ["nchw" if value.ndim == 4 else "undefined" for value in values]
+        outputs = network.inference(inputs=values, data_format=forms)
+        if outputs is None:
             raise ValueError("the simulator returned no outputs")
-        return named(model["outputs"], found)
+        return named(model["outputs"], outputs)
 
     return run
 
@@ -273,10 +276,10 @@ def named(names: Any, values: Any) -> Any:
     return dict(zip(names, values))  # noqa: B905 - Python 3.6
 
 
-def chosen(wanted: str) -> Any:
+def chosen(requested: str) -> Any:
     """Returns the name and release of the wanted runtime, or of the first that can be imported."""
     errors = []
-    for name in [wanted] if wanted in RUNTIMES else RUNTIMES:
+    for name in [requested] if requested in RUNTIMES else RUNTIMES:
         try:
             package = importlib.import_module(RUNTIMES[name][0])
         except ImportError as error:
@@ -284,43 +287,43 @@ def chosen(wanted: str) -> Any:
             continue
         return {"runtime": name, "version": release(package)}
     listed = ", ".join(sorted(RUNTIMES))
-    reason = errors[0] if wanted in RUNTIMES else "none of {} can be imported".format(listed)
+    reason = errors[0] if requested in RUNTIMES else "none of {} can be imported".format(listed)
     return {"error": reason}
 
 
 def release(package: Any) -> str:
     """Returns the release of a package without suffixes: 2024.6.0 for 2024.6.0-17404-abc."""
-    found = getattr(package, "__version__", "")
-    if not found:
+    version = getattr(package, "__version__", "")
+    if not version:
         try:
             from importlib import metadata
 
             top = package.__name__.split(".")[0]
             listed = getattr(metadata, "packages_distributions", dict)()  # type: Any
-            found = metadata.version(listed.get(top, [top])[0])
+            version = metadata.version(listed.get(top, [top])[0])
         except ImportError:  # Python 3.7 and below, or a package without metadata
-            found = ""
-    numbers = re.match(r"\d+(\.\d+)*", str(found))
-    return numbers.group() if numbers else str(found)
+            version = ""
+    numbers = re.match(r"\d+(\.\d+)*", str(version))
+    return numbers.group() if numbers else str(version)
 
 
-def told(value: Any, arrays: Any) -> Any:
+def encoded(value: Any, arrays: Any) -> Any:
     """Returns a value in JSON form; its arrays are added to `arrays`."""
     import numpy
 
     if value is None:
         return {"none": True}
     if isinstance(value, dict):
-        return {"map": [[own(key), own(item)] for key, item in value.items()]}
+        return {"map": [[plain(key), plain(item)] for key, item in value.items()]}
     if isinstance(value, (list, tuple)):
-        return {"list": [told(item, arrays) for item in value]}
+        return {"list": [encoded(item, arrays) for item in value]}
     array = numpy.asarray(value)
     name = "a{}".format(len(arrays))
     arrays[name] = array.astype(str) if array.dtype.kind == "O" else array
     return {"array": name}
 
 
-def own(value: Any) -> Any:
+def plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
@@ -336,9 +339,9 @@ def answered(run: Any, folder: str, name: str) -> Any:
         feed = {key: loaded[key] for key in loaded.files}
     feed = {k: v.astype(object) if v.dtype.kind == "U" else v for k, v in feed.items()}
     arrays = {}  # type: Any
-    found = {key: told(value, arrays) for key, value in run(feed).items()}
+    outputs = {key: encoded(value, arrays) for key, value in run(feed).items()}
     numpy.savez(os.path.join(folder, "out{}.npz".format(name)), **arrays)
-    return found
+    return outputs
 
 
 def judged(load: Any, model: Any, folder: str) -> Any:

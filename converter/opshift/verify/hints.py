@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the kinds of values that operators expect at the inputs of a graph, to generate inputs."""
+"""Finds the values that operators accept at graph inputs, such as indices or positive numbers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ Origins = dict[str, frozenset[str]]
 
 
 class Tracer:
-    """Follows every graph input to the operators that expect a kind of values."""
+    """Follows every graph input to the operators that restrict its values."""
 
     def __init__(self, model: ModelProto) -> None:
         self.functions = functions_of(model)
@@ -128,8 +128,8 @@ class Tracer:
         """Follows values into the body of a function, where the inputs have other names."""
         inner: list[Origins] = []
         for origins in (exact, positive):
-            given = zip(function.input, node.input, strict=False)
-            inner.append({mine: origins[name] for mine, name in given if name in origins})
+            pairs = zip(function.input, node.input, strict=False)
+            inner.append({mine: origins[name] for mine, name in pairs if name in origins})
         self.nodes(function.node, *inner)
         for mine, name in zip(function.output, node.output, strict=False):
             for origins, inside in zip((exact, positive), inner, strict=True):
@@ -148,9 +148,9 @@ def _carry(node: NodeProto, origins: Origins, through: frozenset[str]) -> None:
     if node.op_type not in through:
         return
     sources = node.input if node.op_type in MIXING else node.input[:1]
-    found = frozenset().union(*(origins.get(name, frozenset()) for name in sources))
-    if found:
-        origins.update((name, found) for name in node.output if name)
+    origin_names = frozenset().union(*(origins.get(name, frozenset()) for name in sources))
+    if origin_names:
+        origins.update((name, origin_names) for name in node.output if name)
 
 
 def _hint(node: NodeProto, kind: str) -> Hint:
@@ -167,11 +167,11 @@ def _hint(node: NodeProto, kind: str) -> Hint:
 
 def hints(model: ModelProto) -> Mapping[str, tuple[Hint, ...]]:
     """Returns the kinds of values that each graph input must have, the strictest first."""
-    found = Tracer(model).found
+    by_input = Tracer(model).found
     for info in model.graph.input:
-        if "mask" in info.name.lower():  # operators do not show it: a mask has ones and zeros
-            found.setdefault(info.name, set()).add(Hint("mask"))
+        if "mask" in info.name.lower():  # no operator requires the ones and zeros of a mask
+            by_input.setdefault(info.name, set()).add(Hint("mask"))
     return {
-        name: tuple(sorted(one, key=lambda hint: (ORDER.index(hint.kind), hint.data, str(hint))))
-        for name, one in found.items()
+        name: tuple(sorted(group, key=lambda hint: (ORDER.index(hint.kind), hint.data, str(hint))))
+        for name, group in by_input.items()
     }

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares values inside subgraphs and functions by extracting the nodes that compute them.
 
-Outputs cannot show such a value: a branch may not run, and a Loop computes the value many times.
-Therefore the nodes that compute the value in both models become two small models with equal inputs.
+The outputs of a model cannot contain a value of a subgraph, because a branch may not run and a Loop
+computes the value many times. Therefore the nodes that compute the value in both models become two
+small models with equal inputs.
 """
 
 from __future__ import annotations
@@ -29,22 +30,22 @@ from opshift.verify.verification import UNKNOWN, Row, Verification
 
 
 def with_values(
-    found: Verification, pair: Pair, names: Sequence[str], folder: Path
+    verification: Verification, pair: Pair, names: Sequence[str], folder: Path
 ) -> Verification:
-    """Adds a comparison for each of these values in each subgraph and function that computes it."""
+    """Adds a comparison for each of the values `names` in each subgraph or function that has it."""
     models = tuple(onnx.load(one.path) for one in (pair.a, pair.b))
     inner = [name for name in names if _is_inside(models[1], name)]
     if not inner:
-        return found
+        return verification
     sides = _Opened(models[0], pair.adapters), _Opened(models[1], pair.adapters)
     rows = [row for name in inner for row in _rows(pair, sides, name, folder)]
-    return replace(found, rows=(*found.rows, *rows))
+    return replace(verification, rows=(*verification.rows, *rows))
 
 
 def _is_inside(model: ModelProto, name: str) -> bool:
     """Returns whether a node of a subgraph or of a function computes a value of this name."""
-    inner = (one for top in walk.tops(model) for one in walk.containers_in(top))
-    return any(_computes(one, name) for one in inner if one is not model.graph)
+    inner = (graph for top in walk.tops(model) for graph in walk.containers_in(top))
+    return any(_computes(graph, name) for graph in inner if graph is not model.graph)
 
 
 def _computes(container: Container, name: str) -> bool:
@@ -72,7 +73,7 @@ def _rows(pair: Pair, sides: tuple[_Opened, _Opened], name: str, folder: Path) -
 def _pieces(
     sides: tuple[_Opened, _Opened], scopes: tuple[Scope, ...], name: str
 ) -> tuple[ModelProto, ModelProto] | str:
-    """Returns two models that compute a value from equal inputs, or the name of an unknown type."""
+    """Returns two models that compute a value from equal inputs, or why this is impossible."""
     (a, b), (mine, other) = sides, scopes
     behind = b.cut(other, name, lambda read: a.varies(mine, read))
     before = a.cut(
@@ -81,17 +82,17 @@ def _pieces(
         or (mine.owner(read) is not mine and a.varies(mine, read)),
     )  # fmt: skip
     inputs = []
-    for given in dict.fromkeys((*before.inputs, *behind.inputs)):
-        told = a.facts.type(mine, given)
-        if told is None:
-            return f"the type of {given!r} is unknown, so no inputs can be generated"
-        inputs.append(ValueInfoProto(name=given, type=told))
+    for read_name in dict.fromkeys((*before.inputs, *behind.inputs)):
+        kind = a.facts.type(mine, read_name)
+        if kind is None:
+            return f"the type of {read_name!r} is unknown, so no inputs can be generated"
+        inputs.append(ValueInfoProto(name=read_name, type=kind))
     return a.model_of(mine, before, inputs, name), b.model_of(other, behind, inputs, name)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """The nodes that compute a value, the constants that they read, and their inputs."""
+    """The nodes that compute a value, and the constants and other values that the nodes read."""
 
     nodes: list[NodeProto]
     constants: list[TensorProto]
@@ -114,13 +115,13 @@ class _Opened:
 
     def varies(self, scope: Scope, name: str) -> bool:
         """Returns whether a value that the graph can read depends on an input."""
-        waiting, seen = [name], set[str]()
+        waiting, visited = [name], set[str]()
         while waiting:
             read = waiting.pop()
             owner = scope.owner(read)
-            if owner is None or read in seen or self._constant(owner, read) is not None:
+            if owner is None or read in visited or self._constant(owner, read) is not None:
                 continue
-            seen.add(read)
+            visited.add(read)
             if read not in owner.producers:
                 return True
             waiting += walk.reads(owner.node(owner.producers[read]))
@@ -129,13 +130,13 @@ class _Opened:
     def cut(self, scope: Scope, name: str, is_given: Callable[[str], bool]) -> _Cut:
         """Collects the nodes that compute a value from constants and from given values."""
         nodes = dict[tuple[int, int], NodeProto]()
-        constants, inputs, waiting, seen = [], [], [name], set[str]()
+        constants, inputs, waiting, visited = [], [], [name], set[str]()
         while waiting:
             read = waiting.pop()
             owner = scope.owner(read)
-            if owner is None or read in seen:
+            if owner is None or read in visited:
                 continue
-            seen.add(read)
+            visited.add(read)
             constant = None if read == name else self._constant(owner, read)
             if constant is not None:
                 constants.append(constant)
@@ -154,7 +155,7 @@ class _Opened:
         return None if value is None else from_array(value, name)
 
     def model_of(
-        self, scope: Scope, found: _Cut, inputs: Sequence[ValueInfoProto], name: str
+        self, scope: Scope, extracted: _Cut, inputs: Sequence[ValueInfoProto], name: str
     ) -> ModelProto:
         """Returns a model of the extracted nodes, whose only output is the value `name`."""
         top = scope.root.top.proto
@@ -162,10 +163,10 @@ class _Opened:
         small = ModelProto(
             ir_version=max(self.model.ir_version, 4), opset_import=home.opset_import
         )  # below IR 4, constants would be inputs
-        small.functions.extend(cone.called(self.model, found.nodes))
+        small.functions.extend(cone.called(self.model, extracted.nodes))
         small.graph.name = "reduced"
-        small.graph.node.extend(found.nodes)
-        small.graph.initializer.extend(found.constants)
+        small.graph.node.extend(extracted.nodes)
+        small.graph.initializer.extend(extracted.constants)
         small.graph.input.extend(inputs)
         small.graph.output.append(ValueInfoProto(name=name))
         return small

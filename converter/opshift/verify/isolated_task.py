@@ -23,7 +23,7 @@ def magnitudes(
 
 
 def main() -> None:
-    """Runs the job in the folder of the first argument, and writes the answer to the folder."""
+    """Runs the job that is stored in the folder `sys.argv[1]`, and writes its answer there."""
     folder = sys.argv[1]
     task, args, megabytes = pickle.loads(Path(folder, "job").read_bytes())
     _limit(megabytes)

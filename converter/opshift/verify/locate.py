@@ -48,8 +48,8 @@ def first(
     random = randomness.drawn(models[0])
     names = [name for name in _common(models[0].graph, models[1].graph) if name not in random]
     for start in range(0, len(names), TOGETHER):
-        if found := search.among(names[start : start + TOGETHER]):
-            return search.cause(*found, reduce)
+        if difference := search.among(names[start : start + TOGETHER]):
+            return search.cause(*difference, reduce)
     return None
 
 
@@ -79,7 +79,7 @@ def _common(a: GraphProto, b: GraphProto) -> list[str]:
 
 @dataclass(slots=True)
 class ValueSearch:
-    """A search in two models with different results, with the values that are known to be equal."""
+    """The search for the first difference of two models; `same` has the values that are equal."""
 
     pair: Pair
     models: tuple[ModelProto, ModelProto]
@@ -92,14 +92,14 @@ class ValueSearch:
         self.same = dict(self.case.values)
 
     def among(self, names: list[str]) -> tuple[str, tuple[Any, Any]] | None:
-        """Returns the first value that differs, with both results; skips values without one."""
+        """Returns the first of the values `names` that differs, with both results, or None."""
         wider = tuple(exposing(model, names) for model in self.models)
-        found = self._run(wider, self.case)
-        if found is None and len(names) > 1:
+        results = self._run(wider, self.case)
+        if results is None and len(names) > 1:
             half = len(names) // 2
             return self.among(names[:half]) or self.among(names[half:])
-        for name in names if found is not None else ():
-            mine, other = (values[name] for values in found or ())
+        for name in names if results is not None else ():
+            mine, other = (values[name] for values in results or ())
             if self.pair.difference(mine, other, name):
                 return name, (mine, other)
             if isinstance(mine, np.ndarray):
@@ -107,16 +107,16 @@ class ValueSearch:
         return None
 
     def rows(self, names: list[str]) -> Iterator[Row]:
-        """Yields a comparison for each of these values."""
+        """Yields a comparison for each value of `names`."""
         wider = tuple(exposing(model, names) for model in self.models)
-        found = self._run(wider, self.case)
+        results = self._run(wider, self.case)
         for name in names:
-            if found is None:
+            if results is None:
                 yield Row(self.case.label, name, UNKNOWN, "no engine returned this value")
                 continue
-            mine, other = (values[name] for values in found)
-            told = self.pair.difference(mine, other, name)
-            yield Row(self.case.label, name, DIFFERENT if told else EQUAL, told)
+            mine, other = (values[name] for values in results)
+            difference = self.pair.difference(mine, other, name)
+            yield Row(self.case.label, name, DIFFERENT if difference else EQUAL, difference)
 
     def _run(self, models: tuple[ModelProto, ...], case: InputSet) -> list[dict[str, Any]] | None:
         """Returns the results of both models, or None if a model fails."""
@@ -150,12 +150,14 @@ class ValueSearch:
         return Cause(self.case.label, name, before, after, adapters, detail, saved)
 
     def _cut(
-        self, name: str, values: tuple[Any, Any], known: Values
+        self, name: str, values: tuple[Any, Any], equal_values: Values
     ) -> tuple[list[list[NodeProto]], tuple[ModelProto, ModelProto], Values]:
-        """Extracts the nodes of each model from known values to this value, also as models."""
-        nodes = [cone.needed(model.graph, [name], known) for model in self.models]
+        """Returns the nodes of each model between known values and `name`, also as two models."""
+        nodes = [cone.needed(model.graph, [name], equal_values) for model in self.models]
         reads = {name for part in nodes for node in part for name in walk.reads(node)}
-        inputs = {given: array for given, array in known.items() if given in reads}
+        inputs = {
+            read_name: array for read_name, array in equal_values.items() if read_name in reads
+        }
         a, b = (
             cut.piece(model, part, inputs, name, value)
             for model, part, value in zip(self.models, nodes, values, strict=True)
@@ -163,10 +165,10 @@ class ValueSearch:
         return nodes, (a, b), inputs
 
     def _repeats(self, small: tuple[ModelProto, ...], inputs: Values, name: str) -> bool:
-        found = self._run(small, InputSet("reduced", inputs))
-        if found is None:
+        results = self._run(small, InputSet("reduced", inputs))
+        if results is None:
             return False
-        mine, other = (values[name] for values in found)
+        mine, other = (values[name] for values in results)
         return bool(self.pair.difference(mine, other, name))
 
 
@@ -188,13 +190,15 @@ def _called(nodes: list[NodeProto]) -> str:
     return f"{shown} {nodes[0].name!r}" if len(nodes) == 1 and nodes[0].name else shown
 
 
-def _writers(small: ModelProto, target: Mapping[str, int], known: Registry) -> Iterator[str]:
+def _writers(small: ModelProto, target: Mapping[str, int], adapters: Registry) -> Iterator[str]:
     """Yields the adapters that rewrote these nodes, or the claims that no change is needed."""
-    own = imports.versions(small)
-    wanted = {
-        domain: target[domain] for domain in own if target.get(domain, 0) not in (0, own[domain])
+    versions = imports.versions(small)
+    goal = {
+        domain: target[domain]
+        for domain in versions
+        if target.get(domain, 0) not in (0, versions[domain])
     }
-    options = Request(wanted, allow_approximate=True, check=False)
+    options = Request(goal, allow_approximate=True, check=False)
     try:
         steps = convert(lambda: weights.carve_model(small), options)[2].steps
     except OpshiftError:
@@ -204,12 +208,12 @@ def _writers(small: ModelProto, target: Mapping[str, int], known: Registry) -> I
             yield f"{work.adapter} ({work.op} {step.start}->{step.to})"
     if not any(step.rewritten for step in steps):
         for step in steps:
-            yield from _claims(small, step, known)
+            yield from _claims(small, step, adapters)
 
 
-def _claims(small: ModelProto, step: StepReport, known: Registry) -> Iterator[str]:
+def _claims(small: ModelProto, step: StepReport, adapters: Registry) -> Iterator[str]:
     """Yields the claims in adapter files that a step need not change these operators."""
     for op in sorted({node.op_type for node, _ in imports.operators(small)}):
-        claim = known.get(step.domain, op, step.start, step.to)
+        claim = adapters.get(step.domain, op, step.start, step.to)
         if claim is not None:
             yield f"{claim.source} ({op} {step.start}->{step.to}, kept as it is)"

@@ -18,8 +18,8 @@ from opshift.records import dataclass
 from opshift.verify import oracle
 from opshift.verify.other_runtime import RAN, OtherRuntime
 
-MOST = 200  # the largest number of such models
-LARGEST = 16 << 20  # the largest size of such a model, in bytes
+MOST = 200  # the largest number of single-node models
+LARGEST = 16 << 20  # the largest size of a single-node model, in bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +37,19 @@ def failing(
 ) -> frozenset[str]:
     """Returns the operators of ai.onnx with a node that fails or is wrong on its own."""
     nodes = list(_lone(model, adapters))
-    answers = runtime.run_models([(one.model, one.inputs) for one in nodes], limits)
+    answers = runtime.run_models([(node.model, node.inputs) for node in nodes], limits)
     return frozenset(
-        one.op
-        for one, answer in zip(nodes, answers, strict=True)
-        if answer.outcome != RAN or _differs(one, answer.results[0][0])
+        node.op
+        for node, answer in zip(nodes, answers, strict=True)
+        if answer.outcome != RAN or _differs(node, answer.results[0][0])
     )
 
 
-def _differs(one: LoneNode, outputs: Mapping[str, Any]) -> bool:
-    found = [outputs.get(info.name) for info in one.model.graph.output]
-    if any(value is None for value in found):
+def _differs(node: LoneNode, outputs: Mapping[str, Any]) -> bool:
+    actual = [outputs.get(info.name) for info in node.model.graph.output]
+    if any(value is None for value in actual):
         return True
-    return bool(oracle.compare(one.expected, found, rtol=1e-2, atol=1e-3))
+    return bool(oracle.compare(node.expected, actual, rtol=1e-2, atol=1e-3))
 
 
 def _lone(model: ModelProto, adapters: Registry) -> Iterator[LoneNode]:
@@ -81,21 +81,23 @@ def _lone(model: ModelProto, adapters: Registry) -> Iterator[LoneNode]:
 
 def _constant_nodes(nodes: Any) -> dict[str, TensorProto]:
     """Returns the tensors of Constant nodes, by the names of their outputs."""
-    found = {}
+    tensors = {}
     for node in nodes:
         if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
             tensor = TensorProto()
             tensor.CopyFrom(node.attribute[0].t)
             tensor.name = node.output[0]
-            found[tensor.name] = tensor
-    return found
+            tensors[tensor.name] = tensor
+    return tensors
 
 
 def _kind(
     node: NodeProto, types: Mapping[str, TypeProto], constants: Mapping[str, TensorProto]
 ) -> Hashable:
     """Returns a key that is equal for equal nodes: by operator, attributes and types of inputs."""
-    attributes = sorted(one.SerializeToString(deterministic=True) for one in node.attribute)
+    attributes = sorted(
+        attribute.SerializeToString(deterministic=True) for attribute in node.attribute
+    )
     inputs = [
         (constants[name].data_type, *constants[name].dims)
         if name in constants

@@ -32,9 +32,9 @@ def magnitudes(
 ) -> tuple[Largest, str]:
     """Returns the largest magnitudes of values of the main graph; with `inside`, of all graphs.
 
-    The returned text says why there are no magnitudes, or is empty. The function writes files to
-    `folder`: also the model with its data, unless `large` is true. A large model runs node by node
-    in our own evaluator, and so does a model with `inside`.
+    If no magnitudes can be computed, the second result is the reason; else it is empty. With
+    `inside` or `large`, the model runs node by node in our own evaluator. Unless `large` is true,
+    the model and its data are written to `folder`.
     """
     model, adapters = Path(path), registry.default()
     subject = opened(model, Path(folder), "a", adapters)
@@ -47,7 +47,7 @@ def magnitudes(
             failed = _error(results)
             return {} if failed else _exposed(pair, names, cases), failed
     if failed := engine_choice.objection(subject.model, engine_choice.OURS):
-        return {}, f"a model of this size runs node by node, but {failed}" if large else failed
+        return {}, f"the model is too large to run as a whole, and {failed}" if large else failed
     walk = _Walk(subject, subject, engine_choice.OURS, 0, stated, None, adapters, in_double=False)
     _, cases, results = first_answers(walk, engine_choice.OURS, "", inputs or None)
     if failed := _error(results):
@@ -64,30 +64,32 @@ def _error(results: Results) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Walk(Pair):
-    """Runs a model node by node, so that the evaluator reports each value."""
+    """A pair that runs in the evaluator, and records the magnitude of every computed value."""
 
     found: Largest = field(default_factory=dict)
 
     def run(self, subject: Subject, engine: str, cases: Sequence[InputSet]) -> Results:
         """Returns the results of a model for each case, and records all magnitudes."""
         values = [dict(case.values) for case in cases]
-        seen = partial(_count, self.found)
-        return engine_runs.opshift(os.fspath(subject.path), values, self.seed, seen)
+        record = partial(_count, self.found)
+        return engine_runs.opshift(os.fspath(subject.path), values, self.seed, record)
 
 
 def _exposed(pair: Pair, names: Sequence[str], cases: Sequence[InputSet]) -> Largest:
     """Records the magnitudes of the inputs and of the values `names`."""
-    found: Largest = {}
+    largest: Largest = {}
     for case in cases:
         for name, value in case.values.items():
-            _count(found, name, value)
+            _count(largest, name, value)
         for start in range(0, len(names), locate.TOGETHER):
             chosen = names[start : start + locate.TOGETHER]
-            _expose(pair, engine_choice.RUNTIME, case, chosen, found)
-    return found
+            _expose(pair, engine_choice.RUNTIME, case, chosen, largest)
+    return largest
 
 
-def _expose(pair: Pair, engine: str, case: InputSet, names: Sequence[str], found: Largest) -> None:
+def _expose(
+    pair: Pair, engine: str, case: InputSet, names: Sequence[str], largest: Largest
+) -> None:
     """Runs a model with these values as outputs; if it fails, tries each half of the values."""
     wider = locate.exposing(pair.a.model, names)
     path = pair.a.path.with_name("exposed.onnx")
@@ -96,17 +98,17 @@ def _expose(pair: Pair, engine: str, case: InputSet, names: Sequence[str], found
     if error and len(names) > 1:
         half = len(names) // 2
         for part in (names[:half], names[half:]):
-            _expose(pair, engine, case, part, found)
+            _expose(pair, engine, case, part, largest)
     for name, value in values.items():
-        _count(found, name, value)
+        _count(largest, name, value)
 
 
-def _count(found: Largest, name: str, value: Any) -> None:
+def _count(largest: Largest, name: str, value: Any) -> None:
     """Records the largest finite number of a value, which may be a sequence."""
     if isinstance(value, list):
-        for one in value:
-            _count(found, name, one)
+        for element in value:
+            _count(largest, name, element)
     elif isinstance(value, np.ndarray) and is_float(value.dtype):
         sizes = np.abs(value.astype(np.float64))
         top = float(np.max(sizes, initial=0, where=np.isfinite(sizes)))
-        found[name] = max(found.get(name, 0.0), top)
+        largest[name] = max(largest.get(name, 0.0), top)

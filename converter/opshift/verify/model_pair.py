@@ -115,12 +115,12 @@ def verify(
             StatedTolerance(rtol, atol, ulp), (limits or Limits()) if isolated else None, adapters,
             other, in_double,
         )  # fmt: skip
-        found = compared(pair, reference_of(pair, inputs), reduce, folder, values)
+        verification = compared(pair, reference_of(pair, inputs), reduce, folder, values)
         if values:
-            found = inner_values.with_values(found, pair, values, folder)
+            verification = inner_values.with_values(verification, pair, values, folder)
         if not pair.a.model.training_info:
-            return found
-        return OneStep(pair, folder, found).run()
+            return verification
+        return OneStep(pair, folder, verification).run()
 
 
 def _check_options(engine: str, rtol: float | None, atol: float | None, ulp: int | None) -> None:

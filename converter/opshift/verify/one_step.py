@@ -22,14 +22,14 @@ from opshift.verify.verification import DIFFERENT, Row, Verification
 class OneStep:
     """Compares the initialization, one training step, and the trained models of a pair.
 
-    Each model continues with the values that its own training graphs have computed. Random values
-    are copied from the first model to the second model.
+    After each training graph, a model continues with the values that this graph computed for it.
+    Random values are copied from the first model to the second model.
     """
 
     def __init__(self, pair: Pair, folder: Path, found: Verification) -> None:
         self.pair, self.folder, self.found = pair, folder, found
         self.rows, self.notes, self.cause = list(found.rows), list(found.notes), found.cause
-        self.models = tuple(onnx.load(one.path) for one in (pair.a, pair.b))
+        self.models = tuple(onnx.load(subject.path) for subject in (pair.a, pair.b))
         self.complete, self.set = True, False
 
     def run(self) -> Verification:
@@ -48,8 +48,10 @@ class OneStep:
         first, second = (training.part(model, number, name) for model in self.models)
         bound, other = (training.bindings(model, number, name) for model in self.models)
         if lost := sorted(bound.keys() ^ other.keys()):
-            told = f"training sets a value in only one of the models: {', '.join(map(repr, lost))}"
-            self.rows.append(Row(f"{label}: bindings", "", DIFFERENT, told))
+            difference = (
+                f"training sets a value in only one of the models: {', '.join(map(repr, lost))}"
+            )
+            self.rows.append(Row(f"{label}: bindings", "", DIFFERENT, difference))
         if first is None:
             return
         if reason := _not_compared((first, second)):
@@ -78,7 +80,7 @@ class OneStep:
         return replace(self.pair, a=subjects[0], b=subjects[1])
 
     def _set(self, subjects: Sequence[Subject], bound: tuple[dict[str, str], ...]) -> None:
-        """Sets the initializers of both models to the results of their graphs for equal inputs."""
+        """Sets initializers of both models to the results of their graphs for equal inputs."""
         pair = self._pair(subjects)
         engines_of = engine_choice.choose((subjects[0].model, subjects[1].model), pair.engine)
         _, cases, expected = first_answers(pair, *engines_of[0], None)
@@ -89,8 +91,8 @@ class OneStep:
             return
         random = randomness.drawn(subjects[0].model)
         values = [
-            {key: result[value] for key, value in own.items()}
-            for result, own in ((mine, bound[0]), (other, bound[1]))
+            {key: result[value] for key, value in outputs_by_key.items()}
+            for result, outputs_by_key in ((mine, bound[0]), (other, bound[1]))
         ]
         for key, value in bound[0].items():
             if value in random:
@@ -104,8 +106,8 @@ def _not_compared(models: tuple[ModelProto | None, ...]) -> str:
     for model, letter in zip(models, "AB", strict=True):
         if model is None:
             return f"{letter} has no such graph"
-        asked = [engine_choice.OURS] if _trains(model) else list(engine_choice.ENGINES)
-        against = [engine_choice.objection(model, name) for name in asked]
+        engines = [engine_choice.OURS] if _trains(model) else list(engine_choice.ENGINES)
+        against = [engine_choice.objection(model, name) for name in engines]
         if all(against):
             return f"no engine can run this graph of {letter}: {'; '.join(against)}"
     return ""

@@ -45,9 +45,9 @@ class RuntimeJob:
     ) -> RuntimeJob:
         """Creates the job of a model; inputs with an initializer are left out."""
         graph = model.graph
-        known = {one.name for one in graph.initializer}
-        inputs = tuple(one.name for one in graph.input if one.name not in known)
-        outputs = tuple(one.name for one in graph.output)
+        constants = {tensor.name for tensor in graph.initializer}
+        inputs = tuple(info.name for info in graph.input if info.name not in constants)
+        outputs = tuple(info.name for info in graph.output)
         return RuntimeJob(os.path.abspath(path), inputs, outputs, cases)
 
 
@@ -104,7 +104,7 @@ class OtherRuntime:
             sent = [number for number in range(len(jobs)) if number not in failed]
             _write_job(folder, self.name, {number: jobs[number] for number in sent}, limits)
             failed |= _run_all(self.python, folder, sent, limits)
-            answers = {one["number"]: one for one in _lines(folder) if "number" in one}
+            answers = {answer["number"]: answer for answer in _lines(folder) if "number" in answer}
             return [
                 Answer(failed[number][0], [({}, failed[number][1])] * len(job.cases))
                 if number in failed
@@ -113,8 +113,8 @@ class OtherRuntime:
             ]
 
 
-def find(python: str, wanted: str = "", limits: Limits | None = None) -> OtherRuntime:
-    """Returns the wanted runtime of an interpreter, or the first runtime that it can import."""
+def find(python: str, requested: str = "", limits: Limits | None = None) -> OtherRuntime:
+    """Returns the runtime `wanted`, or the first runtime that the Python interpreter can import."""
     if shutil.which(python) is None:
         raise BadTarget(
             f"there is no program {python!r}; give the path of a Python interpreter with a runtime"
@@ -122,13 +122,13 @@ def find(python: str, wanted: str = "", limits: Limits | None = None) -> OtherRu
     with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         limits = limits or Limits()
-        _write_job(folder, wanted, {}, limits)
+        _write_job(folder, requested, {}, limits)
         _, fault = _call(python, folder, 0, limits.seconds)
         here = next(iter(_lines(folder)), {"error": fault})
     if "error" in here:
         raise BadTarget(
             f"{python} cannot run models: {here['error']}; give a Python interpreter that has"
-            f" {wanted or 'a runtime'}"
+            f" {requested or 'a runtime'}"
         )
     return OtherRuntime(python, here["runtime"], here["version"])
 
@@ -168,7 +168,7 @@ def _run_all(
     done = 0
     while done < len(sent):
         outcome, reason = _call(python, folder, done, limits.seconds * (len(sent) - done + 1))
-        answered = {one["number"] for one in _lines(folder) if "number" in one}
+        answered = {answer["number"] for answer in _lines(folder) if "number" in answer}
         start = done
         while done < len(sent) and sent[done] in answered:
             done += 1
@@ -202,15 +202,16 @@ def _call(python: str, folder: Path, first: int, seconds: float) -> tuple[str, s
     with (folder / "log").open("rb") as log_file:
         log_file.seek(max(0, log_file.seek(0, os.SEEK_END) - _LOG_TAIL))
         lines = log_file.read().decode(errors="replace").strip().splitlines()
-    return ENDED, f"{python} ended with {how}: {(lines or ['it wrote no message'])[-1]}"
+    message = f"with the message: {lines[-1]}" if lines else "without a message"
+    return ENDED, f"the process ended with {how} {message}"
 
 
 _ALARM = int(getattr(signal, "SIGALRM", 14))
 
 
 def _limit(folder: Path) -> float:
-    found: float = json.loads((folder / "job.json").read_text())["seconds"]
-    return found
+    seconds: float = json.loads((folder / "job.json").read_text())["seconds"]
+    return seconds
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -229,27 +230,27 @@ def _lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for lines in written for line in lines if line.endswith("\n")]
 
 
-def _answer(told: Mapping[str, Any], folder: Path, job: RuntimeJob) -> Answer:
-    if "error" in told:
-        return Answer(NOT_LOADED, [({}, told["error"])] * len(job.cases))
+def _answer(answer: Mapping[str, Any], folder: Path, job: RuntimeJob) -> Answer:
+    if "error" in answer:
+        return Answer(NOT_LOADED, [({}, answer["error"])] * len(job.cases))
     results = [
-        _outputs(one, folder / f"out{told['number']}_{at}.npz")
-        for at, one in enumerate(told["cases"])
+        _outputs(case, folder / f"out{answer['number']}_{at}.npz")
+        for at, case in enumerate(answer["cases"])
     ]
     return Answer(NOT_RUN if any(error for _, error in results) else RAN, results)
 
 
-def _outputs(told: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], str]:
-    if "error" in told:
-        return {}, told["error"]
+def _outputs(answer: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], str]:
+    if "error" in answer:
+        return {}, answer["error"]
     with np.load(path) as arrays:
-        return {name: _value(one, arrays) for name, one in told["outputs"].items()}, ""
+        return {name: _value(value, arrays) for name, value in answer["outputs"].items()}, ""
 
 
-def _value(told: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
-    if "array" in told:
-        array = arrays[told["array"]]
+def _value(encoded: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
+    if "array" in encoded:
+        array = arrays[encoded["array"]]
         return array.astype(object) if array.dtype.kind == "U" else array
-    if "list" in told:
-        return [_value(one, arrays) for one in told["list"]]
-    return dict(told["map"]) if "map" in told else None
+    if "list" in encoded:
+        return [_value(element, arrays) for element in encoded["list"]]
+    return dict(encoded["map"]) if "map" in encoded else None

@@ -38,7 +38,7 @@ class Pair:
     limits: Limits | None  # the limits of child processes; None runs the models in this process
     adapters: Registry
     runtime: OtherRuntime | None = None  # runs the second model
-    # whether element types may differ; None finds out from the models
+    # whether element types may differ; None means: if they differ in these models
     in_double: bool | None = None
     precision: Precision = field(init=False)
     precision_of_b: Precision = field(init=False)
@@ -51,21 +51,22 @@ class Pair:
 
     def _types_differ(self) -> bool:
         """Returns whether element types differ at the interface or in a computation."""
-        outputs = [one.name for one in self.a.model.graph.output]
+        outputs = [info.name for info in self.a.model.graph.output]
         computed_in = filter(all, map(self.computed_in, outputs))
         ends = retyped_ends(self.a.model, self.b.model)
-        return bool(ends) or any(one != other for one, other in computed_in)
+        return bool(ends) or any(mine != other for mine, other in computed_in)
 
     def run(self, subject: Subject, engine: str, cases: Sequence[InputSet]) -> Results:
         """Returns the results of a model for each case."""
         values = [dict(case.values) for case in cases]
         if self.in_double:
-            values = [fitted(one, subject.model) for one in values]
+            values = [fitted(inputs, subject.model) for inputs in values]
         if self.runtime and engine == str(self.runtime):
             job = RuntimeJob.of(subject.model, subject.path, values)
             (answer,) = self.runtime.run([job], self.limits or Limits())
             return [
-                (found, error and f"{answer.outcome}: {error}") for found, error in answer.results
+                (outputs, error and f"{answer.outcome}: {error}")
+                for outputs, error in answer.results
             ]
         if self.limits is None:
             return engine_runs.here(engine, os.fspath(subject.path), values, self.seed)
@@ -80,15 +81,15 @@ class Pair:
         computed_in = ""
         if self.in_double:
             expected, actual, computed_in = coarser(expected, actual)
-        found = self.wanted.at(expected, computed_in).difference(expected, actual)
-        if not found:
+        difference = self.wanted.at(expected, computed_in).difference(expected, actual)
+        if not difference:
             return ""
         computed_in = self.precision.of(name)
         if self.in_double:
             inside = self.computed_in(name)
             computed_in = max(inside, key=lambda kind: BY_TYPE.get(kind, EXACT).rtol)
         if self.wanted.at(expected, computed_in).difference(expected, actual):
-            return found
+            return difference
         self.precision.used[name] = computed_in
         return ""
 

@@ -42,7 +42,7 @@ from opshift.verify.verification import (
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The results of the first model, with which other results are compared."""
+    """The inputs, the engine and the results of the first model, for comparison with the second."""
 
     side: Side
     cases: Sequence[InputSet]
@@ -51,12 +51,12 @@ class Reference:
 
     @property
     def answered(self) -> bool:
-        """Whether there is a result to compare with."""
+        """Whether the first model has a result, with which others can be compared."""
         return any(not error for _, error in self.results)
 
 
 def reference_of(pair: Pair, inputs: Inputs | None) -> Reference:
-    """Runs the first model of a pair."""
+    """Runs the first model of a pair, and returns its results."""
     other = pair.a.model if pair.runtime else pair.b.model
     chosen = engine_choice.choose((pair.a.model, other), pair.engine)[0]
     side, cases, results = first_answers(pair, *chosen, inputs)
@@ -97,8 +97,8 @@ def compared(
         rows.append(Row("", "", DIFFERENT, objection))
     cause = None
     if pair.in_double and reference.answered:
-        if told := retyped_ends(pair.a.model, pair.b.model):
-            notes.append(told)
+        if differing_types := retyped_ends(pair.a.model, pair.b.model):
+            notes.append(differing_types)
         both = (expected, actual)
         apart = across_types.distances(pair, first.engine, cases, both, names, folder)
         notes += apart.notes
@@ -123,25 +123,25 @@ def first_answers(
         cases = given(pair.a.model, inputs)
         side, results = answers(pair, pair.a, engine, why, cases)
         return side, cases, results
-    found: list[tuple[InputSet, tuple[dict[str, Any], str]]] = []
-    asked = generate.with_sizes_of(pair.a.model, pair.b.model)
+    attempts: list[tuple[InputSet, tuple[dict[str, Any], str]]] = []
+    model = generate.with_sizes_of(pair.a.model, pair.b.model)
     side, begun = Side(pair.a.name, engine, why), time.monotonic()
     for ladder, calm in generate.ATTEMPTS:
-        if ladder in (generate.SECOND, generate.LARGE) and not generate.is_dynamic(asked):
+        if ladder in (generate.SECOND, generate.LARGE) and not generate.is_dynamic(model):
             continue
-        cases = list(generate.cases(asked, pair.seed, ladder, pair.adapters, calm=calm))
+        cases = list(generate.cases(model, pair.seed, ladder, pair.adapters, calm=calm))
         tried, results = answers(pair, pair.a, engine, why, cases)
-        found += zip(cases, results, strict=True)
+        attempts += zip(cases, results, strict=True)
         side = tried if any(not error for _, error in results) else side
         late = time.monotonic() - begun > (pair.limits or Limits()).seconds
-        if late or sum(_says(result) for _, result in found) > 1:
+        if late or sum(_has_elements(result) for _, result in attempts) > 1:
             break
-    answered = [one for one in found if not one[1][1]]
-    runs = sorted(answered, key=lambda one: not _says(one[1]))[:2] or found[:1]
+    answered = [attempt for attempt in attempts if not attempt[1][1]]
+    runs = sorted(answered, key=lambda attempt: not _has_elements(attempt[1]))[:2] or attempts[:1]
     return side, [case for case, _ in runs], [result for _, result in runs]
 
 
-def _says(result: tuple[dict[str, Any], str]) -> bool:
+def _has_elements(result: tuple[dict[str, Any], str]) -> bool:
     """Returns whether a model has a result with at least one element."""
     values, error = result
     return not error and any(not isinstance(v, np.ndarray) or v.size for v in values.values())
@@ -174,12 +174,12 @@ def _rows(
     for mine, other in names:
         expected, actual = before[0][mine], after[0][other]
         if mine in random:
-            found = randomness.unlike(expected, actual)
-            yield Row(case.label, mine, DIFFERENT if found else LIKE, found)
+            difference = randomness.unlike(expected, actual)
+            yield Row(case.label, mine, DIFFERENT if difference else LIKE, difference)
         else:
-            found = pair.difference(expected, actual, mine)
-            outcome = DIFFERENT if found else EQUAL
-            yield Row(case.label, mine, outcome, found, distance(expected, actual))
+            difference = pair.difference(expected, actual, mine)
+            outcome = DIFFERENT if difference else EQUAL
+            yield Row(case.label, mine, outcome, difference, distance(expected, actual))
 
 
 def _cause(

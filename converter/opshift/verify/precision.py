@@ -30,7 +30,7 @@ class Precision:
         self.used: dict[str, str] = {}
 
     def of(self, name: str) -> str:
-        """Returns numpy's name of the type; empty if the type is unknown."""
+        """Returns numpy's name of the coarsest type for a value; empty if the type is unknown."""
         if self._found is None:
             self._found = self._looked_up()
         return self._found.get(name, "")
@@ -46,21 +46,21 @@ class Precision:
             for name, kind in by_name(by_graph(typed)).items()
             if kind is not None and kind.HasField("tensor_type")
         }
-        found: dict[str, str] = {}
-        _follow(typed.graph, types, found)
-        return found
+        coarsest: dict[str, str] = {}
+        _follow(typed.graph, types, coarsest)
+        return coarsest
 
 
-def _follow(graph: GraphProto, types: dict[str, str], found: dict[str, str]) -> None:
+def _follow(graph: GraphProto, types: dict[str, str], coarsest: dict[str, str]) -> None:
     """Adds the values of a graph; a Constant adds no rounding to the values computed from it."""
     for node in graph.node:
         for _, inner in walk.graphs_of(node):
-            _follow(inner, types, found)
-        ways = {found.get(name, "") for name in _read(node)}
+            _follow(inner, types, coarsest)
+        ways = {coarsest.get(name, "") for name in _read(node)}
         for name in filter(None, node.output):
-            own = types.get(name, "")
-            if own != "exact":
-                found[name] = max((own if node.input else "", *ways), key=_coarseness)
+            kind = types.get(name, "")
+            if kind != "exact":
+                coarsest[name] = max((kind if node.input else "", *ways), key=_coarseness)
 
 
 def _read(node: NodeProto) -> set[str]:

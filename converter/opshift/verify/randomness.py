@@ -37,11 +37,11 @@ def drawn(model: ModelProto) -> set[str]:
 
 def _after(
     nodes: Iterable[NodeProto],
-    known: Versions,
+    imports: Versions,
     functions: dict[FunctionId, FunctionProto],
     constants: dict[str, TensorProto],
 ) -> set[str]:
-    found: set[str] = set()
+    drawn_names: set[str] = set()
     for node in nodes:
         if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
             constants[node.output[0]] = node.attribute[0].t
@@ -49,34 +49,36 @@ def _after(
         if function is not None:
             draws = bool(_after(function.node, versions(function), functions, {}))
         else:
-            draws = _draws(node, known, constants)
-        inner = any(_inside(graph, known, functions) for _, graph in graphs_of(node))
-        if draws or inner or not found.isdisjoint(reads(node)):
-            found.update(name for name in node.output if name)
-    return found
+            draws = _draws(node, imports, constants)
+        inner = any(_inside(graph, imports, functions) for _, graph in graphs_of(node))
+        if draws or inner or not drawn_names.isdisjoint(reads(node)):
+            drawn_names.update(name for name in node.output if name)
+    return drawn_names
 
 
-def _inside(graph: GraphProto, known: Versions, functions: dict[FunctionId, FunctionProto]) -> bool:
-    return bool(_after(graph.node, known, functions, {}))
+def _inside(
+    graph: GraphProto, imports: Versions, functions: dict[FunctionId, FunctionProto]
+) -> bool:
+    return bool(_after(graph.node, imports, functions, {}))
 
 
-def _draws(node: NodeProto, known: Versions, constants: dict[str, TensorProto]) -> bool:
+def _draws(node: NodeProto, imports: Versions, constants: dict[str, TensorProto]) -> bool:
     if node.domain not in ("", "ai.onnx"):
         return False
     return node.op_type in DRAWING or (
-        node.op_type == "Dropout" and _trains(node, known.get("", 1), constants)
+        node.op_type == "Dropout" and _trains(node, imports.get("", 1), constants)
     )
 
 
 def _trains(node: NodeProto, version: int, constants: dict[str, TensorProto]) -> bool:
     """Returns whether a Dropout runs in training mode, in which it may drop elements."""
     if version < 7:
-        given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        return not given.get("is_test", 0)
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        return not attributes.get("is_test", 0)
     if len(node.input) < 3 or not node.input[2]:
         return False
-    known = constants.get(node.input[2])
-    return known is None or bool(to_array(known).any())
+    training_mode = constants.get(node.input[2])
+    return training_mode is None or bool(to_array(training_mode).any())
 
 
 def unlike(expected: Any, actual: Any) -> str:

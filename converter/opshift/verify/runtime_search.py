@@ -143,45 +143,51 @@ class _Search:
         """Tries the default conversion first, then the other candidates in order of their cost."""
         first = self._converted(Candidate())
         reference = reference_of(self.pair, self.request.inputs)
-        if first is not None and reference.answered and (found := self._run(first, reference)):
-            return self._result(first, found)
+        if (
+            first is not None
+            and reference.answered
+            and (verification := self._run(first, reference))
+        ):
+            return self._result(first, verification)
         model, nearest = self.pair.a.model, imports.versions(self.pair.a.model).get("", 0)
         failing = frozenset[str]()
         if first is not None:
             model, nearest = first.skeleton, first.opset
             if reference.answered and not self._too_slow:
                 failing = self._failing(first)
-        others = [
+        alternatives = [
             converted
             for candidate in self._others(model, nearest, failing)
             if (converted := self._converted(candidate)) is not None
         ]
-        others.sort(key=lambda one: one.cost(nearest))
-        for one in others if reference.answered else ():
+        alternatives.sort(key=lambda alternative: alternative.cost(nearest))
+        for alternative in alternatives if reference.answered else ():
             if self._too_slow:
                 break  # the other results would take as long
-            if found := self._run(one, reference):
-                return self._result(one, found)
-        if first is None and not others:
+            if verification := self._run(alternative, reference):
+                return self._result(alternative, verification)
+        if first is None and not alternatives:
             assert self.refused is not None
             raise self.refused
-        return self._result(first or others[0], None, *_unanswered(reference))
+        return self._result(first or alternatives[0], None, *_unanswered(reference))
 
     def _result(
-        self, one: ConvertedCandidate, found: Verification | None, *notes: str
+        self, conversion: ConvertedCandidate, verification: Verification | None, *notes: str
     ) -> SearchResult:
-        row, runtime, report = self.row, self.runtime, one.report
+        row, runtime, report = self.row, self.runtime, conversion.report
         versions = bool(row.versions and runtime.version)
         fits = not versions or target_names.fits(row.versions, runtime.version) is not None
         if row.name == runtime.name and not fits:
             note = f"{runtime.python} has {runtime.target}, but the conversion is for {row.shown}"
             notes = (*notes, note)
-        elif row.name == runtime.name and found and report.runtime:  # the run disproves the table
-            one = replace(
-                one, report=replace(report, runtime=RuntimeAnswer.of(report.runtime.target))
-            )
-        trials = Trials(runtime.target, runtime.python, bool(found), tuple(self.trials), notes)
-        return SearchResult(one, trials, found)
+        elif row.name == runtime.name and verification and report.runtime:
+            # The run disproves the table of the runtime.
+            answer = RuntimeAnswer.of(report.runtime.target)
+            conversion = replace(conversion, report=replace(report, runtime=answer))
+        trials = Trials(
+            runtime.target, runtime.python, bool(verification), tuple(self.trials), notes
+        )
+        return SearchResult(conversion, trials, verification)
 
     def _converted(self, candidate: Candidate) -> ConvertedCandidate | None:
         """Converts the model; returns None for a refusal or for a result that was tried before."""
@@ -204,9 +210,9 @@ class _Search:
     def _too_slow(self) -> bool:
         return bool(self.trials) and self.trials[-1].detail.startswith(TOO_SLOW)
 
-    def _failing(self, one: ConvertedCandidate) -> frozenset[str]:
+    def _failing(self, conversion: ConvertedCandidate) -> frozenset[str]:
         """Returns the operators of a result that fail in the runtime as single nodes."""
-        model = self._written(one).model
+        model = self._written(conversion).model
         return lone_nodes.failing(model, self.runtime, self.limits, self.adapters)
 
     def _others(
@@ -235,36 +241,40 @@ class _Search:
             return []
         low = max(self.row.floors.get("", 1), self.target.at_least.get("", 1))
         high = self.row.imports.get("") or schemas.latest("") or nearest
-        known = {_versions(operators, nearest)}
-        found = []
-        for opset in sorted(range(low, high + 1), key=lambda one: (abs(one - nearest), one)):
+        tried = {_versions(operators, nearest)}
+        opsets = []
+        for opset in sorted(
+            range(low, high + 1), key=lambda candidate: (abs(candidate - nearest), candidate)
+        ):
             versions = _versions(operators, opset)
-            if versions not in known:
-                known.add(versions)
-                found.append(opset)
-        return found
+            if versions not in tried:
+                tried.add(versions)
+                opsets.append(opset)
+        return opsets
 
-    def _run(self, one: ConvertedCandidate, reference: Reference) -> Verification | None:
+    def _run(self, conversion: ConvertedCandidate, reference: Reference) -> Verification | None:
         """Runs a conversion; returns the comparison if it computes the same as the source."""
-        pair = replace(self.pair, b=self._written(one))
-        found = compared(pair, reference, None, self.folder, locates=False)
+        pair = replace(self.pair, b=self._written(conversion))
+        verification = compared(pair, reference, None, self.folder, locates=False)
         for path in self.folder.glob("converted*"):
             os.unlink(path)
-        outcome = RUNS if found.equal else OTHER_NUMBERS if found.different else NO_ANSWER
-        detail = "" if found.equal else _difference(found)
-        self.trials.append(one.candidate.trial(one.opset, outcome, detail))
-        return found if found.equal else None
+        outcome = (
+            RUNS if verification.equal else OTHER_NUMBERS if verification.different else NO_ANSWER
+        )
+        detail = "" if verification.equal else _difference(verification)
+        self.trials.append(conversion.candidate.trial(conversion.opset, outcome, detail))
+        return verification if verification.equal else None
 
-    def _written(self, one: ConvertedCandidate) -> Subject:
+    def _written(self, conversion: ConvertedCandidate) -> Subject:
         path = self.folder / "converted.onnx"
-        weights.splice_to_run(one.skeleton, one.weights, os.fspath(path))
+        weights.splice_to_run(conversion.skeleton, conversion.weights, os.fspath(path))
         return opened(path, self.folder, "converted", self.adapters)
 
 
 def _versions(operators: Collection[str], opset: int) -> tuple[int, ...]:
     """Returns the version of each operator at an opset; 0 if the opset lacks the operator."""
-    found = (schemas.schema("", op, opset) for op in sorted(operators))
-    return tuple(schema.since if schema else 0 for schema in found)
+    operator_schemas = (schemas.schema("", op, opset) for op in sorted(operators))
+    return tuple(schema.since if schema else 0 for schema in operator_schemas)
 
 
 def _reason(refused: Refused) -> str:
@@ -272,15 +282,15 @@ def _reason(refused: Refused) -> str:
     return str(first or refused)
 
 
-def _difference(found: Verification) -> str:
+def _difference(verification: Verification) -> str:
     """Returns the first reason why the results of two models are not known to be equal."""
-    row = next(row for row in found.rows if row.detail)
+    row = next(row for row in verification.rows if row.detail)
     reason = row.detail.removeprefix("B gave no answer: ")
     return f"{row.output!r}: {reason}" if row.output else reason
 
 
 def _unanswered(reference: Reference) -> Iterator[str]:
-    """Yields a note if the source model does not run here, so that no comparison is possible."""
+    """Yields a note if the source model cannot run, so that no comparison is possible."""
     if not reference.answered:
         reason = next((error for _, error in reference.results if error), reference.note)
-        yield f"the source model does not run here, so results cannot be compared: {reason}"
+        yield f"the source model has no result to compare with: {reason}"

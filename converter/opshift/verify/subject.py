@@ -56,9 +56,9 @@ def _opened(model: Model, folder: Path, name: str) -> Subject:
         return Subject(name, path, model)
     file = source.opened(model)
     weights.carve_file(file)  # raises if the file is invalid
-    given = Path(file.at_path(str(folder), f"{name}.onnx"))
+    file_path = Path(file.at_path(str(folder), f"{name}.onnx"))
     try:
-        return Subject(file.path, given, onnx.load(given, load_external_data=False))
+        return Subject(file.path, file_path, onnx.load(file_path, load_external_data=False))
     except Exception as error:
         raise InvalidModel(f"{file.path!r} cannot be loaded: {error}") from error
 

@@ -22,8 +22,8 @@ class Tolerance:
         """Describes a difference that exceeds the tolerance; empty if there is none."""
         from opshift.verify.oracle import compare
 
-        told = compare([expected], [actual], rtol=self.rtol, atol=self.atol, ulp=self.ulp)
-        return (told or "").removeprefix("output 0").removeprefix(": ")
+        difference = compare([expected], [actual], rtol=self.rtol, atol=self.atol, ulp=self.ulp)
+        return (difference or "").removeprefix("output 0").removeprefix(": ")
 
 
 EXACT = Tolerance()
@@ -79,12 +79,12 @@ def distance(expected: Any, actual: Any) -> float | None:
         pairs = zip(expected.values(), (actual.get(key) for key in expected), strict=True)
     else:
         return _array_distance(np.asarray(expected), np.asarray(actual))
-    found = [one for pair in pairs if (one := distance(*pair)) is not None]
-    return max(found, default=None)
+    distances = [largest for pair in pairs if (largest := distance(*pair)) is not None]
+    return max(distances, default=None)
 
 
 def _array_distance(expected: Any, actual: Any) -> float | None:
-    kinds = {one.dtype.kind for one in (expected, actual)}
+    kinds = {array.dtype.kind for array in (expected, actual)}
     if expected.shape != actual.shape or not kinds <= {*"biufcV"}:
         return None
     wide = np.complex128 if "c" in kinds else np.float64

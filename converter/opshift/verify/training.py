@@ -19,7 +19,7 @@ def label(number: int, name: str) -> str:
 
 
 def part(model: ModelProto, number: int, name: str) -> ModelProto | None:
-    """Returns the initialization or algorithm as a model; None if it is empty."""
+    """Returns a training graph (initialization or algorithm) as a model; None if it is empty."""
     if number >= len(model.training_info):
         return None
     graph: GraphProto = getattr(model.training_info[number], name)
@@ -35,9 +35,9 @@ def _alone(model: ModelProto, main: GraphProto, graph: GraphProto) -> ModelProto
         ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions
     )
     alone.graph.name = graph.name or "training"
-    for one in (main, graph):
+    for part in (main, graph):
         for field in FIELDS:
-            getattr(alone.graph, field).extend(getattr(one, field))
+            getattr(alone.graph, field).extend(getattr(part, field))
     alone.graph.output.extend(graph.output)
     return alone
 
@@ -54,7 +54,7 @@ def with_values(model: ModelProto, values: Mapping[str, Any]) -> ModelProto:
     """Returns a copy of a model whose initializers have the values that training has set."""
     copy = ModelProto()
     copy.CopyFrom(model)
-    graphs = [copy.graph, *(one.algorithm for one in copy.training_info)]
+    graphs = [copy.graph, *(info.algorithm for info in copy.training_info)]
     for graph in graphs:
         for tensor in graph.initializer:
             if tensor.name in values:

@@ -68,8 +68,8 @@ class Trials(Shown):
         if self.runs:
             yield Line(f"Runs in {where} with equal results.", Role.GOOD)
         else:
-            told = f"None of {counted(len(self.trials), 'conversion')} runs in {where}"
-            yield Line(f"{told} with equal results.", Role.BAD)
+            summary = f"None of {counted(len(self.trials), 'conversion')} runs in {where}"
+            yield Line(f"{summary} with equal results.", Role.BAD)
         for trial in self.trials:
             yield Line(f"  tried {trial}", more=self.runs and len(self.trials) == 1)
         for note in self.notes:

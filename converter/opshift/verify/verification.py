@@ -67,7 +67,7 @@ class Cause(Shown):
         who = ", ".join(self.adapters) or "no adapter: the conversion did not change the node"
         yield Line(f"first difference: {self.value!r}: {self.detail}", Role.BAD)
         yield Line(f"  computed by {self.before}, now {self.after}")
-        yield Line(f"  written by {who}")
+        yield Line(f"  converted by {who}")
         if self.saved:
             yield Line(f"  reproduce: opshift verify {self.saved}")
 
@@ -101,12 +101,12 @@ class Verification(Paged):
             return Line("Not shown to be equal: a model gave no result.", Role.BAD)
         measured = [row for row in self.rows if row.distance is not None]
         largest = max(measured, key=lambda row: row.distance or 0.0, default=None)
-        told = "Equal: both models compute the same results."
+        text = "Equal: both models compute the same results."
         if largest is not None and largest.distance:
-            told += f" The largest difference is {largest.distance:.2g}, in {largest.output!r}."
+            text += f" The largest difference is {largest.distance:.2g}, in {largest.output!r}."
         elif largest is not None:
-            told += " No number differs."
-        return Line(told, Role.GOOD)
+            text += " No number differs."
+        return Line(text, Role.GOOD)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
@@ -142,18 +142,18 @@ class Verification(Paged):
         from opshift.page.page_parts import Notes, Table
         from opshift.page.sheet import Section
 
-        told = list(self.cause.lines() if self.cause else ())
-        told += [
+        lines = list(self.cause.lines() if self.cause else ())
+        lines += [
             Line(f"{letter}: {side.model} on {side.engine} ({side.why})")
             for letter, side in zip("AB", self.sides, strict=True)
         ]
-        told += [Line(f"Seed of the inputs: {self.seed}"), *map(Line, self.notes)]
+        lines += [Line(f"Seed of the inputs: {self.seed}"), *map(Line, self.notes)]
         rows = [
             (row.inputs, row.output, Line(row.outcome, _ROLES[row.outcome]), row.difference)
             for row in self.rows
         ]
         header = ("Inputs", "Output", "Outcome", "Difference")
-        return Section("Comparison of the numbers", (Notes(told), Table(header, rows)))
+        return Section("Comparison of the numbers", (Notes(lines), Table(header, rows)))
 
     def lines(self) -> Iterator[Line]:
         """Yields the verdict, the first difference, and every comparison."""

@@ -13,7 +13,7 @@ from opshift.verify.oracle.values import OracleError, Value, dtype_of, tensor
 
 @kernel("Constant")
 def constant(call: Call) -> Value:
-    """This kernel decodes each form of Constant, because its attribute determines the type."""
+    """The attribute of a Constant determines the output type, so this kernel decodes each form."""
     forms = [name for name in call.attributes if name.startswith(("value", "sparse_value"))]
     if len(forms) != 1:
         raise OracleError(f"Constant needs one value attribute, {len(forms)} given")
@@ -40,15 +40,19 @@ def if_(frame: Any, call: Call, condition: np.ndarray) -> tuple[Value, ...]:
     if condition.size != 1:
         raise OracleError("If: the condition is not a single value")
     if call.since < 11:
-        for one, other in zip(call["then_branch"].output, call["else_branch"].output, strict=True):
-            if None not in (left := _dims(one), right := _dims(other)) and left != right:
+        for first, second in zip(
+            call["then_branch"].output, call["else_branch"].output, strict=True
+        ):
+            if None not in (left := _dims(first), right := _dims(second)) and left != right:
                 raise OracleError(
                     f"If-{call.since}: the branches have different shapes, {left} and {right}"
                 )
     branch = call["then_branch"] if condition.item() else call["else_branch"]
     results = tuple(frame.subgraph(branch, []))
     if len(results) != len(call.node.output):
-        raise OracleError(f"If: {len(results)} branch outputs, {len(call.node.output)} outputs")
+        raise OracleError(
+            f"If: the branch has {len(results)} outputs, the node {len(call.node.output)}"
+        )
     return results
 
 
@@ -73,7 +77,7 @@ def loop(
     The body may declare the iteration number and the condition as vectors of one element.
     """
     body: GraphProto = call["body"]
-    number, keep = ((1,) * len(one.type.tensor_type.shape.dim) for one in body.input[:2])
+    number, keep = ((1,) * len(info.type.tensor_type.shape.dim) for info in body.input[:2])
     state = list(carried)
     collected: list[list[np.ndarray]] = [[] for _ in body.output[1 + len(state) :]]
     limit = None if trips is None else int(_one(trips))

@@ -20,7 +20,7 @@ _PACKAGES = {  # onnx 1.17 has no aionnx_preview, so each package is imported wh
     "ai.onnx.preview.training": "onnx.reference.ops.aionnx_preview_training",
 }
 RUNTIME_OPSETS = {"": 26, "ai.onnx.ml": 5}
-# The newest opset of operators whose later versions only add element types, and have no kernel.
+# The newest opset at which onnxruntime has a kernel, if later versions only add element types.
 RUNTIME_STOPS = {"MaxRoiPool": 21}
 RUNTIME_IR = 13
 
@@ -93,8 +93,8 @@ def runtime(call: Call, *inputs: Value) -> tuple[Value, ...]:
 def _session(call: Call, types: tuple[tuple[str, str], ...]) -> Any:
     node = NodeProto()
     node.CopyFrom(call.node)
-    known = dict(types)
-    node.input[:] = [f"i{i}" if f"i{i}" in known else "" for i in range(len(node.input))]
+    feeds = dict(types)
+    node.input[:] = [f"i{i}" if f"i{i}" in feeds else "" for i in range(len(node.input))]
     node.output[:] = [f"o{i}" if name else "" for i, name in enumerate(node.output)]
     graph = GraphProto(name="one", node=[node])
     for name, kind in types:

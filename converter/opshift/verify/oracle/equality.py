@@ -28,37 +28,37 @@ def compare(
     """Returns None if all values are equal; otherwise describes the first output that differs."""
     if len(expected) != len(actual):
         return f"{len(expected)} outputs expected, {len(actual)} given"
-    for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
-        found = _value(one, other, rtol, atol, ulp, signed_zero)
-        if found:
-            return f"output {index}{found}"
+    for index, (first, second) in enumerate(zip(expected, actual, strict=True)):
+        difference = _value(first, second, rtol, atol, ulp, signed_zero)
+        if difference:
+            return f"output {index}{difference}"
     return None
 
 
-def _value(one: Value, other: Value, *tolerance: Any) -> str | None:
-    if isinstance(one, np.generic):
-        one = np.asarray(one)
-    if isinstance(other, np.generic):
-        other = np.asarray(other)
-    if one is None or other is None:
-        return None if one is other else f": {_kind(one)} expected, {_kind(other)} given"
-    if isinstance(one, list) and isinstance(other, list):
-        if len(one) != len(other):
-            return f": length {len(one)} expected, {len(other)} given"
-        pairs: Any = enumerate(zip(one, other, strict=True))
-    elif isinstance(one, dict) and isinstance(other, dict):
-        if one.keys() != other.keys():
-            return f": keys {sorted(one)} expected, {sorted(other)} given"
-        pairs = ((repr(key), (one[key], other[key])) for key in one)
-    elif isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return _tensor(one, other, *tolerance)
-    elif isinstance(one, int | float | str) and isinstance(other, int | float | str):
-        return _tensor(np.asarray(one), np.asarray(other), *tolerance)
+def _value(first: Value, second: Value, *tolerance: Any) -> str | None:
+    if isinstance(first, np.generic):
+        first = np.asarray(first)
+    if isinstance(second, np.generic):
+        second = np.asarray(second)
+    if first is None or second is None:
+        return None if first is second else f": {_kind(first)} expected, {_kind(second)} given"
+    if isinstance(first, list) and isinstance(second, list):
+        if len(first) != len(second):
+            return f": length {len(first)} expected, {len(second)} given"
+        pairs: Any = enumerate(zip(first, second, strict=True))
+    elif isinstance(first, dict) and isinstance(second, dict):
+        if first.keys() != second.keys():
+            return f": keys {sorted(first)} expected, {sorted(second)} given"
+        pairs = ((repr(key), (first[key], second[key])) for key in first)
+    elif isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return _tensor(first, second, *tolerance)
+    elif isinstance(first, int | float | str) and isinstance(second, int | float | str):
+        return _tensor(np.asarray(first), np.asarray(second), *tolerance)
     else:
-        return f": {_kind(one)} expected, {_kind(other)} given"
+        return f": {_kind(first)} expected, {_kind(second)} given"
     for key, (left, right) in pairs:
-        if found := _value(left, right, *tolerance):
-            return f"[{key}]{found}"
+        if difference := _value(left, right, *tolerance):
+            return f"[{key}]{difference}"
     return None
 
 
@@ -67,18 +67,20 @@ def _kind(value: Value) -> str:
 
 
 def _tensor(
-    one: np.ndarray, other: np.ndarray, rtol: float, atol: float, ulp: int, signed_zero: bool
+    first: np.ndarray, second: np.ndarray, rtol: float, atol: float, ulp: int, signed_zero: bool
 ) -> str | None:
-    if type_of(one) != type_of(other):
-        return f": {type_of(one)} expected, {type_of(other)} given"
-    if one.shape != other.shape:
-        return f": shape {list(one.shape)} expected, {list(other.shape)} given"
-    if one.dtype.kind == "c":
-        one, other = (np.ascontiguousarray(x)[..., None].view(x.real.dtype) for x in (one, other))
-    if not is_float(one.dtype):
-        wrong = np.asarray(one != other, dtype=bool)
-        return _first(wrong, one, other) if wrong.any() else None
-    left, right = one.astype(np.float64), other.astype(np.float64)
+    if type_of(first) != type_of(second):
+        return f": {type_of(first)} expected, {type_of(second)} given"
+    if first.shape != second.shape:
+        return f": shape {list(first.shape)} expected, {list(second.shape)} given"
+    if first.dtype.kind == "c":
+        first, second = (
+            np.ascontiguousarray(x)[..., None].view(x.real.dtype) for x in (first, second)
+        )
+    if not is_float(first.dtype):
+        wrong = np.asarray(first != second, dtype=bool)
+        return _first(wrong, first, second) if wrong.any() else None
+    left, right = first.astype(np.float64), second.astype(np.float64)
     same = (left == right) | (np.isnan(left) & np.isnan(right))
     if signed_zero:
         same &= (np.signbit(left) == np.signbit(right)) | np.isnan(left)
@@ -88,7 +90,7 @@ def _tensor(
         gap = np.abs(left - right)
         finite = np.isfinite(left) & np.isfinite(right)
         near = finite & (left != right) & (gap <= atol + rtol * np.abs(left))
-        steps = _steps(one, other)
+        steps = _steps(first, second)
         if ulp and steps is not None:
             near |= finite & (left != right) & (steps <= ulp)
         wrong = ~(same | near)
@@ -99,25 +101,25 @@ def _tensor(
     how = f"max abs {worst:.3g}, max rel {ratio:.3g}"
     if steps is not None:
         how += f", max ulp {np.where(finite & wrong, steps, 0).max():.0f}"
-    return f"{_first(wrong, one, other)} ({how})"
+    return f"{_first(wrong, first, second)} ({how})"
 
 
-def _steps(one: np.ndarray, other: np.ndarray) -> np.ndarray | None:
+def _steps(first: np.ndarray, second: np.ndarray) -> np.ndarray | None:
     """Counts the representable numbers between two arrays; returns None for 8-bit floats."""
-    bits = _BITS.get(one.dtype)
+    bits = _BITS.get(first.dtype)
     if bits is None:
         return None
     lowest = float(np.iinfo(bits).min)
     places = []
-    for x in (one, other):
+    for x in (first, second):
         order = np.ascontiguousarray(x).reshape(x.shape).view(bits).astype(np.int64)
         places.append(np.where(order < 0, lowest - order.astype(np.longdouble), order))
     return np.abs(places[0] - places[1]).astype(np.float64)
 
 
-def _first(wrong: np.ndarray, one: np.ndarray, other: np.ndarray) -> str:
+def _first(wrong: np.ndarray, first: np.ndarray, second: np.ndarray) -> str:
     index = tuple(int(i) for i in np.argwhere(wrong)[0]) if wrong.ndim else ()
     return (
         f": {int(wrong.sum())} of {wrong.size} elements differ, first at {list(index)}:"
-        f" {one[index]!s} expected, {other[index]!s} given"
+        f" {first[index]!s} expected, {second[index]!s} given"
     )

@@ -22,13 +22,13 @@ def make_inputs(
     named = {tensor.name for tensor in model.graph.initializer}
     named |= {sparse.values.name for sparse in model.graph.sparse_initializer}
     sizes: dict[str, int] = {}
-    made: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for info in model.graph.input:
         if info.name in overrides:
-            made[info.name] = _given(info.type, overrides[info.name])
+            values[info.name] = _given(info.type, overrides[info.name])
         elif info.name not in named:
-            made[info.name] = make_value(info.type, rng, sizes)
-    return made
+            values[info.name] = make_value(info.type, rng, sizes)
+    return values
 
 
 def _given(proto: TypeProto, value: Any) -> Value:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluates a graph one node at a time, each in the engine that is trusted with it."""
+"""Evaluates a graph node by node; each operator version has an engine that is trusted with it."""
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
@@ -60,8 +60,8 @@ def evaluate(
     if unknown := sorted(inputs.keys() - names):
         raise OracleError(f"the model has no input {', '.join(unknown)}")
     arrays = (np.ndarray, np.generic)
-    given = {name: tensor(v) if isinstance(v, arrays) else v for name, v in inputs.items()}
-    return frame.graph(model.graph, given, _last_reads(model.graph))
+    values = {name: tensor(v) if isinstance(v, arrays) else v for name, v in inputs.items()}
+    return frame.graph(model.graph, values, _last_reads(model.graph))
 
 
 def _last_reads(graph: GraphProto) -> dict[int, list[str]]:
@@ -69,11 +69,11 @@ def _last_reads(graph: GraphProto) -> dict[int, list[str]]:
     last: dict[str, int] = {}
     for at, node in enumerate(graph.node):
         last |= dict.fromkeys((*reads(node), *node.output), at)
-    outputs, found = {info.name for info in graph.output}, dict[int, list[str]]()
+    outputs, by_position = {info.name for info in graph.output}, dict[int, list[str]]()
     for name, at in last.items():
         if name not in outputs:
-            found.setdefault(at, []).append(name)
-    return found
+            by_position.setdefault(at, []).append(name)
+    return by_position
 
 
 class Draws:
@@ -146,9 +146,9 @@ class Frame:
         for info in graph.input:
             if info.name not in self.values.maps[0]:
                 raise OracleError(f"input {info.name!r} is missing")
-            given = self.values[info.name]
-            stands_for = isinstance(given, TensorProto)  # an initializer that no node has read yet
-            _check_declared(info, np.empty(0, dtype_of(given.data_type)) if stands_for else given)
+            value = self.values[info.name]
+            stands_for = isinstance(value, TensorProto)  # an initializer that no node has read yet
+            _check_declared(info, np.empty(0, dtype_of(value.data_type)) if stands_for else value)
         self._walk(graph.node, last_reads)
         for info in graph.output:
             _check_declared(info, self._value(info.name))
@@ -156,9 +156,9 @@ class Frame:
 
     def expand(self, function: FunctionProto, node: NodeProto, inputs: list[Value]) -> list[Value]:
         """Returns the outputs of a function's body, which can read only its own inputs."""
-        given = {attribute.name: attribute for attribute in node.attribute}
+        attributes = {attribute.name: attribute for attribute in node.attribute}
         defaults = {attribute.name: attribute for attribute in function.attribute_proto}
-        if unknown := sorted(given.keys() - set(function.attribute) - defaults.keys()):
+        if unknown := sorted(attributes.keys() - set(function.attribute) - defaults.keys()):
             raise OracleError(f"function {function.name} has no attribute {', '.join(unknown)}")
         if len(inputs) > len(function.input) or len(node.output) > len(function.output):
             raise OracleError(f"function {function.name} is called with too many values")
@@ -166,7 +166,13 @@ class Frame:
         values = ChainMap(dict(zip(function.input, inputs, strict=True)))
         opsets = _imports(function.opset_import)
         inner = Frame(
-            opsets, values, defaults | given, self._functions, self.draws, self._seen, self._load
+            opsets,
+            values,
+            defaults | attributes,
+            self._functions,
+            self.draws,
+            self._seen,
+            self._load,
         )
         inner._walk(function.node)
         return [inner._value(name) for name in function.output[: len(node.output)]]
@@ -217,13 +223,13 @@ class Frame:
 
     def _value(self, name: str) -> Value:
         try:
-            found = self.values[name]
+            value = self.values[name]
         except KeyError:
             raise OracleError(f"value {name!r} is used before it exists") from None
-        if isinstance(found, TensorProto):  # an initializer that no node has read yet
-            home = next(one for one in self.values.maps if name in one)
-            found = home[name] = tensor(self._load(found))
-        return found
+        if isinstance(value, TensorProto):  # an initializer that no node has read yet
+            home = next(scope for scope in self.values.maps if name in scope)
+            value = home[name] = tensor(self._load(value))
+        return value
 
     def _resolved(self, node: NodeProto) -> NodeProto:
         """Returns a node whose references to attributes are replaced by the attributes."""

@@ -16,7 +16,7 @@ from opshift.verify.oracle.values import Value, dtype_of
 def attention(
     call: Call, q: np.ndarray, k: np.ndarray, v: np.ndarray, *more: Value
 ) -> tuple[Value, ...]:
-    """onnx.reference broadcasts some masks wrongly, and applies softcap to qk_matmul_output 0."""
+    """onnx.reference broadcasts some Attention masks wrongly, and caps qk_matmul_output mode 0."""
     mask, past, *rest = (*more, None, None)[: max(len(more), 2)]
     if call.since < 24 and mask is not None and mask.shape[-1] == 1:
         keys = k.shape[-2] + (0 if past is None else past.shape[2])
@@ -52,5 +52,5 @@ def flex_attention(
 
 
 def _modified(frame: Any, graph: Any, value: np.ndarray) -> np.ndarray:
-    found: np.ndarray = value if graph is None else frame.subgraph(graph, [value])[0]
-    return found
+    result: np.ndarray = value if graph is None else frame.subgraph(graph, [value])[0]
+    return result

@@ -35,8 +35,11 @@ def deform_conv(
     inner, share = w.shape[1], outputs // group
     results = []
     for g in range(group):
-        own, read = wide(w)[g * share : (g + 1) * share], taps[:, g * inner : (g + 1) * inner]
-        results.append(np.einsum("ocij,bcijyz->boyz", own, read))
+        group_weights, read = (
+            wide(w)[g * share : (g + 1) * share],
+            taps[:, g * inner : (g + 1) * inner],
+        )
+        results.append(np.einsum("ocij,bcijyz->boyz", group_weights, read))
     result = np.concatenate(results, axis=1)
     if bias is not None:
         result = result + wide(bias).reshape(1, -1, 1, 1)

@@ -57,29 +57,31 @@ def resize(
     first, last = born.get(mode, (11, 99))
     if not first <= call.since <= last:
         raise OracleError(f"Resize-{call.since}: mode {mode!r}")
-    given = [None if value is None or value.size == 0 else value for value in (roi, scales, sizes)]
-    if (given[1] is None) == (given[2] is None):
+    parameters = [
+        None if value is None or value.size == 0 else value for value in (roi, scales, sizes)
+    ]
+    if (parameters[1] is None) == (parameters[2] is None):
         raise OracleError(f"Resize-{call.since}: it needs exactly one of scales and sizes")
     changes: dict[str, object] = {}
     if call["axes"] is not None:
         changes["axes"] = [axis % x.ndim for axis in call["axes"]]
-    if mode == "align_corners" and given[1] is not None:
+    if mode == "align_corners" and parameters[1] is not None:
         axes = call["axes"] or range(x.ndim)
         dims = np.array([x.shape[axis] for axis in axes], dtype=np.float32)
-        given[1:] = None, np.floor(given[1].astype(np.float32) * dims).astype(np.int64)
+        parameters[1:] = None, np.floor(parameters[1].astype(np.float32) * dims).astype(np.int64)
     same = as_version(call, call.opset, **changes)
     infinite = call["mode"] == "linear" and not np.isfinite(wide(x)).all()
     picks = call["mode"] == "nearest" and mode not in ("tf_crop_and_resize", "align_corners")
     if call.since < 13 and (infinite or picks):
         empty = np.zeros(0, dtype=np.float32)
-        given[:2] = [empty if value is None else value for value in given[:2]]
+        parameters[:2] = [empty if value is None else value for value in parameters[:2]]
     if infinite:  # onnx's reference multiplies an infinite neighbour by weight 0, which gives NaN
-        return engines.runtime(same, x, *given)
+        return engines.runtime(same, x, *parameters)
     if picks:
         places = np.arange(x.size, dtype=np.int32).reshape(x.shape)
-        (picked,) = engines.runtime(same, places, *given)
+        (picked,) = engines.runtime(same, places, *parameters)
         return (x.reshape(-1)[picked],)
-    return engines.reference(same, x, *given)
+    return engines.reference(same, x, *parameters)
 
 
 @kernel("TfIdfVectorizer")
@@ -100,8 +102,8 @@ def non_max_suppression(
     # early releases of onnx's reference require all three limits
     if least is None and not np.isneginf(scores).any():
         least = np.full(1, -np.inf, dtype=np.float32)
-    given = [most, overlap] if least is None else [most, overlap, least]
-    return engines.reference(call, boxes, scores, *(limit.reshape(-1) for limit in given))
+    present = [most, overlap] if least is None else [most, overlap, least]
+    return engines.reference(call, boxes, scores, *(limit.reshape(-1) for limit in present))
 
 
 @kernel("LayerNormalization")

@@ -17,8 +17,8 @@ ML = "ai.onnx.ml"
 def _looked_up(
     x: np.ndarray, table: dict[Any, Any], default: Any, dtype: np.dtype | type
 ) -> np.ndarray:
-    found = [table.get(_key(item), default) for item in x.reshape(-1).tolist()]
-    return np.array(found, dtype=dtype).reshape(x.shape)
+    items = [table.get(_key(item), default) for item in x.reshape(-1).tolist()]
+    return np.array(items, dtype=dtype).reshape(x.shape)
 
 
 def _key(item: Any) -> Any:
@@ -45,14 +45,16 @@ def label_encoder(call: Call, x: np.ndarray) -> np.ndarray:
     )
     if len(keys) != 1 or len(values) != 1:
         raise OracleError("LabelEncoder needs keys of one type and values of one type")
-    kept = call[f"keys_{keys[0]}"]
-    made = call[f"values_{values[0]}"]
-    expected = kept.dtype if keys[0] == "tensor" else np.dtype(suffixes[keys[0]])
+    key_items = call[f"keys_{keys[0]}"]
+    value_items = call[f"values_{values[0]}"]
+    expected = key_items.dtype if keys[0] == "tensor" else np.dtype(suffixes[keys[0]])
     if expected != x.dtype:
         raise OracleError(f"LabelEncoder: keys are {expected}, the input is {x.dtype}")
-    kept, made = (np.asarray(side).reshape(-1).tolist() for side in (kept, made))
-    if len(kept) != len(made):
-        raise OracleError(f"LabelEncoder: {len(kept)} keys, {len(made)} values")
+    key_items, value_items = (
+        np.asarray(side).reshape(-1).tolist() for side in (key_items, value_items)
+    )
+    if len(key_items) != len(value_items):
+        raise OracleError(f"LabelEncoder: {len(key_items)} keys, {len(value_items)} values")
     dtype = call["values_tensor"].dtype if values[0] == "tensor" else suffixes[values[0]]
     if call["default_tensor"] is not None:
         default = call["default_tensor"].reshape(-1)[0]
@@ -60,8 +62,10 @@ def label_encoder(call: Call, x: np.ndarray) -> np.ndarray:
         raise OracleError("LabelEncoder: values_tensor without default_tensor")
     else:
         default = call[f"default_{values[0].rstrip('s')}"]
-    keyed = np.array(kept, dtype=x.dtype).tolist()
-    return _looked_up(x, {_key(k): v for k, v in zip(keyed, made, strict=True)}, default, dtype)
+    keyed = np.array(key_items, dtype=x.dtype).tolist()
+    return _looked_up(
+        x, {_key(k): v for k, v in zip(keyed, value_items, strict=True)}, default, dtype
+    )
 
 
 @kernel("CategoryMapper", domain=ML)
@@ -153,7 +157,7 @@ def tree_regressor(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("TreeEnsembleClassifier", domain=ML)
 def tree_classifier(call: Call, x: np.ndarray) -> tuple[Value, ...]:
-    """Only for two classes with separate scores, this kernel replaces onnxruntime."""
+    """TreeEnsembleClassifier runs in onnxruntime, except for two separately scored classes."""
     labels = call["classlabels_strings"] or call["classlabels_int64s"]
     base = _either(call, "base_values")
     if len(labels) != 2 or not (len(set(call["class_ids"])) == 2 or len(base) == 2):

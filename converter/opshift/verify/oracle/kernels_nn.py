@@ -185,7 +185,7 @@ def lp_normalization(call: Call, x: np.ndarray) -> np.ndarray:
 def negative_log_likelihood(
     call: Call, x: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
 ) -> np.ndarray:
-    """A mean in NegativeLogLikelihoodLoss omits ignored targets, but onnx's reference counts -1."""
+    """NegativeLogLikelihoodLoss omits ignored targets in means; onnx.reference counts target -1."""
     work, skip = wide(x), call["ignore_index"]
     skipped = np.zeros(target.shape, dtype=bool) if skip is None else target == skip
     place = np.where(skipped, 0, target)

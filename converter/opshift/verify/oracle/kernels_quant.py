@@ -143,13 +143,13 @@ def _per_channel(parameter: np.ndarray | None, behind: int) -> np.ndarray | None
 def _requantized(
     call: Call,
     sums: np.ndarray,
-    one: np.ndarray,
-    other: np.ndarray,
-    by: np.ndarray,
+    first_scale: np.ndarray,
+    second_scale: np.ndarray,
+    result_scale: np.ndarray,
     zero: np.ndarray,
 ) -> np.ndarray:
     """Multiplies sums by two scales and divides by a third; rounds to float32 each time."""
-    narrow = (wide(scale).astype(np.float32) for scale in (one, other, by))
+    narrow = (wide(scale).astype(np.float32) for scale in (first_scale, second_scale, result_scale))
     with np.errstate(all="ignore"):
         factor = next(narrow) * next(narrow) / next(narrow)
         return _cut_off(call, sums.astype(np.float32) * factor, zero)

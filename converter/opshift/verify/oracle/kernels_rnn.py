@@ -19,7 +19,7 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> Activatio
     first, second = _DEFAULTS.get(name, (1.0, 0.0))
     a = np.float32(first if alpha is None else alpha)
     b = np.float32(second if beta is None else beta)
-    known: dict[str, Activation] = {
+    functions: dict[str, Activation] = {
         "relu": lambda x: np.maximum(x, 0),
         "tanh": np.tanh,
         "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
@@ -32,9 +32,9 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> Activatio
         "softsign": lambda x: x / (1 + np.abs(x)),
         "softplus": lambda x: np.log1p(np.exp(x)),
     }
-    if name.lower() not in known:
+    if name.lower() not in functions:
         raise OracleError(f"activation {name!r} does not exist")
-    return known[name.lower()]
+    return functions[name.lower()]
 
 
 def _activations(call: Call, directions: int) -> list[list[Activation]]:
@@ -44,15 +44,15 @@ def _activations(call: Call, directions: int) -> list[list[Activation]]:
         raise OracleError(f"{call.op}: {len(names)} activations")
     alphas = list(call["activation_alpha"] or [])
     betas = list(call["activation_beta"] or [])
-    made = []
+    functions = []
     for name in names:
         takes_alpha = name.lower() not in ("relu", "tanh", "sigmoid", "softsign", "softplus")
         takes_beta = name.lower() in ("affine", "scaledtanh", "hardsigmoid")
         alpha = alphas.pop(0) if alphas and takes_alpha else None
         beta = betas.pop(0) if betas and takes_beta else None
-        made.append(_activation(name, alpha, beta))
-    each = len(made) // directions
-    return [made[place * each : (place + 1) * each] for place in range(directions)]
+        functions.append(_activation(name, alpha, beta))
+    each = len(functions) // directions
+    return [functions[place * each : (place + 1) * each] for place in range(directions)]
 
 
 @kernel("RNN GRU LSTM")
@@ -144,11 +144,11 @@ def _gru_step(
     wb, rb = b[:half], b[half:]
     gates = _clipped(call, x @ w[: 2 * n].T + h @ r[: 2 * n].T + wb[: 2 * n] + rb[: 2 * n])
     update, reset = f[0](gates[:, :n]), f[0](gates[:, n:])
-    given = x @ w[2 * n :].T + wb[2 * n :]
+    candidate_input = x @ w[2 * n :].T + wb[2 * n :]
     if call["linear_before_reset"]:
-        fresh = given + reset * (h @ r[2 * n :].T + rb[2 * n :])
+        fresh = candidate_input + reset * (h @ r[2 * n :].T + rb[2 * n :])
     else:
-        fresh = given + (reset * h) @ r[2 * n :].T + rb[2 * n :]
+        fresh = candidate_input + (reset * h) @ r[2 * n :].T + rb[2 * n :]
     return (1 - update) * f[1](_clipped(call, fresh)) + update * h, c
 
 

@@ -283,7 +283,7 @@ def upsample_attribute(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("Upsample", since=9, until=9)
 def upsample_input(call: Call, x: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """Upsample-9 computes like Resize-10."""
+    """Upsample-9 computes like Resize-10, so both share one implementation."""
     return upsample(x, scales.tolist(), call["mode"])
 
 

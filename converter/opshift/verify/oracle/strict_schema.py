@@ -42,7 +42,7 @@ class Formal:
 
 @dataclass(frozen=True, slots=True)
 class CheckedSchema:
-    """The inputs and outputs of a schema, in the form in which nodes are checked."""
+    """The inputs and outputs of an operator schema, prepared for the check of nodes."""
 
     inputs: tuple[Formal, ...]
     outputs: tuple[Formal, ...]
@@ -155,21 +155,21 @@ def prepare(serialized: bytes, opset: int) -> Call:
     schema = schema_of(node.op_type, opset, node.domain)
     attributes = {}
     for attribute in node.attribute:
-        known = schema.attributes.get(attribute.name)
-        if known is None:
+        formal = schema.attributes.get(attribute.name)
+        if formal is None:
             raise OracleError(f"{_at(schema)} has no attribute {attribute.name!r}")
-        if int(known.type) != attribute.type:
+        if int(formal.type) != attribute.type:
             raise OracleError(f"{_at(schema)}: attribute {attribute.name!r} has the wrong type")
         if attribute.name in attributes:
             raise OracleError(f"{_at(schema)}: attribute {attribute.name!r} is given twice")
         attributes[attribute.name] = attribute_value(attribute)
-    for name, known in schema.attributes.items():
+    for name, formal in schema.attributes.items():
         if name in attributes:
             continue
-        if known.required:
+        if formal.required:
             raise OracleError(f"{_at(schema)} needs attribute {name!r}")
-        if known.default_value.type:
-            attributes[name] = attribute_value(known.default_value)
+        if formal.default_value.type:
+            attributes[name] = attribute_value(formal.default_value)
     _check_axes(node, schema.since_version, attributes)
     return Call(node, schema, opset, attributes)
 
@@ -180,10 +180,10 @@ def completed(call: Call) -> NodeProto:
     node.CopyFrom(call.node)
     del node.attribute[:]
     node.attribute.extend(a for a in call.node.attribute if a.name != "consumed_inputs")
-    given = {attribute.name for attribute in node.attribute}
-    for name, known in call.schema.attributes.items():
-        if name not in given and known.default_value.type:
-            node.attribute.append(known.default_value)
+    present = {attribute.name for attribute in node.attribute}
+    for name, formal in call.schema.attributes.items():
+        if name not in present and formal.default_value.type:
+            node.attribute.append(formal.default_value)
     return node
 
 
@@ -199,7 +199,7 @@ def _check_axes(node: NodeProto, since: int, attributes: dict[str, Any]) -> None
 
 
 def check_inputs(call: Call, values: Sequence[Value]) -> dict[str, str]:
-    """Checks input values; returns the types for which the schema's type variables stand."""
+    """Checks input values; returns the types that the type variables of the schema stand for."""
     bound: dict[str, str] = {}
     signature = _signature(call.op, call.since, call.node.domain)
     names = call.node.input
@@ -226,9 +226,9 @@ def check_outputs(call: Call, values: Sequence[Value], bound: dict[str, str]) ->
             _bind(call, signature.outputs[min(index, len(signature.outputs) - 1)], value, bound)
 
 
-def _check_count(call: Call, what: str, given: int, low: int, high: int) -> None:
-    if not low <= given <= high:
-        raise OracleError(f"{_at(call.schema)} takes {low} to {high} {what}s, {given} given")
+def _check_count(call: Call, what: str, count: int, low: int, high: int) -> None:
+    if not low <= count <= high:
+        raise OracleError(f"{_at(call.schema)} takes {low} to {high} {what}s, {count} given")
 
 
 def _bind(call: Call, formal: Formal, value: Value, bound: dict[str, str]) -> None:

@@ -37,18 +37,21 @@ OLD = helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16) != ml_dtypes.bfloat1
 """Whether onnx is older than 1.19, whose reference implementation has known errors."""
 
 RUNTIME = {
-    ("", "MaxRoiPool"): "onnx's reference does not implement it",
-    ("ai.onnx.ml", "LinearClassifier"): "its convention for two classes is the de facto standard",
+    ("", "MaxRoiPool"): "onnx's reference does not implement MaxRoiPool",
+    (
+        "ai.onnx.ml",
+        "LinearClassifier",
+    ): "onnxruntime's convention for two classes is common practice",
     ("ai.onnx.ml", "LinearRegressor"): "onnx's reference does not apply the post transform",
     ("ai.onnx.ml", "Normalizer"): "onnx's reference takes the largest magnitude for the maximum",
     ("ai.onnx.ml", "SVMClassifier"): "onnx's reference computes other probabilities and votes",
-    ("ai.onnx.ml", "SVMRegressor"): "the same engine as for SVMClassifier",
+    ("ai.onnx.ml", "SVMRegressor"): "SVMRegressor uses the same engine as SVMClassifier",
 }
 BODY = {
-    ("", "Gelu"): "onnx's reference lacks it; the function body is the definition",
-    ("", "GroupNormalization"): "onnx's reference lacks it; the function body is the definition",
-    ("", "HardSwish"): "onnx's reference lacks it; the function body is the definition",
-    ("", "Mish"): "onnx's reference lacks it; the function body is the definition",
+    ("", "Gelu"): "onnx's reference lacks Gelu; the function body is the definition",
+    ("", "GroupNormalization"): "the function body is the definition; onnx's reference lacks it",
+    ("", "HardSwish"): "onnx's reference lacks HardSwish; the function body is the definition",
+    ("", "Mish"): "onnx's reference lacks Mish; the function body is the definition",
 }
 
 NOBODY = {
@@ -61,10 +64,10 @@ NOBODY = {
 def judge(call: Call) -> Judge:
     """Returns the function that computes an operator, called as `judge(frame, call, *inputs)`."""
     key = (call.node.domain, call.op)
-    own = find(*key, call.since)
-    if own is not None:
-        run = own.run
-        return run if own.scoped else lambda _frame, *rest: run(*rest)
+    own_kernel = find(*key, call.since)
+    if own_kernel is not None:
+        run = own_kernel.run
+        return run if own_kernel.scoped else lambda _frame, *rest: run(*rest)
     if key in RUNTIME:
         return lambda _frame, *rest: engines.runtime(*rest)
     if key in BODY:
