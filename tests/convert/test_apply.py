@@ -414,6 +414,6 @@ def test_a_constant_that_the_new_nodes_read_leaves_nothing(with_adapters):
 def test_applying_no_change_writes_nothing():
     done = stepper(model(TEXT, 20), 20, 19)
     before = done.document.model.SerializeToString(deterministic=True)
-    assert Applier(done.document, done.facts, done, done.step).apply([]) == []
+    assert Applier(done.facts, done, done.step).apply([]) == []
     assert done.document.model.SerializeToString(deterministic=True) == before
     assert ops(done.document.model) == "Gelu Neg"

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from checked import assert_finds, checked
 from opshift.adapter import Why
+from opshift.author import registry
 from opshift.author.traits import Differs, Flaw, Illegal, differs, flaw, illegal
 from opshift.convert.legal import author_rules
 from opshift.convert.legal.findings import Checked, Unjudged
@@ -29,9 +30,10 @@ def subject(*traits: Illegal | Flaw | Differs, text: str = TEXT, more: str = "")
                 found[one.domain, op] = (*found.get((one.domain, op), ()), one)
         return found
 
-    return dataclasses.replace(
-        checked(model(text, 13, more=more)), adapters=SimpleNamespace(traits=declared)
-    )
+    known = SimpleNamespace(traits=declared, rules=registry.default().rules)
+    made = checked(model(text, 13, more=more))
+    made.facts.adapters = known
+    return dataclasses.replace(made, adapters=known)
 
 
 @illegal("Elu")
@@ -102,7 +104,7 @@ def differs_always(node):
 )  # fmt: skip
 def test_a_report_names_the_nodes_whose_operator_changes_on_the_way(goal, named):
     made = subject(differs_always)
-    found = [*author_rules.differing(made.document, made.facts, made.adapters, goal)]
+    found = [*author_rules.differing(made.facts, goal)]
     assert [one.partition(" ")[0] for one in found] == named
     assert all(author_rules.DIFFERS in one and one.endswith("it differs") for one in found)
 
@@ -113,7 +115,7 @@ def test_a_report_names_the_nodes_that_cannot_be_judged():
         raise ZeroDivisionError
 
     made = subject(broken)
-    (text,) = author_rules.differing(made.document, made.facts, made.adapters, {"": 12})
+    (text,) = author_rules.differing(made.facts, {"": 12})
     assert text.startswith("Neg 'c' cannot be judged")
 
 

@@ -36,8 +36,7 @@ def of_document(part, made: ModelProto, row: RuntimeRelease) -> list[str]:
 
 def of_facts(part, made: ModelProto, row: RuntimeRelease, *more) -> list[str]:
     """The sentences of a part that needs facts."""
-    found = checked(made)
-    return sentences(part(found.document, row, found.facts, *more))
+    return sentences(part(checked(made).facts, row, *more))
 
 
 class Table(RuntimeRelease):
@@ -233,9 +232,9 @@ def test_a_field_that_a_release_does_not_know():
     made = model(text, more=', "com.microsoft" : 1')
     row = targets.find("onnxruntime==1.14")
     found = checked(made).document
-    ((key, says), nodes), *rest = runtime.unknown_fields(found, row).items()
+    ((key, says), places), *rest = runtime.unknown_fields(found, row).items()
     assert (key, rest) == (("com.microsoft", "MultiHeadAttention"), [])
-    assert [node.output[0] for node in nodes] == ["y"]
+    assert [scope.node(at).output[0] for scope, at in places] == ["y"]
     assert of_document(runtime.lacking, made, row) == [
         f"{row.shown} has no operator com.microsoft.MultiHeadAttention with {says} ('y')"
     ]
@@ -328,7 +327,7 @@ def test_inputs_and_outputs_that_the_package_does_not_pass():
     made = model(
         "(double[2] x, int64[2] z) => (double[2] y, int64[2] w) { y = Neg(x) w = Neg(z) }", 13
     )
-    found = runtime.forms(checked(made).document, row, checked(made).facts)
+    found = runtime.forms(checked(made).facts, row)
     assert sentences(found) == [
         "it==1.0: its Python package cannot accept a tensor of double, such as 'x'",
         "it==1.0: its Python package cannot return a tensor of int64, such as 'w'",
@@ -379,12 +378,10 @@ def test_a_node_of_a_type_without_a_kernel():
     row = without(Neg_13=Missing(("T",), frozenset({("double",), ("float16",)})))
     text = "(double[2] x, float[2] z) => (double[2] y, float[2] w) { a = Neg(x) y = Neg(a) w = Neg(z) }"
     found = checked(model(text, 13))
-    (lack,) = runtime.kernels(found.document, row, found.facts)
+    (lack,) = runtime.kernels(found.facts, row)
     assert str(lack) == "Neg of double has no kernel in it 1.0 ('a' and 1 more)"
     assert (lack.op, lack.domain, lack.count, lack.types) == ("Neg", "", 2, "double=float")
-    ((place, key, types, missing), (other, *_)) = runtime.without_kernel(
-        found.document, row, found.facts
-    )
+    ((place, key, types, missing), (other, *_)) = runtime.without_kernel(found.facts, row)
     assert (key, types, missing) == (("", "Neg"), ("double",), row.no_kernels(("", "Neg"), 13))
     assert [place[0].node(place[1]).output[0], other[0].node(other[1]).output[0]] == ["a", "y"]
 
@@ -392,7 +389,7 @@ def test_a_node_of_a_type_without_a_kernel():
 def test_no_change_of_types_is_offered_that_has_no_kernel_either():
     every = Missing(("T",), frozenset({("double",)}), frozenset({("float",)}))
     found = checked(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13))
-    (lack,) = runtime.kernels(found.document, without(Neg_13=every), found.facts)
+    (lack,) = runtime.kernels(found.facts, without(Neg_13=every))
     assert lack.types in ("", "double=float16", "double=bfloat16")
     assert lack.types != "double=float"
 
@@ -400,7 +397,7 @@ def test_no_change_of_types_is_offered_that_has_no_kernel_either():
 def test_the_outcome_of_a_probe_is_named():
     missing = Missing(("T",), frozenset({("double",)}), outcomes={("double",): probed.DIES})
     found = checked(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13))
-    (lack,) = runtime.kernels(found.document, without(Neg_13=missing), found.facts)
+    (lack,) = runtime.kernels(found.facts, without(Neg_13=missing))
     assert str(lack) == "Neg of double ends the process of it 1.0 ('y')"
 
 
@@ -409,7 +406,7 @@ TWO = Missing(("T1", "T2"), frozenset({("float", "int32")}))
 
 def test_several_types_are_listed():
     found = checked(model("(float[2] x) => (int32[2] y) { y = Cast<to = 6>(x) }", 13))
-    (lack,) = runtime.kernels(found.document, without(Cast_13=TWO), found.facts)
+    (lack,) = runtime.kernels(found.facts, without(Cast_13=TWO))
     assert str(lack) == "Cast of float, int32 has no kernel in it 1.0 ('y')"
 
 
@@ -417,22 +414,22 @@ def test_types_are_looked_up_once_for_many_releases():
     found = checked(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13))
     seen = runtime.Seen()
     row = without(Neg_13=Missing(("T",), frozenset({("double",)})))
-    assert len(runtime.kernels(found.document, row, found.facts, seen)) == 1
+    assert len(runtime.kernels(found.facts, row, seen)) == 1
     ((asked, types),) = seen.types.items()
     assert (asked[1:], types) == ((("", "Neg"), ("T",)), [("double",)])
     seen.types[asked] = [("float",)]
-    assert runtime.kernels(found.document, row, found.facts, seen) == []
+    assert runtime.kernels(found.facts, row, seen) == []
 
 
 def test_forms_are_looked_for_once_for_many_releases():
     text = "(float[2] x) => (y) { s = Constant<value = int64[1] {-1}>() y = Reshape<allowzero = 1>(x, s) }"
     found, seen = checked(model(text, 14)), runtime.Seen()
     rows = [targets.find(f"onnxruntime=={release}") for release in ("1.9", "1.10")]
-    assert len(runtime.forms(found.document, rows[0], found.facts, seen)) == 1
+    assert len(runtime.forms(found.facts, rows[0], seen)) == 1
     for asked in seen.places:
         seen.places[asked] = []
-    assert runtime.forms(found.document, rows[1], found.facts, seen) == []
-    assert len(runtime.forms(found.document, rows[1], found.facts)) == 1
+    assert runtime.forms(found.facts, rows[1], seen) == []
+    assert len(runtime.forms(found.facts, rows[1])) == 1
 
 
 def test_a_type_in_doubt_or_not_tried():
@@ -528,13 +525,13 @@ def test_untried_types_are_listed_on_demand(monkeypatch):
     found = checked(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13))
     row = without(Neg_13=Missing(("T",), frozenset({("float16",)})))
     monkeypatch.setattr(runtime, "_left_out", lambda *_: {"T": {"double"}})
-    assert runtime.without_kernel(found.document, row, found.facts) == []
-    assert len(runtime.without_kernel(found.document, row, found.facts, untried=True)) == 1
+    assert runtime.without_kernel(found.facts, row) == []
+    assert len(runtime.without_kernel(found.facts, row, untried=True)) == 1
     assert of_facts(
         runtime.in_doubt, model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13), row
     ) == ["whether it 1.0 has a kernel for Neg of double ('y')"]
     monkeypatch.setattr(runtime, "_left_out", lambda *_: {})
-    assert runtime.without_kernel(found.document, row, found.facts, untried=True) == []
+    assert runtime.without_kernel(found.facts, row, untried=True) == []
 
 
 def test_contrib_operators_without_a_kernel_on_the_cpu():
@@ -565,7 +562,7 @@ def builder_of(made: ModelProto):
 
     found = checked(made)
     crossings = planner.of_document(found.document, registry.default(), {"": 13})
-    at = Stepper(found.document, found.facts, crossings, "", 13, 13, False)
+    at = Stepper(found.facts, crossings, "", 13, 13, False)
     scope = found.document.roots[0].top
     return (
         found.document.model.graph.node,
@@ -612,10 +609,10 @@ def test_a_form_that_a_release_misreads():
     text = "(float[1,1,4,4] x) => (float[1,1,2,2] y) { y = MaxPool<kernel_shape = [2,2], strides = [2,2], ceil_mode = 1>(x) }"
     row = targets.find("onnxruntime==1.10")
     found = checked(model(text, 12))
-    for key, one, places in runtime.misread_nodes(found.document, row, found.facts):
+    for key, one, places in runtime.misread_nodes(found.facts, row):
         assert [scope.node(at).op_type for scope, at in places] == [key[1]]
         assert f"{row.shown}: {one.described(key[1])} ('y')" in sentences(
-            runtime.forms(found.document, row, found.facts)
+            runtime.forms(found.facts, row)
         )
 
 
@@ -656,7 +653,7 @@ def test_each_place_of_a_misread_form_is_listed():
         looked.append(key)
         return [Misreading()]
 
-    ((key, _, places),) = runtime.misread_nodes(found.document, PLAIN, found.facts, declared)
+    ((key, _, places),) = runtime.misread_nodes(found.facts, PLAIN, declared)
     assert key == ("", "Neg")
     assert [scope.node(at).output[0] for scope, at in places] == ["a", "y"]
     assert looked == [("", "Abs"), ("", "Neg")]
@@ -685,11 +682,11 @@ ELU = "(float[2] x) => (float[2] y) { a = Elu<alpha = 2.0>(x) y = Elu(a) }"
 def test_a_form_with_which_no_model_ran():
     row = replace(PLAIN, probed=probe("runs float\nrefused @alpha"))
     found = checked(model(ELU, 13))
-    ((key, says), places), *rest = runtime.failed_forms(found.document, row, found.facts).items()
+    ((key, says), places), *rest = runtime.failed_forms(found.facts, row).items()
     assert (key, says, rest) == (("", "Elu"), "Elu 6 with alpha is not run by it==1.0", [])
     assert [scope.node(at).output[0] for scope, at in places] == ["a"]
-    assert sentences(runtime.forms(found.document, row, found.facts)) == [f"{says} ('a')"]
-    assert runtime.failed_forms(found.document, PLAIN, found.facts) == {}
+    assert sentences(runtime.forms(found.facts, row)) == [f"{says} ('a')"]
+    assert runtime.failed_forms(found.facts, PLAIN) == {}
     nodes, op, rules = builder_of(model(ELU, 13))
     assert not runtime.runs(nodes, op, row, rules)
     assert runtime.runs([nodes[1]], op, row, rules)
@@ -767,7 +764,7 @@ def test_no_change_of_types_is_offered_for_a_type_that_an_adapter_chose(
     done.checks = False
     done.run()
     row = without(Neg_13=Missing(("T",), frozenset({("double",)})))
-    (lack,) = runtime.kernels(done.document, row, done.facts)
+    (lack,) = runtime.kernels(done.facts, row)
     assert (lack.op, lack.types) == ("Neg", offer)
 
 
@@ -796,7 +793,7 @@ def test_a_model_without_imports_is_read_at_version_1():
             return False
 
     found = checked(made)
-    assert not [*runtime.misread_nodes(found.document, PLAIN, found.facts, lambda *_: [Form()])]
+    assert not [*runtime.misread_nodes(found.facts, PLAIN, lambda *_: [Form()])]
     assert seen == [1]
     assert of_document(runtime.below_floor, made, replace(PLAIN, floors={"": 7})) == []
 
@@ -819,9 +816,9 @@ def test_an_operator_that_onnx_lacks_is_no_question_about_a_vendor():
 def test_findings_about_the_whole_model_count_once():
     made = model("(float[2] x) => (float[3] y) { y = Neg(x) }", 15)
     found = checked(made)
-    (shape,) = runtime.forms(found.document, replace(PLAIN, strict=True), found.facts)
+    (shape,) = runtime.forms(found.facts, replace(PLAIN, strict=True))
     assert (shape.node, shape.count) == ("", 1)
-    (passed,) = runtime.forms(found.document, replace(PLAIN, inputs=("float",)), found.facts)
+    (passed,) = runtime.forms(found.facts, replace(PLAIN, inputs=("float",)))
     assert (passed.node, passed.count) == ("", 1)
     late = model("(float8e5m2[2] x) => (float8e5m2[2] y) { y = Identity(x) }", 19, ir=9)
     (kind,) = runtime.lacking(checked(late).document, replace(PLAIN, imports={"": 19}))

@@ -36,7 +36,7 @@ def test_a_step_that_refuses_has_changed_nothing(with_adapters):
     attempt = opened(model(REFUSING, 13), 12)
     before = attempt.skeleton.SerializeToString(deterministic=True)
     crossings = planner.of_document(attempt.document, registry.default(), {"": 12})
-    stepper = Stepper(attempt.document, attempt.facts, crossings, "", 13, 12, False)
+    stepper = Stepper(attempt.facts, crossings, "", 13, 12, False)
     with pytest.raises(StepRefused):
         stepper.run()
     assert attempt.skeleton.SerializeToString(deterministic=True) == before

@@ -52,7 +52,7 @@ def better(model: ModelProto, row: targets.RuntimeRelease) -> list[int]:
     except (Refused, InvalidModel):
         return []
     facts = facts_of(result)
-    if not runtime.without_kernel(facts.document, row, facts):
+    if not runtime.without_kernel(facts, row):
         return []
     own = versions(result)
     allowed = range(row.floors.get("", 1), row.imports[""] + 1)

@@ -100,7 +100,7 @@ def _tried(
         return None, []
     came = Document(model)
     facts = Facts(came, weights, attempt.adapters, lambda: model)
-    held = needs.held(came, facts, aim.ir_of_goal(attempt))
+    held = needs.held(facts, aim.ir_of_goal(attempt))
     others = alternatives(strategy, (), held, leaves=attempt.left_late)
     return _cost(model, skeleton, report), list(others)
 

@@ -98,9 +98,8 @@ def _lacking(before: ModelProto, after: ModelProto) -> list[str]:
 
 def without_kernel(model: ModelProto) -> list[tuple[tuple[str, str], tuple[str, ...]]]:
     """The operators of a model for whose types no release has a kernel, with these types."""
-    document = _document(model)
-    facts = Facts(document, Weights(), registry.default(), lambda: model)
-    found = runtime.without_kernel(document, targets.some_release(), facts)
+    facts = Facts(_document(model), Weights(), registry.default(), lambda: model)
+    found = runtime.without_kernel(facts, targets.some_release())
     return [(key, types) for _, key, types, _ in found]
 
 

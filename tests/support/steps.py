@@ -33,6 +33,6 @@ def stepper(
     """A step over one boundary that calls each adapter."""
     attempt = opened(made, to)
     plan = planner.of_document(attempt.document, registry.default(), {"": to})
-    done = Stepper(attempt.document, attempt.facts, plan, "", start, to, approximate, assume)
+    done = Stepper(attempt.facts, plan, "", start, to, approximate, assume)
     done.records = None
     return done

@@ -71,7 +71,7 @@ def _aim_at(state: State, target: Wanted) -> None:
     if row is None:
         return
     state.runtime = row
-    state.lacked = runtime.kernels(state.document, row, state.facts)
+    state.lacked = runtime.kernels(state.facts, row)
     state.notes += remarks(row, present, state.goal)
 
 

@@ -12,7 +12,7 @@ from opshift.author.written import Made
 from opshift.convert.change import NodeChange, Step
 from opshift.lazy import deferred
 from opshift.model.arrays import Array, to_array
-from opshift.model.document import Document, Heritage, heritage_of
+from opshift.model.document import Heritage, heritage_of
 from opshift.model.replace import Replacement, replace_nodes
 from opshift.model.scope import FunctionId, Place, Scope
 from opshift.model.walk import graphs_of, nodes_in, reads
@@ -25,8 +25,8 @@ np = deferred("numpy")
 class Applier:
     """Writes all changes of one step into the model, after all of them are known."""
 
-    def __init__(self, document: Document, facts: Facts, crossing: Crossing, step: Step) -> None:
-        self.document = document
+    def __init__(self, facts: Facts, crossing: Crossing, step: Step) -> None:
+        self.document = facts.document
         self.facts = facts
         self.crossing = crossing
         self.step = step

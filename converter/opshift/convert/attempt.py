@@ -156,7 +156,7 @@ class Conversion(State):
 
     def differing(self) -> Iterable[str]:
         """Returns notes on nodes for which onnxruntime differs from the specification."""
-        return author_rules.differing(self.document, self.facts, self.adapters, self.goal)
+        return author_rules.differing(self.facts, self.goal)
 
     def others(self, refused: StepRefused | Refused | None = None) -> Iterator[Strategy]:
         """Returns strategies that may avoid a refusal, or may give a better result."""
@@ -183,7 +183,7 @@ class Conversion(State):
                 unread=unread,
                 opsets=opsets,
             )
-        features = needs.held(self.document, self.facts, aim.ir_of_goal(self))
+        features = needs.held(self.facts, aim.ir_of_goal(self))
         refusals, inside, unsure = refused.refusals, refused.functions, refused.unsure
         via_above = opset_above(refusals, self.adapters, min(own, default=0))
         descent = descent_for(refusals, self.adapters)
@@ -259,9 +259,9 @@ class Conversion(State):
         """Returns the source's content that the wanted IR version lacks, if a step approximated."""
         if not any(step.approximations for step in self.steps):
             return []
-        came = Document(_as_model(self.view))
-        facts = Facts(came, self.weights, self.adapters, self.inferable)
-        return needs.held(came, facts, aim.ir_of_goal(self))
+        source = Document(_as_model(self.view))
+        facts = Facts(source, self.weights, self.adapters, self.inferable)
+        return needs.held(facts, aim.ir_of_goal(self))
 
     # -- conversions inside this conversion ----------------------------------------------------
 
@@ -321,7 +321,7 @@ class Conversion(State):
         self._settle_declarations()
         version = self.document.imports.get("") or inference.LOWEST
         if self.steps and version < inference.LOWEST and not self.for_types:
-            declare.untyped(self.document, self.facts)
+            declare.untyped(self.facts)
         if self.steps or self.options.ir_version not in ("auto", "keep"):
             ir_version.settle_ir(self, moved=moved)
         if self.runtime is not None:

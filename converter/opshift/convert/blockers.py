@@ -55,8 +55,8 @@ class Outgrown(Exception):  # noqa: N818 - an outcome that the caller handles
 class Blockers:
     """Collects the refused nodes of one step."""
 
-    def __init__(self, document: Document, facts: Facts, boundary: tuple[int, int]) -> None:
-        self.document = document
+    def __init__(self, facts: Facts, boundary: tuple[int, int]) -> None:
+        self.document = facts.document
         self.facts = facts
         self.boundary = boundary
         self._refusals: list[RefusedNode] = []

@@ -9,7 +9,6 @@ from opshift.author import inference
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.author.traits import OutputRanks
-from opshift.model.document import Document
 from opshift.model.scope import Scope
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of, without_lengths, without_symbols
@@ -20,12 +19,12 @@ AXES_MAY_BE_NEGATIVE = 11
 LENGTHS = frozenset(("tensor(int64)",))
 
 
-def untyped(document: Document, facts: Facts) -> None:
+def untyped(facts: Facts) -> None:
     """Declares the known types of the outputs of operators without inference.
 
     Runtimes and strict inference need the type of each value, and accept a declared type.
     """
-    for root in document.roots:
+    for root in facts.document.roots:
         for scope in root.scopes if root.kind == "graph" else ():
             for name, kind in list(_known(scope, facts)):
                 scope.proto.value_info.add(name=name).type.CopyFrom(kind)

@@ -8,7 +8,6 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from opshift.author.facts import Facts
 from opshift.author.misreadings import misreadings, on_every_processor, on_some_processors
 from opshift.author.surroundings import Surroundings, node_at, readers
 from opshift.author.traits import DeclaredRules, answer_of
@@ -23,7 +22,6 @@ from opshift.convert.other_words import OtherWords
 from opshift.convert.state import State
 from opshift.convert.step import Stepper
 from opshift.convert.verdict_edges import edge_at
-from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root
 from opshift.model.sweep import sweep
 from opshift.opsets import schemas
@@ -73,11 +71,7 @@ def _modernize(state: State) -> None:
 
     for version in request.present(state.document, ""):
         for rule in in_order(state.adapters, version):
-            stepper = Modernizer(
-                state.document, state.facts, state.plan, "", version, version,
-                state.options.allow_approximate,
-            ).of(rule)  # fmt: skip
-            stepper.checks = state.options.checks
+            stepper = state.stepper_of(Modernizer, "", version, version).of(rule)
             if (row := state.runtime) is not None:
                 stepper.runs = functools.partial(_runs, row, state.adapters)
             step = stepper.run()
@@ -103,16 +97,14 @@ def _reform(state: State) -> None:
 
 def _choose(state: State, row: RuntimeRelease) -> None:
     """Replaces nodes that a runtime cannot run by equivalent nodes that it can run."""
-    asked = (state.document, row, state.facts)
     if row.other_forms:
-        _write_others(state, None, _named(state, row))
+        _write_others(state, None, _grouped(_named(state, row)))
     runs = functools.partial(_runs, row, state.adapters)
     lacked = _lacked(state, row)
     written = _write_others(state, runs, lacked)
     if _write_wider(state, row) or written:
-        beside: Lacked = {}  # new nodes may be misread because of their neighbours
-        _add_misread(beside, asked, neighbours=True)
-        _write_others(state, runs, beside)
+        # new nodes may be misread because of their neighbours
+        _write_others(state, runs, _grouped(_misread(state, row, neighbours=True)))
         lacked = _lacked(state, row)
     _write_in_other_words(state, row, lacked)
     _write_for_all_processors(state, row)
@@ -120,17 +112,23 @@ def _choose(state: State, row: RuntimeRelease) -> None:
 
 def _lacked(state: State, row: RuntimeRelease) -> Lacked:
     """Returns the nodes that a runtime does not know, has no kernel for, or handles wrongly."""
-    asked = (state.document, row, state.facts)
-    lacked: Lacked = {}
-    for place, key, *_ in runtime.without_kernel(*asked):
-        lacked.setdefault((place[0].root, key[0]), []).append(place)
-    _add_misread(lacked, asked)
-    for (key, _), places in runtime.failed_forms(*asked).items():
-        for place in places:
-            lacked.setdefault((place[0].root, key[0]), []).append(place)
-    for root, key, _ in runtime.unread(state.document, row):
-        lacked.setdefault((root, key[0]), []).extend(root.index[key])
-    return lacked
+    facts = state.facts
+    failed = runtime.failed_forms(facts, row).items()
+    unread = runtime.unread(state.document, row)
+    return _grouped([
+        *((place, key) for place, key, *_ in runtime.without_kernel(facts, row)),
+        *_misread(state, row),
+        *((place, key) for (key, _), places in failed for place in places),
+        *((place, key) for root, key, _ in unread for place in root.index[key]),
+    ])  # fmt: skip
+
+
+def _grouped(nodes: Iterable[tuple[Place, Key]]) -> Lacked:
+    """Groups nodes by graph or function, and by the domain of their operators."""
+    grouped: Lacked = {}
+    for place, (domain, _) in nodes:
+        grouped.setdefault((place[0].root, domain), []).append(place)
+    return grouped
 
 
 def _write_in_other_words(state: State, row: RuntimeRelease, lacked: Lacked) -> None:
@@ -224,7 +222,8 @@ def _write_wider(state: State, row: RuntimeRelease) -> bool:
     written = False
     for key, types, places in list(wider.lacked(state, row)):
         root = places[0][0].root
-        stepper = wider.stepper(state, key, types, root.imports.get(key[0]) or 1)
+        version = root.imports.get(key[0]) or 1
+        stepper = state.stepper(key[0], version, version).of_adapter(wider.adapter(key, types))
         stepper.runs = functools.partial(_runs, row, state.adapters)
         written |= _rewrites(state, stepper, root, places)
     return written
@@ -232,32 +231,29 @@ def _write_wider(state: State, row: RuntimeRelease) -> bool:
 
 def _write_for_all_processors(state: State, row: RuntimeRelease) -> None:
     """Replaces nodes that a runtime handles wrongly on some processors by equivalent nodes."""
-    lacked: Lacked = {}
-    _add_misread(lacked, (state.document, row, state.facts), on_some_processors)
+    misread = _grouped(_misread(state, row, on_some_processors))
     runs = functools.partial(_runs, row, state.adapters, declared=misreadings)
-    _write_others(state, runs, lacked)
+    _write_others(state, runs, misread)
 
 
-def _named(state: State, row: RuntimeRelease) -> Lacked:
-    """Returns the nodes of the operators in the runtime's list `other_forms`."""
-    found: Lacked = {}
+def _named(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key]]:
+    """Yields the nodes of the operators in the runtime's list `other_forms`."""
     for root in state.document.roots:
-        for op in row.other_forms:
-            found.setdefault((root, ""), []).extend(root.index.get(("", op), ()))
-    return found
+        for key in (("", op) for op in row.other_forms):
+            yield from ((place, key) for place in root.index.get(key, ()))
 
 
-def _add_misread(
-    lacked: Lacked,
-    asked: tuple[Document, RuntimeRelease, Facts],
+def _misread(
+    state: State,
+    row: RuntimeRelease,
     declared: runtime.Declared = on_every_processor,
     *,
     neighbours: bool = False,
-) -> None:
-    """Adds the nodes that a runtime handles wrongly, or only those due to neighbouring nodes."""
-    for (domain, _), one, places in runtime.misread_nodes(*asked, declared):
-        for place in places if one.neighbours or not neighbours else ():
-            lacked.setdefault((place[0].root, domain), []).append(place)
+) -> Iterator[tuple[Place, Key]]:
+    """Yields the nodes that a runtime handles wrongly, or only those due to neighbouring nodes."""
+    for key, misread, places in runtime.misread_nodes(state.facts, row, declared):
+        if misread.neighbours or not neighbours:
+            yield from ((place, key) for place in places)
 
 
 def _part_casts(state: State) -> None:

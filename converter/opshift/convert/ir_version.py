@@ -26,7 +26,7 @@ def plan(state: State) -> None:
     rewrite = isinstance(state.options.ir_version, int) or bool(state.strategy.early)
     drop, inline = _drop(state), _inlines(state)
     if rewrite or drop or inline:
-        held = needs.held(state.document, state.facts, above=0)
+        held = needs.held(state.facts, above=0)
         state.lowerings = ir_plan.of_features(held, rewrite=rewrite, drop=drop, inline=inline)
 
 
@@ -66,9 +66,9 @@ def settle_ir(state: State, *, moved: bool) -> None:
     wanted, current = state.options.ir_version, state.skeleton.ir_version
     aim = needs.aim(current, state.document.imports.as_dict(), wanted, moved)
     lowers = aim < current or bool(state.document.added_initializers)
-    found = needs.held(state.document, state.facts, aim) if lowers else []
+    found = needs.held(state.facts, aim) if lowers else []
     if _lower(state, aim, found, rewrite=lowers and isinstance(wanted, int)) and lowers:
-        found = needs.held(state.document, state.facts, aim)
+        found = needs.held(state.facts, aim)
     binding = _binding(state, found)
     limit = (state.ir_limit or wanted) if isinstance(wanted, int) else NEWEST_IR
     if any(feature.ir > limit for feature in binding):

@@ -37,8 +37,8 @@ def operators(
     formed, found = set[Key](), set[Key]()
     if row is not None:
         formed.update(key for key, _ in runtime.unknown_fields(document, row))
-        formed.update(key for _, key, _ in runtime.contrib_without_kernel(document, row, facts))
-        formed.update(key for key, _, _ in runtime.misread_nodes(document, row, facts) if key[0])
+        formed.update(key for _, key, _ in runtime.contrib_without_kernel(facts, row))
+        formed.update(key for key, _, _ in runtime.misread_nodes(facts, row) if key[0])
     for key in {key for root in document.roots for key in root.index}:
         domain = key[0]
         strange = row is not None and (row.lacks(domain) or row.is_strange(key) or key in formed)

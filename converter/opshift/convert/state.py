@@ -8,7 +8,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from opshift.opsets.targets import RuntimeRelease
 
 
+_Stepper = TypeVar("_Stepper", bound=Stepper)
 Boundaries: TypeAlias = "tuple[tuple[str, int, int], ...]"  # (domain, start, to) of each boundary
 
 
@@ -159,28 +160,22 @@ class State(ABC):
         self.notes += settle.settle(self.document)
         self.document.sort()
 
-    @property
-    def stepper_of(self) -> type[Stepper]:
-        """The class of the steps."""
-        return Stepper
-
     def stepper(self, domain: str, start: int, to: int) -> Stepper:
         """Returns a step of the plan, from one version of a domain to another."""
-        made = self.stepper_of(
-            self.document,
-            self.facts,
-            self.plan,
-            domain,
-            start,
-            to,
-            self.options.allow_approximate,
-            self.options.assumptions,
-        )
-        made.checks = self.options.checks
-        made.traces = self.traces
+        return self.stepper_of(Stepper, domain, start, to)
+
+    def stepper_of(self, kind: type[_Stepper], domain: str, start: int, to: int) -> _Stepper:
+        """Returns a step of a class that adds to the steps of the plan."""
+        options = self.options
+        stepper = kind(
+            self.facts, self.plan, domain, start, to, options.allow_approximate,
+            options.assumptions,
+        )  # fmt: skip
+        stepper.checks = options.checks
+        stepper.traces = self.traces
         if self.traces:
-            made.records = None
-        return made
+            stepper.records = None
+        return stepper
 
     def done(self, step: Step) -> None:
         """Checks the changes of a step, and stores the step."""

@@ -39,12 +39,12 @@ from opshift.convert.change import NodeChange, Step, Suspect, Task
 from opshift.convert.guard import Guard
 from opshift.convert.legal import cause, rules
 from opshift.convert.legal.written_rules import WrittenNodes, is_inferred, suspect_lengths
+from opshift.convert.plan_table import Edge
 from opshift.convert.replay import call_records
 from opshift.convert.replay.binding import NodeTokens
 from opshift.convert.replay.call_records import Branch, Records
 from opshift.convert.replay.leaves import RefusedLeaf, Template
 from opshift.errors import AdapterBug, FaultyChange, Refusal
-from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.sweep import sweep
 from opshift.model.walk import named
@@ -94,7 +94,6 @@ class Stepper:
 
     def __init__(
         self,
-        document: Document,
         facts: Facts,
         plan: planner.CrossingPlan,
         domain: str,
@@ -103,7 +102,7 @@ class Stepper:
         allow_approximate: bool,
         assume: Collection[Assumption] = (),
     ) -> None:
-        self.document = document
+        self.document = facts.document
         self.facts = facts
         self.plan = plan
         self.adapters = plan.adapters
@@ -116,7 +115,7 @@ class Stepper:
         self.allow_approximate = allow_approximate
         self.assume = assume
         self.step = Step(domain, start, to)
-        self.blockers = Blockers(document, facts, (start, to))
+        self.blockers = Blockers(facts, (start, to))
         self.settled = False  # whether nodes in subgraphs of rewritten nodes are converted
         self.checks = True  # whether new nodes are checked
         self.traces = False  # whether every type is inferred, to find the faulty change
@@ -131,6 +130,15 @@ class Stepper:
         self.records: Records | None = call_records.of(plan.adapters)
         self.withheld: dict[Key, str] = {}  # equal forms that need the caller's permission
         self.partial = False  # whether nodes are rewritten although others are refused
+        self.adapter: Adapter | None = None  # the only adapter of the step; None: by the plan
+
+    def of_adapter(self, adapter: Adapter) -> Stepper:
+        """Returns this step, which then rewrites only one operator, with the given adapter."""
+        key = (adapter.domain, adapter.ops[0])
+        self.adapter, self.boundary = adapter, (adapter.start, adapter.to)
+        writes = tuple(sorted({qualified(*key), "ai.onnx.Cast"}))
+        self.plan.edges[(*key, *self.boundary)] = Edge(*self.boundary, "rewrite", False, writes)
+        return self
 
     # -- the interface for a Builder ---------------------------------------------------------
 
@@ -189,7 +197,7 @@ class Stepper:
         changes = self._answers(roots)
         if self.blockers and sweep(self.document):
             # An unread node must not refuse the step.
-            self.blockers = Blockers(self.document, self.facts, (self.start, self.to))
+            self.blockers = Blockers(self.facts, (self.start, self.to))
             self.step, self.added = Step(self.domain, self.start, self.to), added
             changes = self._answers(roots)
         if self.blockers and not self.partial:
@@ -248,7 +256,7 @@ class Stepper:
 
     def applier(self) -> Applier:
         """Returns the object that writes the changes of this step."""
-        return Applier(self.document, self.facts, self, self.step)
+        return Applier(self.facts, self, self.step)
 
     def _answers(self, roots: list[Root]) -> list[NodeChange]:
         changes = [c for root in roots for c in self._changes(root)]
@@ -290,6 +298,9 @@ class Stepper:
 
     def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
         """Yields the operators of a graph that may change or need a check, with their adapters."""
+        if self.adapter is not None:
+            yield (self.domain, self.adapter.ops[0]), self.adapter
+            return
         for key in sorted(self._keys(root)):
             if not (places := self._places(root, key)):
                 continue

@@ -15,7 +15,6 @@ from opshift.author.traits import ByWidth
 from opshift.author.verdicts import WIDER, Adapter, Rewrite
 from opshift.author.widening import OUTPUT_TYPES, in_wider_types
 from opshift.convert.legal import runtime
-from opshift.convert.single_step import SingleStepper, single_stepper
 from opshift.convert.state import State
 from opshift.model.scope import Key, Place, Root
 from opshift.model.walk import holds_graphs
@@ -45,13 +44,8 @@ def lacked(state: State, row: RuntimeRelease) -> Iterator[tuple[Key, Wider, list
         yield key, wider, places
 
 
-def stepper(state: State, key: Key, wider: Wider, version: int) -> SingleStepper:
-    """Returns the step that computes one operator in wider types."""
-    return single_stepper(state, state.plan, _adapter(key, wider), version)
-
-
 @functools.cache
-def _adapter(key: Key, wider: Wider) -> Adapter:
+def adapter(key: Key, wider: Wider) -> Adapter:
     """Returns the adapter that computes an operator in wider types."""
 
     def widen(node: Node, op: Builder) -> Result:
@@ -66,8 +60,7 @@ def _adapter(key: Key, wider: Wider) -> Adapter:
 
 def _without_kernel(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
     """Yields nodes without a kernel for their types, with the nearest wider types that have one."""
-    asked = state.document, row, state.facts
-    for place, key, types, missing in runtime.without_kernel(*asked, untried=True):
+    for place, key, types, missing in runtime.without_kernel(state.facts, row, untried=True):
         root = place[0].root
         schema = schemas.schema(*key, root.imports.get(key[0]) or 1)
         if schema is None:
@@ -84,7 +77,7 @@ def _without_kernel(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, 
 
 def _in_narrow_form(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
     """Yields nodes that a runtime handles wrongly unless the type of one input is wider."""
-    for key, form, places in runtime.misread_nodes(state.document, row, state.facts):
+    for key, form, places in runtime.misread_nodes(state.facts, row):
         for place in places if form.wider else ():
             schema = schemas.schema(*key, place[0].root.imports.get(key[0]) or 1)
             params = schema.inputs if schema is not None else ()

@@ -172,7 +172,7 @@ def _lowest(
             if domain in present
         ),
         opened.skeleton.ir_version,
-        tuple(needs.Need(one.ir, one.says) for one in needs.needs(opened.document, opened.facts)),
+        tuple(needs.Need(one.ir, one.says) for one in needs.needs(opened.facts)),
     )
 
 

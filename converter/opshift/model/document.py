@@ -172,6 +172,11 @@ class Document:
         """Yields every graph and function, at any depth."""
         return (scope for root in self.roots for scope in root.scopes)
 
+    def operators(self) -> Iterator[tuple[Root, Key, list[Place]]]:
+        """Yields the operators of each graph and function in order, with the nodes of each."""
+        for root in self.roots:
+            yield from ((root, key, places) for key, places in sorted(root.index.items()))
+
     def sort(self) -> None:
         for scope in self.scopes():
             scope.sort()

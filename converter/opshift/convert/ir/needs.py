@@ -13,7 +13,6 @@ from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.facts import Facts
-    from opshift.model.document import Document
     from opshift.protos import ModelProto
 
 
@@ -39,25 +38,27 @@ def aim(current: int, imports: Mapping[str, int], wanted: str | int, moved: bool
     return int(wanted)
 
 
-def needs(document: Document, facts: Facts) -> list[Feature]:
+def needs(facts: Facts) -> list[Feature]:
     """Returns the content that affects results and requires an IR version above 3."""
-    return [feature for feature in held(document, facts, 3) if feature.computes]
+    return [feature for feature in held(facts, 3) if feature.computes]
 
 
-def held(document: Document, facts: Facts, above: int) -> list[Feature]:
+def held(facts: Facts, above: int) -> list[Feature]:
     """Returns the content of a model that an IR version later than `above` introduced."""
+    document = facts.document
     bare = any(n not in scope.inputs for scope in document.scopes() for n in scope.initializers)
     content = look_at(Content, document.model.SerializeToString())
-    return of_content(content, _types(document, facts, above), bare=bare, above=above)
+    return of_content(content, _types(facts, above), bare=bare, above=above)
 
 
-def _types(document: Document, facts: Facts, above: int) -> frozenset[str]:
+def _types(facts: Facts, above: int) -> frozenset[str]:
     """Returns the element types of a model that an IR version later than `above` introduced."""
     from opshift.author.present_types import collect_present_types
 
     found = frozenset(facts.present_types & TYPES.keys())
     if all(TYPES[name] <= above for name in found):
         return found
+    document = facts.document
     now = type(document)(document.model, document.prefix)
     return frozenset(collect_present_types(now) & TYPES.keys())
 

@@ -8,12 +8,10 @@ from typing import TypeVar
 
 from opshift.author.facts import Facts, ScopeEnv
 from opshift.author.node import Node
-from opshift.author.registry import Registry
-from opshift.author.traits import DeclaredRules, Differs, Flaw, Illegal, bug_of
+from opshift.author.traits import Differs, Flaw, Illegal, bug_of
 from opshift.convert.legal.bound_attributes import BoundAttributes
 from opshift.convert.legal.findings import Checked, Unjudged
 from opshift.errors import Refusal
-from opshift.model.document import Document
 from opshift.model.scope import Place
 from opshift.model.walk import named
 from opshift.opsets import schemas
@@ -39,37 +37,32 @@ def attributes(checked: Checked) -> Iterator[str]:
 def flaws(checked: Checked) -> Iterator[str | Unjudged]:
     """Yields illegal nodes that onnx's checker and inference accept."""
     assert checked.facts is not None, "the rule needs the types and constants of values"
-    for (scope, at), told in flawed(checked.document, checked.facts, checked.adapters):
+    for (scope, at), told in flawed(checked.facts):
         yield told if isinstance(told, Unjudged) else f"{named(scope.node(at))}: {told}"
 
 
-def flawed(
-    document: Document, facts: Facts, adapters: DeclaredRules
-) -> Iterator[tuple[Place, str | Unjudged]]:
+def flawed(facts: Facts) -> Iterator[tuple[Place, str | Unjudged]]:
     """Yields the place and the fault of each node that a function with `@flaw` finds illegal."""
-    return _told(document, facts, adapters.traits(Flaw), None)
+    return _told(facts, facts.adapters.traits(Flaw), None)
 
 
-def differing(
-    document: Document, facts: Facts, adapters: Registry, goal: Mapping[str, int]
-) -> Iterator[str]:
+def differing(facts: Facts, goal: Mapping[str, int]) -> Iterator[str]:
     """Yields a note for each node for which onnxruntime differs from the specification.
 
     Only nodes whose operator changes between the model's versions and `goal` are included.
     """
-    for (scope, at), told in _told(document, facts, adapters.traits(Differs), goal):
+    for (scope, at), told in _told(facts, facts.adapters.traits(Differs), goal):
         shown = f"{named(scope.node(at))}: {DIFFERS}: {told}"
         yield str(told) if isinstance(told, Unjudged) else shown
 
 
 def _told(
-    document: Document,
     facts: Facts,
     declared: Mapping[tuple[str, str], tuple[_Looking, ...]],
     goal: Mapping[str, int] | None,
 ) -> Iterator[tuple[Place, str | Unjudged]]:
     """Yields the place of each node for which an author's function returns a message."""
-    for root in document.roots:
+    for root in facts.document.roots:
         for key in sorted(root.index.keys() & declared.keys()):
             version = root.imports.get(key[0]) or 0
             aim = goal.get(key[0], version) if goal is not None else None

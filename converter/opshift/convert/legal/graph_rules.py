@@ -152,20 +152,19 @@ def untyped_attributes(checked: Checked) -> Iterator[str]:
 
 def operators(checked: Checked) -> Iterator[str]:
     """Yields nodes whose operator is unknown in the imported version, or breaks its schema."""
-    for root in checked.document.roots:
-        for (domain, op), places in sorted(root.index.items()):
-            version = root.imports.get(domain)
-            if version is None or domain not in schemas.known_domains():
-                continue
-            schema = schemas.schema(domain, op, version)
-            if schema is None and checked.adapters.retired(domain, op):
-                continue
-            unknown = _unknown(domain, op, version) if schema is None else ""
-            for node in (scope.node(position) for scope, position in places):
-                if schema is None:
-                    yield f"{named(node)}: {unknown}"
-                else:
-                    yield from unfit(node, schema, version, is_inner=root.function is not None)
+    for root, (domain, op), places in checked.document.operators():
+        version = root.imports.get(domain)
+        if version is None or domain not in schemas.known_domains():
+            continue
+        schema = schemas.schema(domain, op, version)
+        if schema is None and checked.adapters.retired(domain, op):
+            continue
+        unknown = _unknown(domain, op, version) if schema is None else ""
+        for node in (scope.node(position) for scope, position in places):
+            if schema is None:
+                yield f"{named(node)}: {unknown}"
+            else:
+                yield from unfit(node, schema, version, is_inner=root.function is not None)
 
 
 def input_types(checked: Checked) -> Iterator[str]:
@@ -213,11 +212,10 @@ def _accepted_before(schema: schemas.Schema, at: int, kind: str) -> str:
 def unstated(checked: Checked) -> Iterator[str]:
     """Yields operators whose nodes are not checked, because only the operator's name is known."""
     nodes: Counter[tuple[str, str]] = Counter()
-    for root in checked.document.roots:
-        for (domain, op), places in root.index.items():
-            schema = schemas.schema(domain, op, root.imports.get(domain) or 0)
-            if schema is not None and not schema.stated:
-                nodes[domain, op] += len(places)
+    for root, (domain, op), places in checked.document.operators():
+        schema = schemas.schema(domain, op, root.imports.get(domain) or 0)
+        if schema is not None and not schema.stated:
+            nodes[domain, op] += len(places)
     for (domain, op), count in sorted(nodes.items()):
         yield (
             f"{counted(count, 'node')} of {domain}.{op} cannot be checked, because the document of"

@@ -41,16 +41,15 @@ def unknown_version(domain: str, version: int) -> str | None:
 
 def missing_imports(checked: Checked) -> Iterator[str]:
     """Yields nodes whose domain is not imported, and nodes without an operator."""
-    for root in checked.document.roots:
-        for (domain, op), places in sorted(root.index.items()):
-            if domain not in root.imports:
-                scope, position = places[0]
-                yield (
-                    f"{named(scope.node(position))} is of domain {domain or 'ai.onnx'!r}, which"
-                    f" {_owner(root)} does not import; add an opset_import for it"
-                )
-            elif op == "":
-                yield f"a node of {root.name} has no op_type; set it"
+    for root, (domain, op), places in checked.document.operators():
+        if domain not in root.imports:
+            scope, position = places[0]
+            yield (
+                f"{named(scope.node(position))} is of domain {domain or 'ai.onnx'!r}, which"
+                f" {_owner(root)} does not import; add an opset_import for it"
+            )
+        elif op == "":
+            yield f"a node of {root.name} has no op_type; set it"
 
 
 def recursion(checked: Checked) -> Iterator[str]:
@@ -66,8 +65,7 @@ def _owner(root: Root) -> str:
 def deprecated(checked: Checked) -> Iterator[str]:
     """Yields operators that are deprecated or removed in the imported version."""
     adapters = checked.adapters
-    ours = ((root, *one) for root in checked.document.roots for one in sorted(root.index.items()))
-    for root, (domain, op), places in ours:
+    for root, (domain, op), places in checked.document.operators():
         version = root.imports.get(domain)
         schema = schemas.schema(domain, op, version) if version else None
         if schema is None and (retired := adapters.retired(domain, op)) is not None:
@@ -89,10 +87,9 @@ def deprecated(checked: Checked) -> Iterator[str]:
 def experimental(checked: Checked) -> Iterator[str]:
     """Yields operators that may change without a new version."""
     nodes: Counter[tuple[str, str]] = Counter()
-    for root in checked.document.roots:
-        for (domain, op), places in root.index.items():
-            if changelog.is_experimental(domain, op, root.imports.get(domain) or 0):
-                nodes[domain, op] += len(places)
+    for root, (domain, op), places in checked.document.operators():
+        if changelog.is_experimental(domain, op, root.imports.get(domain) or 0):
+            nodes[domain, op] += len(places)
     for (domain, op), count in sorted(nodes.items()):
         yield (
             f"{qualified(domain, op)} ({counted(count, 'node')}) is an experimental operator, which"
@@ -141,11 +138,9 @@ def metadata_forms(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
 
 def function_imports(checked: Checked) -> Iterator[str]:
     """Checks that functions with other imports use only operators with equal meaning."""
-    document = checked.document
-    own_imports = [root for root in document.roots if root.function is not None]
-    for root, (domain, op) in ((one, key) for one in own_imports for key in sorted(one.index)):
-        own, theirs = root.imports.get(domain), document.imports.get(domain)
-        if own is None or theirs is None or own == theirs:
+    for root, (domain, op), _ in checked.document.operators():
+        own, theirs = root.imports.get(domain), checked.document.imports.get(domain)
+        if root.function is None or own is None or theirs is None or own == theirs:
             continue
         if schemas.schema(domain, op, own) != schemas.schema(domain, op, theirs):
             yield (
@@ -235,7 +230,7 @@ def _held(checked: Checked) -> list[Feature]:
     assert checked.facts is not None, (
         "the search for content of later IR versions needs the types of values"
     )
-    return needs.held(checked.document, checked.facts, _ir(checked))
+    return needs.held(checked.facts, _ir(checked))
 
 
 def _ir(checked: Checked) -> int:

@@ -121,33 +121,26 @@ def called_functions(document: Document, row: RuntimeRelease) -> list[str]:
     return [f"whether {row.shown} loads the functions {shown}: it rejects some legal functions"]
 
 
-def forms(
-    document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
-) -> list[RuntimeLack]:
+def forms(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> list[RuntimeLack]:
     """Returns the legal nodes that a runtime rejects or computes wrongly."""
     seen = Seen() if seen is None else seen
-    found = [
-        (key, one, [scope.node(at) for scope, at in places])
-        for key, one, places in misread_nodes(document, row, facts, seen=seen)
-    ]
-    failed = failed_forms(document, row, facts).items()
+    misread = misread_nodes(facts, row, seen=seen)
+    failed = failed_forms(facts, row).items()
     return [
-        *(_lack(*key, nodes, f"{row.shown}: {one.described(key[1])}") for key, one, nodes in found),
-        *(_lack(*key, [scope.node(at) for scope, at in where], s) for (key, s), where in failed),
-        *_not_passed(document, row),
-        *_contradicted(document, row, facts, seen),
+        *(_lack(key, at, f"{row.shown}: {form.described(key[1])}") for key, form, at in misread),
+        *(_lack(key, places, says) for (key, says), places in failed),
+        *_not_passed(facts.document, row),
+        *_contradicted(facts, row, seen),
     ]
 
 
-def _contradicted(
-    document: Document, row: RuntimeRelease, facts: Facts, seen: Seen
-) -> list[RuntimeLack]:
+def _contradicted(facts: Facts, row: RuntimeRelease, seen: Seen) -> list[RuntimeLack]:
     """Returns a declared shape that inference contradicts, if the runtime rejects such shapes."""
-    opset = document.imports.get("")
+    opset = facts.document.imports.get("")
     if not row.is_strict_at(opset):
         return []
     if seen.contradiction is None:
-        found = checker.contradicted(weights.checkable(document.model), facts.adapters)
+        found = checker.contradicted(weights.checkable(facts.document.model), facts.adapters)
         seen.contradiction = found or ""
     error = seen.contradiction
     says = f"{row.shown}: at opset {opset} it rejects a declared shape that inference contradicts"
@@ -174,38 +167,36 @@ Declared: TypeAlias = "Callable[[DeclaredRules, RuntimeRelease, Key], Iterator[M
 
 
 def misread_nodes(
-    document: Document,
-    row: RuntimeRelease,
     facts: Facts,
+    row: RuntimeRelease,
     declared: Declared = on_every_processor,
     *,
     seen: Seen | None = None,
 ) -> Iterator[tuple[Key, Misread, list[Place]]]:
     """Yields the nodes that a runtime rejects or computes wrongly, by operator and by the fault."""
     read_by, known = readers(), Seen().places if seen is None else seen.places
-    for key in sorted({key for root in document.roots for key in root.index}):
-        for one in declared(facts.adapters, row, key):
-            if (id(one), key) not in known:
-                known[id(one), key] = [
+    roots = facts.document.roots
+    for key in sorted({key for root in roots for key in root.index}):
+        for misread in declared(facts.adapters, row, key):
+            if (id(misread), key) not in known:
+                known[id(misread), key] = [
                     (scope, at)
-                    for root in document.roots
+                    for root in roots
                     for scope, at in root.index.get(key, ())
-                    if one.is_form(
+                    if misread.is_form(
                         node_at(facts, scope, at),
                         root.imports.get(key[0]) or 1,
                         Surroundings(facts, scope, read_by),
                     )
                 ]
-            if places := known[id(one), key]:
-                yield key, one, places
+            if places := known[id(misread), key]:
+                yield key, misread, places
 
 
-def kernels(
-    document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
-) -> list[RuntimeLack]:
+def kernels(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> list[RuntimeLack]:
     """Returns operators that occur with element types for which a runtime has no kernel."""
-    found: dict[str, tuple[Key, list[NodeProto], str, str]] = {}
-    for (scope, at), key, types, missing in _asked_of_table(document, row, facts, seen):
+    document, lacks = facts.document, dict[str, tuple[Key, list[Place], str, str]]()
+    for (scope, at), key, types, missing in _asked_of_table(facts, row, seen):
         if types not in missing.choices:
             continue
         kinds = ", ".join(one for one in types if one)
@@ -214,12 +205,12 @@ def kernels(
         offer, shape = _other_types(types, missing), ""
         if offer and _has_own_type(node_at(facts, scope, at), offer.partition("=")[0], document):
             offer, shape = "", _fixed_shape(document.model.graph)
-        found.setdefault(says, (key, [], offer, shape))[1].append(scope.node(at))
-    for (scope, at), key, element in contrib_without_kernel(document, row, facts):
+        lacks.setdefault(says, (key, [], offer, shape))[1].append((scope, at))
+    for place, key, element in contrib_without_kernel(facts, row):
         of = f" of {element}" if element else ""
         says = f"{key[0]}.{key[1]}{of} has no kernel on the CPU in {row.name} {row.release}"
-        found.setdefault(says, (key, [], "", ""))[1].append(scope.node(at))
-    return [_lack(*key, nodes, says, *offers) for says, (key, nodes, *offers) in found.items()]
+        lacks.setdefault(says, (key, [], "", ""))[1].append(place)
+    return [_lack(key, places, says, *offers) for says, (key, places, *offers) in lacks.items()]
 
 
 def _other_types(types: Types, missing: Missing) -> str:
@@ -260,7 +251,7 @@ def _fixed_shape(graph: GraphProto) -> str:
 
 
 def without_kernel(
-    document: Document, row: RuntimeRelease, facts: Facts, *, untried: bool = False
+    facts: Facts, row: RuntimeRelease, *, untried: bool = False
 ) -> list[tuple[Place, Key, Types, Missing]]:
     """Returns the nodes with element types for which a runtime has no kernel, and these types.
 
@@ -268,7 +259,7 @@ def without_kernel(
     """
     return [
         (place, key, types, missing)
-        for place, key, types, missing in _asked_of_table(document, row, facts, None)
+        for place, key, types, missing in _asked_of_table(facts, row, None)
         if types in missing.choices
         or (untried and not is_tried(place[0].root, key, missing.variables, types))
     ]
@@ -293,24 +284,22 @@ def _left_out(domain: str, op: str, since: int) -> dict[str, set[str]]:
     return {variable: types.difference(tried) for (variable, types), tried in pairs}
 
 
-def in_doubt(
-    document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
-) -> list[str]:
+def in_doubt(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> list[str]:
     """Returns notes on nodes for which it is not known whether the runtime has a kernel."""
-    found: dict[str, list[NodeProto]] = {}
+    doubted: dict[str, list[Place]] = {}
     present = facts.present_types
-    for (scope, at), key, types, missing in _asked_of_table(document, row, facts, seen):
+    for place, key, types, missing in _asked_of_table(facts, row, seen):
         if row.probed is not None and not row.kernels:
             break  # `unknown` reports operators that were not probed
         if types in missing.choices:
             continue
         possible = (*missing.choices, *missing.in_doubt) if "" in types else ()
         doubt = types in missing.in_doubt or any(_may_be(types, one, present) for one in possible)
-        if doubt or not is_tried(scope.root, key, missing.variables, types):
+        if doubt or not is_tried(place[0].root, key, missing.variables, types):
             of = ", ".join(one or "an unknown type" for one in types)
             says = f"whether {row.name} {row.release} has a kernel for {qualified(*key)} of {of}"
-            found.setdefault(says, []).append(scope.node(at))
-    return [str(_lack("", "", nodes, says)) for says, nodes in found.items()]
+            doubted.setdefault(says, []).append(place)
+    return [str(_lack(("", ""), places, says)) for says, places in doubted.items()]
 
 
 def _may_be(types: Types, choice: Types, present: Collection[str]) -> bool:
@@ -320,25 +309,24 @@ def _may_be(types: Types, choice: Types, present: Collection[str]) -> bool:
 
 
 def _asked_of_table(
-    document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None
+    facts: Facts, row: RuntimeRelease, seen: Seen | None
 ) -> Iterator[tuple[Place, Key, Types, Missing]]:
     """Yields nodes of operators that lack a kernel for some element types, and the node's types."""
     known = {} if seen is None else seen.types
-    for root in document.roots:
-        for key, places in sorted(root.index.items()):
-            missing = row.no_kernels(key, _since(root, key))
-            if missing is None or not missing.variables:
-                continue
-            asked = (id(root), key, missing.variables)
-            if asked not in known:
-                known[asked] = [
-                    _chosen(scope.node(at), root, functools.partial(facts.type, scope), asked[2])
-                    for scope, at in places
-                ]
-            for place, types in zip(places, known[asked], strict=True):
-                if ABSENT in types:
-                    types = _with_absent(root, key, types, missing)
-                yield place, key, types, missing
+    for root, key, places in facts.document.operators():
+        missing = row.no_kernels(key, _since(root, key))
+        if missing is None or not missing.variables:
+            continue
+        asked = (id(root), key, missing.variables)
+        if asked not in known:
+            known[asked] = [
+                _chosen(scope.node(at), root, functools.partial(facts.type, scope), asked[2])
+                for scope, at in places
+            ]
+        for place, types in zip(places, known[asked], strict=True):
+            if ABSENT in types:
+                types = _with_absent(root, key, types, missing)
+            yield place, key, types, missing
 
 
 def _with_absent(root: Root, key: Key, types: Types, missing: Missing) -> Types:
@@ -372,13 +360,11 @@ def _unnamed(types: Types) -> Types:
     return tuple("" if one == ABSENT else one for one in types)
 
 
-def contrib_without_kernel(
-    document: Document, row: RuntimeRelease, facts: Facts
-) -> Iterator[tuple[Place, Key, str]]:
+def contrib_without_kernel(facts: Facts, row: RuntimeRelease) -> Iterator[tuple[Place, Key, str]]:
     """Yields nodes of onnxruntime's own operators without a kernel, with the element type."""
     from opshift.opsets import fields  # only conversions for a runtime need the tables
 
-    for key, (scope, at), unknown in _in_unknown_fields(document, row):
+    for key, (scope, at), unknown in _in_unknown_fields(facts.document, row):
         type_of = functools.partial(_element_of, facts, scope)
         element = fields.without_kernel(scope.node(at), unknown, type_of)
         if element is not None:
@@ -446,29 +432,26 @@ def _chosen(
     return tuple(bound.get(variable, ABSENT) for variable in variables)
 
 
-def flawed(document: Document, row: RuntimeRelease, facts: Facts, seen: Seen) -> list[str]:
+def flawed(facts: Facts, row: RuntimeRelease, seen: Seen) -> list[str]:
     """Returns notes on illegal nodes, because a runtime may reject an illegal node or run it."""
     if seen.flaws is None:
-        found = author_rules.flawed(document, facts, facts.adapters)
         seen.flaws = tuple(
             f"{named(scope.node(at))}: {flaw}"
-            for (scope, at), flaw in found
+            for (scope, at), flaw in author_rules.flawed(facts)
             if isinstance(flaw, str)
         )
     return [f"whether {row.shown} runs an illegal node, {flaw}" for flaw in seen.flaws]
 
 
-def unknown(
-    document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
-) -> list[str]:
+def unknown(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> list[str]:
     """Returns notes on what is not known about a runtime and the operators of a model."""
-    found = [*_unknown_domains(document, row), *_unknown_operators(document, row)]
-    found += _by_processor(document, row, facts, seen)
+    document = facts.document
+    notes = [*_unknown_domains(document, row), *_unknown_operators(document, row)]
+    notes += _by_processor(facts, row, seen)
     if row.fixed_sizes:
-        found += _free_sizes(document.model.graph, row)
+        notes += _free_sizes(document.model.graph, row)
     if row.probed is not None and not row.kernels:
-        gaps = list(_unprobed(document, row.probed, row, facts))
-        found += gaps or _run_alone(document, row)
+        notes += list(_unprobed(facts, row.probed, row)) or _run_alone(document, row)
     elif not row.is_measured and any(root.index for root in document.roots):
         known = "only its supported versions are known"
         if row.provider:
@@ -477,23 +460,20 @@ def unknown(
             known = "its operators are known, but not their element types and forms"
         elif row.without or any(all_misreadings(facts.adapters, row)):
             known = "only some operators were measured"
-        found.append(f"which operators {row.shown} runs: {known}")
-    return found
+        notes.append(f"which operators {row.shown} runs: {known}")
+    return notes
 
 
-def _by_processor(
-    document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None
-) -> Iterator[str]:
+def _by_processor(facts: Facts, row: RuntimeRelease, seen: Seen | None) -> Iterator[str]:
     """Yields notes on nodes that a runtime handles wrongly only on some processors."""
-    found = misread_nodes(document, row, facts, on_some_processors, seen=seen)
-    for key, one, places in found:
+    for key, misread, places in misread_nodes(facts, row, on_some_processors, seen=seen):
         doubt = (
             "computes the same on all processors"
-            if one.processors
+            if misread.processors
             else "shares this fault of the CPU provider"
         )
-        says = f"whether {row.shown} {doubt}: {one.described(key[1])}"
-        yield str(_lack(*key, [scope.node(at) for scope, at in places], says))
+        says = f"whether {row.shown} {doubt}: {misread.described(key[1])}"
+        yield str(_lack(key, places, says))
 
 
 def _free_sizes(graph: GraphProto, row: RuntimeRelease) -> Iterator[str]:
@@ -523,49 +503,43 @@ def _run_alone(document: Document, row: RuntimeRelease) -> Iterator[str]:
         yield f"whether {row.shown} runs the nodes in this model: {alone}"
 
 
-def _unprobed(
-    document: Document, table: ReleaseTable, row: RuntimeRelease, facts: Facts
-) -> Iterator[str]:
+def _unprobed(facts: Facts, table: ReleaseTable, row: RuntimeRelease) -> Iterator[str]:
     """Yields notes on nodes whose operator, element types or attributes no probe has tested."""
-    found: dict[str, list[NodeProto]] = {}
-    for root in document.roots:
-        for key, places in sorted(root.index.items()):
-            since = _since(root, key)
-            schema = schemas.schema(*key, since)
-            if row.unread(key, since) or schema is None:
-                continue
-            for scope, at in places:
-                node = scope.node(at)
-                types = _chosen(
-                    node, root, functools.partial(facts.type, scope), probed.variables(schema)
-                )
-                given = probed.features(node, schema, _rank(node, scope, facts))
-                lack = table.untried(key, since, _unnamed(types), given)
-                if lack:
-                    says = f"whether {row.shown} runs {qualified(*key)} {since}"
-                    of = "" if lack == probed.AT_ALL else f" {lack}"
-                    found.setdefault(f"{says}{of}", []).append(node)
-    for says, nodes in found.items():
-        yield str(_lack("", "", nodes, says))
+    found: dict[str, list[Place]] = {}
+    for root, key, places in facts.document.operators():
+        since = _since(root, key)
+        schema = schemas.schema(*key, since)
+        if row.unread(key, since) or schema is None:
+            continue
+        for scope, at in places:
+            node = scope.node(at)
+            types = _chosen(
+                node, root, functools.partial(facts.type, scope), probed.variables(schema)
+            )
+            features = probed.features(node, schema, _rank(node, scope, facts))
+            lack = table.untried(key, since, _unnamed(types), features)
+            if lack:
+                says = f"whether {row.shown} runs {qualified(*key)} {since}"
+                of = "" if lack == probed.AT_ALL else f" {lack}"
+                found.setdefault(f"{says}{of}", []).append((scope, at))
+    for says, places in found.items():
+        yield str(_lack(("", ""), places, says))
 
 
-def failed_forms(
-    document: Document, row: RuntimeRelease, facts: Facts
-) -> dict[tuple[Key, str], list[Place]]:
+def failed_forms(facts: Facts, row: RuntimeRelease) -> dict[tuple[Key, str], list[Place]]:
     """Returns the nodes with a property, such as an attribute, that always failed in a probe."""
     found: dict[tuple[Key, str], list[Place]] = {}
-    for root in document.roots if row.probed is not None else ():
-        for key, places in sorted(root.index.items()):
-            since = _since(root, key)
-            if row.probed is None or not row.probed.fails(key):
-                continue
-            for scope, at in places:
-                node = scope.node(at)
-                failed = _failing(node, key, since, row, _rank(node, scope, facts))
-                if failed is not None:
-                    fate = probed.WORDS[failed[1]].format(row.shown)
-                    says = f"{qualified(*key)} {since} with {probed.named(failed[0])} {fate}"
-                    found.setdefault((key, says), []).append((scope, at))
+    for root, key, places in facts.document.operators() if row.probed is not None else ():
+        if row.probed is None or not row.probed.fails(key):
+            continue
+        since = _since(root, key)
+        for scope, at in places:
+            node = scope.node(at)
+            failed = _failing(node, key, since, row, _rank(node, scope, facts))
+            if failed is not None:
+                fate = probed.WORDS[failed[1]].format(row.shown)
+                says = f"{qualified(*key)} {since} with {probed.named(failed[0])} {fate}"
+                found.setdefault((key, says), []).append((scope, at))
     return found
 
 
@@ -585,13 +559,11 @@ def _failing(
 
 def _unknown_operators(document: Document, row: RuntimeRelease) -> Iterator[str]:
     """Yields notes on operators of vendor domains that no operator-set document describes."""
-    for root in document.roots:
-        for key, places in sorted(root.index.items()):
-            vendor = key[0] in row.imports and key[0] not in versions.DOMAINS
-            is_stated = vendor and layouts.layout(*key, root.imports.get(key[0]) or 1) is not None
-            if vendor and not is_stated and not row.is_measured_of(key):
-                nodes = [scope.node(at) for scope, at in places]
-                yield str(_lack(*key, nodes, f"whether {row.shown} has {qualified(*key)}"))
+    for root, key, places in document.operators():
+        vendor = key[0] in row.imports and key[0] not in versions.DOMAINS
+        is_stated = vendor and layouts.layout(*key, root.imports.get(key[0]) or 1) is not None
+        if vendor and not is_stated and not row.is_measured_of(key):
+            yield str(_lack(key, places, f"whether {row.shown} has {qualified(*key)}"))
 
 
 def _unknown_domains(document: Document, row: RuntimeRelease) -> Iterator[str]:
@@ -651,8 +623,7 @@ def below_floor(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
             for key, places in root.index.items():
                 if key[0] == domain and _changed(key, version, floor):
                     says = f"{row.shown} has no kernels for {key[1]} of ai.onnx {version}; it has"
-                    nodes = [scope.node(position) for scope, position in places]
-                    found.append(_lack(*key, nodes, f"{says} kernels from ai.onnx {floor} on"))
+                    found.append(_lack(key, places, f"{says} kernels from ai.onnx {floor} on"))
     return found
 
 
@@ -664,59 +635,50 @@ def _added_late(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack
     """Yields nodes of operator versions that onnx added to an opset after the runtime was built."""
     from opshift.opsets import late_changes
 
-    for root in document.roots if row.built_on else ():
-        for key, places in sorted(root.index.items()):
-            since = _since(root, key)
-            release = late_changes.added_after(*key, since, row.built_on or "")
-            if release is None:
-                continue
-            earlier = [one for one in schemas.history(*key) if one.since < since]
-            before = earlier[-1] if earlier else None
-            nodes = [scope.node(at) for scope, at in places if is_beyond(scope.node(at), before)]
-            if nodes:
-                has = f"{key[1]}-{before.since}" if before else f"no {key[1]}"
-                says = f"{row.shown} has {has} in this opset; onnx {release} added {key[1]}-{since}"
-                yield _lack(*key, nodes, says)
+    for root, key, places in document.operators() if row.built_on else ():
+        since = _since(root, key)
+        release = late_changes.added_after(*key, since, row.built_on or "")
+        if release is None:
+            continue
+        earlier = [one for one in schemas.history(*key) if one.since < since]
+        before = earlier[-1] if earlier else None
+        if newer := [(scope, at) for scope, at in places if is_beyond(scope.node(at), before)]:
+            has = f"{key[1]}-{before.since}" if before else f"no {key[1]}"
+            says = f"{row.shown} has {has} in this opset; onnx {release} added {key[1]}-{since}"
+            yield _lack(key, newer, says)
 
 
 def _domains(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
-    for root in document.roots:
-        for (domain, op), places in sorted(root.index.items()):
-            if row.lacks(domain):
-                nodes = [scope.node(position) for scope, position in places]
-                shown = domain or "ai.onnx"
-                says = f"{row.shown} has no domain {shown}, to which {op} belongs"
-                yield _lack(domain, op, nodes, says)
+    for _, (domain, op), places in document.operators():
+        if row.lacks(domain):
+            says = f"{row.shown} has no domain {domain or 'ai.onnx'}, to which {op} belongs"
+            yield _lack((domain, op), places, says)
 
 
 def unread(document: Document, row: RuntimeRelease) -> Iterator[tuple[Root, Key, str]]:
     """Yields operators that a runtime does not know in the model's version, with the reason."""
-    for root in document.roots:
-        for key in sorted(root.index):
-            if says := row.unread(key, _since(root, key)):
-                yield root, key, says
-            elif row.is_strange(key):
-                yield root, key, f"{row.shown} has no operator {key[0]}.{key[1]}"
+    for root, key, _ in document.operators():
+        if says := row.unread(key, _since(root, key)):
+            yield root, key, says
+        elif row.is_strange(key):
+            yield root, key, f"{row.shown} has no operator {key[0]}.{key[1]}"
 
 
 def _operators(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
     for root, key, says in unread(document, row):
-        yield _lack(*key, [scope.node(at) for scope, at in root.index[key]], says)
-    for (key, says), nodes in unknown_fields(document, row).items():
-        yield _lack(*key, nodes, f"{row.shown} has no operator {key[0]}.{key[1]} with {says}")
+        yield _lack(key, root.index[key], says)
+    for (key, says), places in unknown_fields(document, row).items():
+        yield _lack(key, places, f"{row.shown} has no operator {key[0]}.{key[1]} with {says}")
 
 
-def unknown_fields(
-    document: Document, row: RuntimeRelease
-) -> dict[tuple[Key, str], list[NodeProto]]:
+def unknown_fields(document: Document, row: RuntimeRelease) -> dict[tuple[Key, str], list[Place]]:
     """Returns nodes with an attribute, input or output that a runtime does not have."""
     from opshift.opsets import fields
 
-    found: dict[tuple[Key, str], list[NodeProto]] = {}
-    for key, (scope, position), unknown in _in_unknown_fields(document, row):
-        node = scope.node(position)
-        if (says := fields.given(node, unknown)) is not None:
-            found.setdefault((key, says), []).append(node)
+    found: dict[tuple[Key, str], list[Place]] = {}
+    for key, (scope, at), unknown in _in_unknown_fields(document, row):
+        if (says := fields.given(scope.node(at), unknown)) is not None:
+            found.setdefault((key, says), []).append((scope, at))
     return found
 
 
@@ -724,16 +686,15 @@ def _in_unknown_fields(
     document: Document, row: RuntimeRelease
 ) -> Iterator[tuple[Key, Place, Collection[str]]]:
     """Yields the nodes of operators of which a runtime lacks an attribute, input or output."""
-    for root in document.roots:
-        for key, places in sorted(root.index.items()):
-            unknown, described = row.unknown_fields(key), _described_attributes(root, key, row)
-            for scope, at in places:
-                lacked = unknown
-                if described is not None:
-                    names = {one.name for one in scope.node(at).attribute}
-                    lacked = unknown | (names - described)
-                if lacked:
-                    yield key, (scope, at), lacked
+    for root, key, places in document.operators():
+        unknown, described = row.unknown_fields(key), _described_attributes(root, key, row)
+        for scope, at in places:
+            lacked = unknown
+            if described is not None:
+                names = {one.name for one in scope.node(at).attribute}
+                lacked = unknown | (names - described)
+            if lacked:
+                yield key, (scope, at), lacked
 
 
 def _described_attributes(root: Root, key: Key, row: RuntimeRelease) -> frozenset[str] | None:
@@ -787,6 +748,7 @@ def _since(root: Root, key: Key) -> int:
 
 
 def _lack(
-    domain: str, op: str, nodes: Collection[NodeProto], says: str, types: str = "", shape: str = ""
+    key: Key, places: Sequence[Place], says: str, types: str = "", shape: str = ""
 ) -> RuntimeLack:
-    return RuntimeLack(op, domain, name_of(next(iter(nodes))), len(nodes), says, types, shape)
+    (domain, op), (scope, at) = key, places[0]
+    return RuntimeLack(op, domain, name_of(scope.node(at)), len(places), says, types, shape)

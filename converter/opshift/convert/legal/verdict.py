@@ -80,21 +80,20 @@ def verdict(judged: Judged, row: RuntimeRelease, *, added: Collection[str] = ())
 def _of_row(judged: Judged, row: RuntimeRelease, added: Collection[str]) -> Verdict:
     """Returns whether one measured release can run a model."""
     document, computed = judged.document, judged.computed
-    called = computed.document
     rejected, doubted = runtime.without_imports(row, added) if added else ([], [])
     reasons = (
         *rejected,
         *runtime.stamps(document, row),
         *runtime.below_floor(document, row),
         *runtime.lacking(document, row),
-        *runtime.forms(called, row, computed, judged.seen),
-        *runtime.kernels(called, row, computed, judged.seen),
+        *runtime.forms(computed, row, judged.seen),
+        *runtime.kernels(computed, row, judged.seen),
     )
     unknown = (
         *doubted,
         *runtime.called_functions(document, row),
-        *runtime.flawed(called, row, computed, judged.seen),
-        *runtime.unknown(called, row, computed, judged.seen),
-        *runtime.in_doubt(called, row, computed, judged.seen),
+        *runtime.flawed(computed, row, judged.seen),
+        *runtime.unknown(computed, row, judged.seen),
+        *runtime.in_doubt(computed, row, judged.seen),
     )
     return Verdict(row.shown, reasons, unknown)

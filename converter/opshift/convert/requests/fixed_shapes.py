@@ -187,8 +187,7 @@ def _contradictions(state: State, facts: Facts) -> Iterator[Contradiction]:
     A runtime applies inference also to subgraphs that never run, but does not apply authors' rules.
     """
     document = facts.document
-    found = flawed(document, facts, state.adapters)
-    flaws = {place: flaw for place, flaw in found if isinstance(flaw, str)}
+    flaws = {place: flaw for place, flaw in flawed(facts) if isinstance(flaw, str)}
     for scope, position in _computed(document):
         node, told, by_rule = scope.node(position), None, False
         if scope.root.schema_of(node) is not None:

@@ -11,7 +11,6 @@ from opshift.author.node import KEEP, Node, Result, Value
 from opshift.author.traits import Saturates, Scales
 from opshift.author.verdicts import WIDER, Adapter, Rewrite
 from opshift.convert.planner import CrossingPlan
-from opshift.convert.single_step import single_stepper
 from opshift.convert.state import State
 from opshift.lazy import deferred
 from opshift.model.scope import Key
@@ -26,18 +25,19 @@ FLOATS = (T.FLOAT, T.FLOAT16, T.BFLOAT16)
 def write_scaled(state: State, types: Mapping[int, int]) -> None:
     """Rewrites operators that scale float8 numbers, if these numbers get a wider type."""
     wider = frozenset(one for one in types if ELEMENTS[one].is_float8)
-    found = False
+    state.plan = CrossingPlan(state.adapters)  # the conversion plans its steps later
+    written = False
     for key, rule in state.adapters.rules(Scales).items() if wider else ():
         adapter = _adapter(key, rule, state.adapters.rules(Saturates).get(key), wider)
         for root in state.document.roots:
             if places := list(root.index.get(key, ())):
-                plan = CrossingPlan(state.adapters)  # the plan of the conversion does not exist yet
-                version = root.imports.get(adapter.domain) or 1
-                step = single_stepper(state, plan, adapter, version).run_at(root, places)
+                version = root.imports.get(key[0]) or 1
+                stepper = state.stepper(key[0], version, version).of_adapter(adapter)
+                step = stepper.run_at(root, places)
                 if step.rewritten:
-                    found = True
+                    written = True
                     state.done(step)
-    if found:
+    if written:
         sweep(state.document)
         state.document.sort()
         state.reopen()
