@@ -85,7 +85,7 @@ def test_a_difference_is_told_without_the_number_of_the_output():
         (np.array([1], ml_dtypes.bfloat16), np.array([3], ml_dtypes.bfloat16), 2.0),
         (np.array([np.inf, 1], "f4"), np.array([np.inf, 4], "f4"), 3.0),
         (np.array([np.nan, 1], "f4"), np.array([2, 1], "f4"), 0.0),
-        (np.zeros((0,), "f4"), np.zeros((0,), "f4"), 0.0),
+        (np.zeros((0,), "f4"), np.zeros((0,), "f4"), None),
         (np.zeros((2,), "f4"), np.zeros((3,), "f4"), None),
         (np.array(["a"], object), np.array(["b"], object), None),
         ([np.array([1.0]), np.array([2.0])], [np.array([1.5]), np.array([4.0])], 2.0),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,7 +21,7 @@ from opshift.records import dataclass
 from opshift.text import counted
 from opshift.verify.oracle.values import dtype_of
 
-Inputs: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"
+Inputs: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,8 @@ def given(model: ModelProto, inputs: Inputs) -> list[InputSet]:
 def _read(model: ModelProto, inputs: Inputs) -> Iterable[InputSet]:
     if isinstance(inputs, Mapping):
         return [InputSet("given", inputs)]
+    if isinstance(inputs, Sequence) and not isinstance(inputs, str):
+        return [InputSet(f"given {number}", one) for number, one in enumerate(inputs, 1)]
     path = Path(inputs)
     if path.is_dir():
         return _folders(model, path)

@@ -82,13 +82,11 @@ def compared(
     rows: list[Row] = []
     notes = []
     random = randomness.drawn(pair.a.model)
-    if drawn := sorted(random & {name for name, _ in names}):
-        shown = ", ".join(map(repr, drawn))
-        notes.append(f"{shown} depend on random numbers, so only type and shape were compared")
     if reference.note:
         notes.append(reference.note)
     for case, before, after in zip(cases, expected, actual, strict=True):
         rows += _rows(pair, case, before, after, names, random)
+    notes += _without_numbers(rows, random)
     if values and reference.answered:
         rows += locate.inside(pair, (first.engine, second.engine), cases, values, folder)
     for name, kind in sorted(pair.precision.used.items()):
@@ -144,7 +142,14 @@ def first_answers(
 def _has_elements(result: tuple[dict[str, Any], str]) -> bool:
     """Returns whether a model has a result with at least one element."""
     values, error = result
-    return not error and any(not isinstance(v, np.ndarray) or v.size for v in values.values())
+    return not error and any(map(_is_filled, values.values()))
+
+
+def _is_filled(value: Any) -> bool:
+    """Returns whether a tensor, a sequence or a map has at least one element."""
+    if isinstance(value, (list, dict)):
+        return any(map(_is_filled, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, np.ndarray) or bool(value.size)
 
 
 def _outputs(a: ModelProto, b: ModelProto) -> list[tuple[str, str]]:
@@ -178,8 +183,19 @@ def _rows(
             yield Row(case.label, mine, DIFFERENT if difference else LIKE, difference)
         else:
             difference = pair.difference(expected, actual, mine)
-            outcome = DIFFERENT if difference else EQUAL
+            outcome = DIFFERENT if difference else EQUAL if _is_filled(expected) else LIKE
             yield Row(case.label, mine, outcome, difference, distance(expected, actual))
+
+
+def _without_numbers(rows: Sequence[Row], random: set[str]) -> Iterator[str]:
+    """Yields a note for each output of which no number was compared, with the reason."""
+    outcomes: dict[str, set[str]] = {}
+    for row in rows:
+        outcomes.setdefault(row.output, set()).add(row.outcome)
+    for name, seen in outcomes.items():
+        if seen == {LIKE}:
+            why = "depends on random numbers" if name in random else "is empty for all inputs"
+            yield f"{name!r} {why}, so only its type and shape were compared"
 
 
 def _cause(

@@ -85,7 +85,7 @@ def distance(expected: Any, actual: Any) -> float | None:
 
 def _array_distance(expected: Any, actual: Any) -> float | None:
     kinds = {array.dtype.kind for array in (expected, actual)}
-    if expected.shape != actual.shape or not kinds <= {*"biufcV"}:
+    if expected.shape != actual.shape or not kinds <= {*"biufcV"} or not expected.size:
         return None
     wide = np.complex128 if "c" in kinds else np.float64
     with np.errstate(all="ignore"):

@@ -99,6 +99,8 @@ class Verification(Paged):
             return Line("Different: the models do not compute the same results.", Role.BAD)
         if not self.equal:
             return Line("Not shown to be equal: a model gave no result.", Role.BAD)
+        if all(row.outcome == LIKE for row in self.rows):
+            return Line("Equal in type and shape: no number was compared.", Role.CAUTION)
         measured = [row for row in self.rows if row.distance is not None]
         largest = max(measured, key=lambda row: row.distance or 0.0, default=None)
         text = "Equal: both models compute the same results."

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests how the results of two models are compared, and what a report says about them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from opshift import verify
+from opshift.verify import extra, generate, pair_results
+from opshift.verify.verification import DIFFERENT, EQUAL, LIKE, UNKNOWN
+from text_models import model
+
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
+NEG = "(float[2] x) => (float[2] y) { y = Neg(x) }"
+X = {"x": np.array([1, 2], "f4")}
+
+
+def outcomes(found):
+    return [(row.output, row.outcome) for row in found.rows]
+
+
+def test_another_number_of_outputs_is_a_difference():
+    more = model("(float[2] x) => (float[2] y, float[2] z) { y = Neg(x) z = Abs(x) }")
+    for a, b, says in ((model(NEG), more, "A has 1 output, B has 2"),
+                       (more, model(NEG), "A has 2 outputs, B has 1")):  # fmt: skip
+        found = verify(a, b, X)
+        assert found.different
+        assert found.rows[-1].detail == says
+        assert str(found).startswith("Different")
+
+
+def test_outputs_are_paired_by_name_and_otherwise_by_position():
+    a = model("(float[2] x) => (float[2] y, float[2] z) { y = Neg(x) z = Abs(x) }")
+    turned = model("(float[2] x) => (float[2] z, float[2] y) { y = Neg(x) z = Abs(x) }")
+    named = model("(float[2] x) => (float[2] p, float[2] q) { p = Neg(x) q = Abs(x) }")
+    crossed = model("(float[2] x) => (float[2] p, float[2] y) { p = Neg(x) y = Abs(x) }")
+    for b in (turned, named, crossed):
+        assert outcomes(verify(a, b, X)) == [("y", EQUAL), ("z", EQUAL)]
+
+
+@pytest.mark.parametrize(("place", "letter"), [(0, "A"), (1, "B")])
+def test_a_model_without_a_result_is_neither_equal_nor_different(place, letter):
+    both = [model(NEG), model(NEG)]
+    both[place] = model("(float[2] x) => (float[2] y) { y = own.Run(x) }", more=', "own" : 1')
+    found = verify(*both, X)
+    assert not found.equal
+    assert not found.different
+    assert found.rows[0].outcome == UNKNOWN
+    assert found.rows[0].detail.startswith(f"{letter} gave no answer: ")
+    assert str(found).startswith("Not shown to be equal")
+
+
+def test_inputs_of_the_caller_are_used_and_named_by_their_number():
+    found = verify(model(NEG), model(NEG), [X, {"x": np.array([3, 4], "f4")}])
+    assert len(found.rows) == 2
+    assert found.equal
+    assert len({row.inputs for row in found.rows}) == 2
+    only_positive = model("(float[2] x) => (float[2] y) { a = Abs(x) y = Neg(a) }")
+    second = verify(model(NEG), only_positive, [X, {"x": np.array([-3, 4], "f4")}])
+    assert outcomes(second) == [("y", EQUAL), ("y", DIFFERENT)]
+    assert second.cause is not None
+    assert second.cause.inputs == second.rows[1].inputs  # the inputs that show the difference
+
+
+SELECTED = (
+    "(float[1,4,4] b, float[1,1,4] s) => (int64[n,3] y)"
+    " <int64 k = {3}, float i = {0.5}, float t = {LOWEST}>"
+    " { y = NonMaxSuppression(b, s, k, i, t) }"
+)
+
+
+def test_an_output_without_elements_proves_nothing_about_numbers():
+    """Both models select no box, so it is not known whether they would select the same ones."""
+    a, b = (model(SELECTED.replace("LOWEST", low), 18) for low in ("100", "200"))
+    found = verify(a, b)
+    assert {row.outcome for row in found.rows} == {LIKE}
+    assert {row.distance for row in found.rows} == {None}
+    assert (
+        found.notes[-1] == "'y' is empty for all inputs, so only its type and shape were compared"
+    )
+    assert str(found).startswith("Equal in type and shape: no number was compared.")
+
+
+def test_empty_results_beside_others_need_no_note():
+    text = "(float[n] x) => (float[n] y) { y = Neg(x) }"
+    sizes = [{"x": np.zeros(size, "f4")} for size in (0, 2)]
+    found = verify(model(text), model(text), sizes)
+    assert outcomes(found) == [("y", LIKE), ("y", EQUAL)]
+    assert not found.notes
+    assert str(found).startswith("Equal: both models compute the same results.")
+
+
+def test_random_outputs_beside_others_do_not_hide_a_difference():
+    a = model("(float[2] x) => (float[2] r, float[2] y) { r = RandomNormalLike(x) y = Neg(x) }")
+    b = model("(float[2] x) => (float[2] r, float[2] y) { r = RandomNormalLike(x) y = Abs(x) }")
+    assert outcomes(verify(a, a, X)) == [("r", LIKE), ("y", EQUAL)]
+    assert verify(a, a, X).notes == (
+        "'r' depends on random numbers, so only its type and shape were compared",
+    )
+    assert outcomes(verify(a, b, X)) == [("r", LIKE), ("y", DIFFERENT)]
+    shorter = model(
+        "(float[2] x) => (float[1] r, float[2] y) { r = RandomNormal<shape = [1]>() y = Neg(x) }"
+    )
+    assert outcomes(verify(a, shorter, X)) == [("r", DIFFERENT), ("y", EQUAL)]
+
+
+def test_generated_inputs_go_on_until_two_have_results(monkeypatch):
+    """A model that needs rare inputs is tried with other sizes and calmer numbers."""
+    asked = []
+    cases = generate.cases
+    monkeypatch.setattr(generate, "cases", lambda *a, **k: asked.append(k) or cases(*a, **k))
+    assert len({row.inputs for row in verify(model(NEG), model(NEG)).rows}) == 2
+    assert len(asked) == 1
+    asked.clear()
+    reshaped = "(float[n] x) => (float[7] y) <int64[1] s = {7}> { y = Reshape(x, s) }"
+    found = verify(model(reshaped), model(reshaped), engine="opshift")
+    assert len(asked) > 1
+    assert found.equal or found.notes[0].startswith("A has no result for generated inputs; ")
+
+
+def test_time_ends_the_search_for_inputs(monkeypatch):
+    begun, asked = iter(range(0, 10**6, 1000)), []
+    cases = generate.cases
+    monkeypatch.setattr(pair_results.time, "monotonic", lambda: next(begun))
+    monkeypatch.setattr(generate, "cases", lambda *a, **k: asked.append(k) or cases(*a, **k))
+    failing = model("(float[n] x) => (float[7] y) <int64[1] s = {7}> { y = Reshape(x, s) }")
+    verify(failing, failing, engine="opshift")
+    assert len(asked) == 1
+
+
+def test_the_reason_for_no_result_says_what_helps(monkeypatch):
+    foreign = model("(float[2] x) => (float[2] y) { y = own.Run(x) }", more=', "own" : 1')
+    (note,) = verify(foreign, foreign, engine="opshift").notes
+    assert note == "A has no result for generated inputs; give your own inputs, or more time"
+    monkeypatch.setattr(extra, "is_missing", lambda: True)
+    assert verify(foreign, foreign).notes[0].endswith(extra.MISSING)
+    assert not verify(foreign, foreign, X, engine="opshift").notes
