@@ -91,6 +91,25 @@ def test_empty_results_beside_others_need_no_note():
     assert str(found).startswith("Equal: both models compute the same results.")
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.zeros(0), False),
+        (np.zeros(1), True),
+        ([], False),
+        ([np.zeros(0)], False),
+        ([np.zeros(0), np.zeros(1)], True),
+        ({}, False),
+        ({"a": 1.0}, True),
+        ([{1: 2.0}], True),
+        ({"a": np.zeros(0)}, False),
+        (None, True),
+    ],
+)
+def test_a_value_has_elements(value, expected):
+    assert pair_results._is_filled(value) is expected
+
+
 def test_random_outputs_beside_others_do_not_hide_a_difference():
     a = model("(float[2] x) => (float[2] r, float[2] y) { r = RandomNormalLike(x) y = Neg(x) }")
     b = model("(float[2] x) => (float[2] r, float[2] y) { r = RandomNormalLike(x) y = Abs(x) }")
