@@ -26,6 +26,7 @@ SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float
 ERF = '<ir_version: 7, opset_import: ["" : 13]> g (double[2] x) => (double[2] y) { y = Erf(x) }'
 COMPUTED = '<ir_version: 9, opset_import: ["" : 19]> g (float[N,4] x, int64[k] s) => (float[a,b] y) { y = Reshape<allowzero=1>(x, s) }'
 MISH = '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { a = Softplus(x) b = Tanh(a) y = Mul(x, b) }'
+EQUAL = '<ir_version: 6, opset_import: ["" : 11]> g (float[2] x, float[2] y) => (bool[2] z) { z = Equal(x, y) }'
 WEIGHT = '<ir_version: 4, opset_import: ["" : 9]> g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }'
 
 # The words of each run, and the kind of its outcome. {} is the folder of the models.
@@ -61,7 +62,7 @@ RUNS = [
     ("accepts {}/softmax.onnx --opset 9", "accepts"),
     (f"probe {sys.executable} --op Neg --sample 2", "probe"),
     ("audit {}/softmax.onnx", "audit"),
-    ("audit {}/softmax.onnx --to 13", "audit"),
+    ("audit {}/equal.onnx --to 10", "audit"),
     ("check {}/softmax.onnx", "check"),
     ("check {}/wrong.onnx", "check"),
     ("check {}/softmax.onnx {}/text.onnx", "several"),
@@ -91,7 +92,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("models")
     neg = ERF.replace("Erf", "Neg")
     texts = {"softmax": SOFTMAX, "erf": ERF, "computed": COMPUTED, "neg": neg}
-    texts |= {"mish": MISH, "weight": WEIGHT}
+    texts |= {"mish": MISH, "weight": WEIGHT, "equal": EQUAL}
     for name, text in texts.items():
         onnx.save(parser.parse_model(text), home / f"{name}.onnx")
     wrong = parser.parse_model(SOFTMAX)

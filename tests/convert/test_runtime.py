@@ -96,7 +96,7 @@ def test_a_lack_is_a_refusal_of_a_conversion_for_the_runtime():
         (
             9,
             16,
-            replace(PLAIN, compares=False),
+            replace(PLAIN, columns={"compares": False}),
             [
                 "the model has IR 9; it==1.0 loads the model unchecked, but knows IR only up to 8",
                 "the model imports ai.onnx 16; it==1.0 loads the model unchecked, but knows only"
@@ -287,7 +287,7 @@ def test_element_types_that_a_runtime_lacks():
     made = model(
         "(double[2] x, bfloat16[2] z) => (double[2] y, bfloat16[2] w) { y = Neg(x) w = Neg(z) }", 13
     )
-    row = replace(PLAIN, types=("double", "int8"), ir=3)
+    row = replace(PLAIN, columns={"types": ("double", "int8")}, ir=3)
     found = runtime.lacking(checked(made).document, row)
     assert (
         sentences(found)
@@ -300,11 +300,11 @@ def test_element_types_that_a_runtime_lacks():
     assert found[0].types == "double=float"
     assert (found[0].op, found[0].domain, found[0].node, found[0].count) == ("", "", "", 1)
     lacks_both = runtime.lacking(
-        checked(made).document, replace(row, types=("double", "float", "float16"))
+        checked(made).document, replace(row, columns={"types": ("double", "float", "float16")})
     )
     assert lacks_both[0].types in ("", "double=float16") or "float" not in lacks_both[0].types
-    assert of_document(runtime.lacking, made, replace(PLAIN, types=(), ir=None)) == []
-    assert of_document(runtime.lacking, made, replace(PLAIN, types=(), ir=20)) == []
+    assert of_document(runtime.lacking, made, replace(PLAIN, columns={"types": ()}, ir=None)) == []
+    assert of_document(runtime.lacking, made, replace(PLAIN, columns={"types": ()}, ir=20)) == []
 
 
 def test_a_type_that_a_later_ir_version_introduced():
@@ -316,14 +316,14 @@ def test_a_type_that_a_later_ir_version_introduced():
 
 
 def test_types_that_a_runtime_casts_by_itself():
-    row = replace(PLAIN, casts={"int64": "int32", "double": "float"})
+    row = replace(PLAIN, columns={"casts": {"int64": "int32", "double": "float"}})
     graph = model("(int64[2] x) => (float[2] y) { y = Cast<to = 1>(x) }").graph
     says = "it==1.0 computes int64 as int32 and clamps numbers beyond it"
     assert runtime.casts_by_itself(graph, row) == {"int64=int32": says}
 
 
 def test_inputs_and_outputs_that_the_package_does_not_pass():
-    row = replace(PLAIN, inputs=("double",), outputs=("int64",))
+    row = replace(PLAIN, columns={"inputs": ("double",), "outputs": ("int64",)})
     made = model(
         "(double[2] x, int64[2] z) => (double[2] y, int64[2] w) { y = Neg(x) w = Neg(z) }", 13
     )
@@ -337,7 +337,7 @@ def test_inputs_and_outputs_that_the_package_does_not_pass():
 
 def test_a_declared_shape_that_a_strict_runtime_rejects():
     made = model("(float[2] x) => (float[3] y) { y = Neg(x) }", 15)
-    strict = replace(PLAIN, strict=True)
+    strict = replace(PLAIN, columns={"strict": True})
     (told,) = of_facts(runtime.forms, made, strict)
     assert told.startswith(
         "it==1.0: at opset 15 it rejects a declared shape that inference contradicts: "
@@ -358,7 +358,7 @@ def test_sizes_that_are_not_fixed():
     made = model(text, 13)
     made.graph.input.append(helper.make_tensor_value_info("w", T.FLOAT, ["K"]))
     made.graph.input.append(helper.make_tensor_value_info("u", T.FLOAT, None))
-    row = replace(PLAIN, name="onnx", fixed_sizes=True)
+    row = replace(PLAIN, name="onnx", columns={"fixed_sizes": True})
     told = of_facts(runtime.unknown, made, row)
     fix = f"it needs fixed sizes, as in {terms.option('shape', 'u=1x3x224x224')}"
     assert [one for one in told if "'u'" in one] == [f"whether onnx==1.0 reads 'u': {fix}"]
@@ -368,7 +368,7 @@ def test_sizes_that_are_not_fixed():
         f" {terms.option('dim', f'{size}=1')}"
         for size in "NM"
     ]
-    assert of_facts(runtime.unknown, made, replace(row, fixed_sizes=False)) == []
+    assert of_facts(runtime.unknown, made, replace(row, columns={"fixed_sizes": False})) == []
 
 
 # -- kernels ---------------------------------------------------------------------------------------
@@ -816,9 +816,9 @@ def test_an_operator_that_onnx_lacks_is_no_question_about_a_vendor():
 def test_findings_about_the_whole_model_count_once():
     made = model("(float[2] x) => (float[3] y) { y = Neg(x) }", 15)
     found = checked(made)
-    (shape,) = runtime.forms(found.facts, replace(PLAIN, strict=True))
+    (shape,) = runtime.forms(found.facts, replace(PLAIN, columns={"strict": True}))
     assert (shape.node, shape.count) == ("", 1)
-    (passed,) = runtime.forms(found.facts, replace(PLAIN, inputs=("float",)))
+    (passed,) = runtime.forms(found.facts, replace(PLAIN, columns={"inputs": ("float",)}))
     assert (passed.node, passed.count) == ("", 1)
     late = model("(float8e5m2[2] x) => (float8e5m2[2] y) { y = Identity(x) }", 19, ir=9)
     (kind,) = runtime.lacking(checked(late).document, replace(PLAIN, imports={"": 19}))

@@ -292,8 +292,8 @@ def test_every_fact_of_a_row_has_its_source_and_date():
     for row in targets.table():
         if row.name == "onnx" or row.same_as:
             continue
-        stated = {"without": row.without, "types": row.types,
-                  "inputs": row.inputs, "outputs": row.outputs,
+        stated = {"without": row.without, "types": row.texts("types"),
+                  "inputs": row.texts("inputs"), "outputs": row.texts("outputs"),
                   "functions": not row.functions, "prefer": row.prefer, "kernels": row.kernels}  # fmt: skip
         facts = [row.facts[name] for name, value in stated.items() if value]
         for fact in (*facts, row):

@@ -71,12 +71,9 @@ def _lacks(row: RuntimeRelease) -> Iterator[str]:
         yield f"operators: {', '.join(one.shown for one in row.without)}"
     if row.only:
         yield f"operators other than {', '.join(sorted(one.shown for one in row.only))}"
-    if row.types:
-        yield f"element types: {', '.join(row.types)}"
-    if row.inputs:
-        yield f"inputs of {', '.join(row.inputs)}"
-    if row.outputs:
-        yield f"outputs of {', '.join(row.outputs)}"
+    for column in targets.described().values():
+        if column.lacks and (texts := row.texts(column.name)):
+            yield column.lacks.format(", ".join(texts))
     if not row.functions:
         yield "functions of the model"
     found = all_misreadings(registry.default(), row)

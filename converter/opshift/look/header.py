@@ -101,7 +101,7 @@ def _looks_closer(row: RuntimeRelease, operators: Collection[Key]) -> bool:
 
     named = any(row.may_lack(key) for key in operators)
     foreign = any(domain and domain not in row.imports for domain, _ in operators)
-    return bool(row.remark or row.types or named or foreign) or any(
+    return bool(row.remark or row.texts("types") or named or foreign) or any(
         (one.domain, op) in operators for op, one in all_misreadings(installed(), row)
     )
 

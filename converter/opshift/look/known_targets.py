@@ -11,7 +11,7 @@ from opshift import versions
 from opshift.author.misreadings import all_misreadings
 from opshift.author.registry import installed
 from opshift.errors import BadTarget
-from opshift.opsets.targets import Fact, RuntimeRelease, find, rows, table
+from opshift.opsets.targets import Fact, RuntimeRelease, described, find, rows, table
 from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
@@ -116,8 +116,10 @@ def _as_dict(row: RuntimeRelease) -> dict[str, Any]:
     """Returns a release as JSON, with nodes that it handles wrongly and details of its probe."""
     how = dataclasses.asdict(row.probed.how) if row.probed is not None else None
     fields = dataclasses.asdict(dataclasses.replace(row, probed=None, later=None))
+    del fields["columns"]
     return {
         **{name: value for name, value in fields.items() if not name.startswith("_")},
+        **{name: row.cell(name) for name in described()},
         "built_on": row.built_on or "",
         "later": row.later.versions if row.later is not None else "",
         "probed": how,
@@ -128,13 +130,13 @@ def _as_dict(row: RuntimeRelease) -> dict[str, Any]:
 def _lacks(row: RuntimeRelease) -> list[tuple[str, Fact]]:
     """Returns what a release does not support (such as operators and types), with the sources."""
     own = Fact(row.source, row.date)
-    fields = {"without": [one.shown for one in row.without], "types": row.types}
+    fields = {"without": [one.shown for one in row.without]}
     fields["only"] = [f"all but {counted(len(row.only), 'operator')}"] if row.only else []
-    fields["inputs"] = [f"inputs of {kind}" for kind in row.inputs]
-    fields["outputs"] = [f"outputs of {kind}" for kind in row.outputs]
     fields["other_forms"] = [f"the usual form of {op}" for op in row.other_forms]
     fields["functions"] = [] if row.functions else ["functions of the model"]
-    fields["not_in_functions"] = [f"functions with {one}" for one in row.not_in_functions]
+    for column in described().values():
+        if column.lacks:
+            fields[column.name] = list(map(column.lacks.format, row.texts(column.name)))
     found = [(one, row.facts.get(name, own)) for name, lacked in fields.items() for one in lacked]
     found += [
         (one.described(op), Fact(one.source, one.date))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from opshift import plugins, terms, versions
 from opshift.errors import BadTarget
 from opshift.lazy import deferred
+from opshift.opsets import columns as column_tables
 from opshift.opsets import fields as field_tables
 from opshift.opsets import kernels as kernel_tables
 from opshift.opsets import learned, target_names
@@ -30,16 +31,12 @@ GROUP = "opshift.targets"
 SHIPPED = "targets.json"  # the JSON form of targets.toml, which is read forty times faster
 CONFIG = "OPSHIFT_TARGETS"
 COMMENT = "//"  # the JSON key of a comment
+DESCRIBED = "fields"  # the table of `targets.toml` that describes columns, and is no runtime
 # the date on which the releases of onnx were compared with its version table
 TABLE_READ = "2026-11-22"
 FIELDS = {"onnx": "", "ml": versions.ML, "training": versions.TRAINING}
 ALL = "all"  # the word for all runtimes
 Key = tuple[str, str]  # (domain, operator)
-STATED = (
-    "casts", "domains", "fixed_sizes", "functions", "inputs", "kernels", "not_in_functions", "only",
-    "other_forms",
-    "outputs", "prefer", "strict", "types", "without",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +107,6 @@ class RuntimeRelease:
     prefer: int | None = None  # the opset at which most models were measured to run
     without: tuple[Lacking, ...] = ()
     only: tuple[Lacking, ...] = ()  # the operators of ai.onnx that it reads; empty: unknown
-    types: tuple[str, ...] = ()  # element types without kernels
-    inputs: tuple[str, ...] = ()  # element types of input tensors that its Python package rejects
-    # element types of output tensors that its Python package cannot return
-    outputs: tuple[str, ...] = ()
     kernels: str = ""  # the name of its table in kernels.txt
     closed: bool = False  # whether it has only the listed domains
     functions: bool = True  # whether it runs model-local functions
@@ -125,12 +118,8 @@ class RuntimeRelease:
     asked: str = ""  # the release in the user's request
     provider: str = ""  # the execution provider; "" for the CPU
     probed: probe_tables.ReleaseTable | None = None  # the outcomes of a probe
-    fixed_sizes: bool = False  # whether all inputs need fixed sizes
-    # element types that it computes in another type
-    casts: Mapping[str, str] = field(default_factory=dict)
-    compares: bool = True  # whether it rejects versions above its own
-    strict: bool = False  # whether declared shapes must agree with inference at its highest opset
-    not_in_functions: tuple[str, ...] = ()  # content that prevents it from loading a function
+    # the stated cells of the columns that targets.toml describes
+    columns: Mapping[str, column_tables.Cell] = field(default_factory=dict)
     # sources by field; other fields have the source of the row
     facts: Mapping[str, Fact] = field(default_factory=dict)
     meant: tuple[str, str] = ("", "")  # the runtime and release in `same_as`
@@ -166,9 +155,29 @@ class RuntimeRelease:
         fits = all(imported.get(domain, 0) <= top for domain, top in self.imports.items())
         return fits and (self.ir is None or ir_version <= self.ir)
 
+    def flag(self, name: str) -> bool:
+        """Returns the cell of a column that is true or false."""
+        return bool(self.cell(name))
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Returns the texts in the cell of a column."""
+        found = self.cell(name)
+        assert isinstance(found, tuple)
+        return found
+
+    def pairs(self, name: str) -> Mapping[str, str]:
+        """Returns the pairs of texts in the cell of a column."""
+        found = self.cell(name)
+        assert isinstance(found, Mapping)
+        return found
+
+    def cell(self, name: str) -> column_tables.Cell:
+        """Returns the cell of a column that targets.toml describes."""
+        return self.columns.get(name, described()[name].empty)
+
     def is_strict_at(self, opset: int | None) -> bool:
         """Returns whether the release rejects declared shapes that inference contradicts."""
-        return self.strict and opset == self.imports.get("")
+        return self.flag("strict") and opset == self.imports.get("")
 
     def lacking(self, key: Key) -> list[Lacking]:
         """Returns the versions of an operator that the release cannot read."""
@@ -484,6 +493,12 @@ def _shipped() -> str:
     return plugins.data("opshift.opsets", SHIPPED).decode()
 
 
+@functools.cache
+def described() -> Mapping[str, column_tables.Column]:
+    """Returns the columns that the shipped table describes."""
+    return column_tables.described(json.loads(_shipped())[DESCRIBED])
+
+
 def shipped_of(text: str) -> str:
     """Returns the shipped data for the text of targets.toml."""
     made = {COMMENT: "python -m tools.author update targets, format 1", **toml.loads(text)}
@@ -494,7 +509,8 @@ def shipped_of(text: str) -> str:
 def _read(origin: str, text: str) -> dict[str, Runtime]:
     loads = json.loads if origin == SHIPPED else toml.loads
     try:
-        rows = {name: raw for name, raw in loads(text).items() if name != COMMENT}
+        apart = (COMMENT, DESCRIBED) if origin == SHIPPED else ()
+        rows = {name: raw for name, raw in loads(text).items() if name not in apart}
         return {name.lower(): _runtime(name, raw) for name, raw in rows.items()}
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise BadTarget(f"{origin} is not a list of targets: {error}") from error
@@ -503,8 +519,7 @@ def _read(origin: str, text: str) -> dict[str, Runtime]:
 _OF_NAME = {"aliases", "default", "answer", "providers", "releases", "probed"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
-    "types", "inputs", "outputs", "kernels", "closed", "also", "functions", "only",
-    "other_forms", "facts", "fixed_sizes", "compares", "strict", "casts", "not_in_functions",
+    "kernels", "closed", "also", "functions", "only", "other_forms", "facts",
 }  # fmt: skip
 
 
@@ -520,7 +535,7 @@ def _runtime(name: str, raw: Mapping[str, Any]) -> Runtime:
 
 
 def _row(name: str, row: Mapping[str, Any]) -> RuntimeRelease:
-    if unknown := row.keys() - _OF_ROW:
+    if unknown := row.keys() - _OF_ROW - described().keys():
         raise KeyError(f"{name} has the unknown field {', '.join(sorted(unknown))}")
     ranges = {FIELDS[key]: row[key] for key in FIELDS if key in row} | row.get("domains", {})
     floors = {d: int(r[0]) for d, r in ranges.items() if isinstance(r, list)}
@@ -537,15 +552,12 @@ def _row(name: str, row: Mapping[str, Any]) -> RuntimeRelease:
         name.lower(), row["versions"], imports, ir, own.source, row.get("same_as", ""),
         floors, own.date, ir_source, row.get("prefer"),
         tuple(map(Lacking.parse, row.get("without", ()))),
-        tuple(map(Lacking.parse, row.get("only", ()))), tuple(row.get("types", ())),
-        tuple(row.get("inputs", ())), tuple(row.get("outputs", ())),
+        tuple(map(Lacking.parse, row.get("only", ()))),
         str(row.get("kernels", "")), bool(row.get("closed", False)),
         bool(row.get("functions", True)), tuple(row.get("other_forms", ())),
         also if isinstance(also, dict) else dict.fromkeys(also, ""),
-        fixed_sizes=bool(row.get("fixed_sizes", False)), compares=bool(row.get("compares", True)),
-        strict=bool(row.get("strict", False)), casts=dict(row.get("casts", {})),
-        not_in_functions=tuple(row.get("not_in_functions", ())),
-        facts={name: facts[name] for name in STATED if name in row and name in facts},
+        columns={name: one.read(row[name]) for name, one in described().items() if name in row},
+        facts={name: fact for name, fact in sorted(facts.items()) if name in row},
     )  # fmt: skip
 
 

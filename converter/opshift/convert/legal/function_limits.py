@@ -31,7 +31,7 @@ CONTENTS = {
 def unloaded(functions: Iterable[FunctionProto], row: RuntimeRelease) -> Iterator[tuple[str, str]]:
     """Yields the name of each function that a runtime does not load, with the reason."""
     for function in functions:
-        for name in row.not_in_functions:
+        for name in row.texts("not_in_functions"):
             has, shown = CONTENTS[name]
             if has(function):
                 yield function.name, f"{row.shown} cannot load a function with {shown}"

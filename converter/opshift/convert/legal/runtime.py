@@ -150,7 +150,10 @@ def _contradicted(facts: Facts, row: RuntimeRelease, seen: Seen) -> list[Runtime
 def _not_passed(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
     """Returns inputs and outputs whose types the runtime's Python package cannot pass."""
     graph = document.model.graph
-    sides = ("accept", graph.input, row.inputs), ("return", graph.output, row.outputs)
+    sides = (
+        ("accept", graph.input, row.texts("inputs")),
+        ("return", graph.output, row.texts("outputs")),
+    )
     return [
         RuntimeLack(
             "", "", "", 1,
@@ -448,7 +451,7 @@ def unknown(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> list
     document = facts.document
     notes = [*_unknown_domains(document, row), *_unknown_operators(document, row)]
     notes += _by_processor(facts, row, seen)
-    if row.fixed_sizes:
+    if row.flag("fixed_sizes"):
         notes += _free_sizes(document.model.graph, row)
     if row.probed is not None and not row.kernels:
         notes += list(_unprobed(facts, row.probed, row)) or _run_alone(document, row)
@@ -582,14 +585,14 @@ def stamps(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
     found = []
     ir = document.model.ir_version
     if row.ir is not None and ir > row.ir:
-        reads = "reads IR" if row.compares else "loads the model unchecked, but knows IR"
+        reads = "reads IR" if row.flag("compares") else "loads the model unchecked, but knows IR"
         found.append(f"the model has IR {ir}; {row.shown} {reads} only up to {row.ir}")
     for domain, version in sorted(document.imports.as_dict().items()):
         top = row.imports.get(domain)
         if top is not None and version > top:
             shown = domain or "ai.onnx"
             reads = f"reads it only up to {top}"
-            if not row.compares:
+            if not row.flag("compares"):
                 reads = f"loads the model unchecked, but knows only versions up to {top}"
             found.append(f"the model imports {shown} {version}; {row.shown} {reads}")
     return [RuntimeLack("", "", "", 1, says) for says in found]
@@ -715,7 +718,7 @@ def _described_attributes(root: Root, key: Key, row: RuntimeRelease) -> frozense
 
 def _types(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
     present = collect_present_types(document)
-    for name in sorted(present & set(row.types)):
+    for name in sorted(present.intersection(row.texts("types"))):
         says = f"{row.shown} has no kernels for {name}"
         yield RuntimeLack("", "", "", 1, says, _accepted_instead(name, row))
     for one in ELEMENTS.values():
@@ -726,7 +729,7 @@ def _types(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
 
 def _accepted_instead(kind: str, row: RuntimeRelease) -> str:
     """Returns a change such as `bfloat16=float` to an element type that a runtime has, or ""."""
-    fits = [to for to in replacements(kind) if to not in row.types]
+    fits = [to for to in replacements(kind) if to not in row.texts("types")]
     return f"{kind}={fits[-1]}" if fits else ""
 
 
@@ -735,7 +738,7 @@ def casts_by_itself(graph: GraphProto, row: RuntimeRelease) -> dict[str, str]:
     kinds = {element_of(info.type) for info in (*graph.input, *graph.output)}
     return {
         f"{kind}={to}": f"{row.shown} computes {kind} as {to} and clamps numbers beyond it"
-        for kind, to in row.casts.items()
+        for kind, to in row.pairs("casts").items()
         if kind in kinds
     }
 
