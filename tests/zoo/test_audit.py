@@ -181,7 +181,7 @@ def test_the_command_has_an_exit_code_for_each_answer(labels, tmp_path):
                         ([labels, "--to", "13", "--for", "onnxruntime==1.10"], 2)):  # fmt: skip
         done = CliRunner().invoke(main, ["audit", *map(str, words)])
         assert done.exit_code == code, done.output
-    assert "must be made again" in CliRunner().invoke(main, ["audit", str(old)]).output
+    assert "must be converted again" in CliRunner().invoke(main, ["audit", str(old)]).output
 
 
 def test_a_database_of_another_program_is_an_error(tmp_path):

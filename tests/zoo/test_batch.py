@@ -192,7 +192,7 @@ def test_models_are_found_below_a_folder_by_a_pattern_or_in_a_list(tmp_path):
         with pytest.raises(FileNotFoundError, match=r"no model|no such"):
             names(nothing)
     (tmp_path / "list.txt").write_text("../m0000.onnx\n")
-    with pytest.raises(InvalidModel, match="is outside its folder"):
+    with pytest.raises(InvalidModel, match="is outside the folder of the models"):
         names(tmp_path / "list.txt")
 
 
@@ -335,7 +335,7 @@ def test_what_crashed_stays_out_until_it_is_asked_for_again(tmp_path):
 def test_the_command_counts_and_exits_with_a_meaning(mixed, tmp_path):
     done = batch(mixed, tmp_path / "dst", "--to", "8")
     assert done.exit_code == cli.REFUSED
-    assert "such as erf.onnx" in done.stdout
+    assert "example: erf.onnx" in done.stdout
     assert "5/5 done, 0 up to date, 1 refused, 1 failed" in done.stderr
     again = batch(mixed, tmp_path / "dst", "--to", "8", "--max-failures", "2", "--json")
     assert again.exit_code == cli.DONE

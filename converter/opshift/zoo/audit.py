@@ -53,8 +53,8 @@ class SuspectResult:
 
     @property
     def line(self) -> Line:
-        by = f", by {', '.join(self.adapters)}" if self.adapters else ""
-        release = f"opshift {self.release}" if self.release else "by an unknown release of opshift"
+        by = f", adapters {', '.join(self.adapters)}" if self.adapters else ""
+        release = f"opshift {self.release}" if self.release else "unknown release of opshift"
         again = self.answer == WORDS[Affected.YES]
         word, role = ("wrong", Role.BAD) if again else ("may be wrong", Role.CAUTION)
         return Line(f"  {word}: {self.result}  {self.advisory} ({release}{by})", role)
@@ -69,7 +69,8 @@ class Audit(Shown):
     results : int
         The number of results that were found.
     suspects : tuple of SuspectResult
-        One for each result and advisory: `result`, `answer`, `advisory`, `release`, `adapters`.
+        An entry for each affected result and advisory: `result`, `answer`, `advisory`, `release`
+        and `adapters`.
     advisories : tuple of Advisory
         The advisories that affect at least one of the results.
     unread : mapping
@@ -90,8 +91,8 @@ class Audit(Shown):
     @property
     def answer(self) -> str:
         """`"yes"` if a result must be converted again, otherwise `"not known"` or `"no"`."""
-        found = {one.answer for one in self.suspects}
-        return next((word for word in WORDS.values() if word in found), WORDS[Affected.NO])
+        answers = {suspect.answer for suspect in self.suspects}
+        return next((word for word in WORDS.values() if word in answers), WORDS[Affected.NO])
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
@@ -100,16 +101,20 @@ class Audit(Shown):
 
     def lines(self) -> Iterator[Line]:
         """Yields the number of wrong results, each result, and the advisories."""
-        again = {one.result for one in self.suspects if one.answer == WORDS[Affected.YES]}
-        unsure = {one.result for one in self.suspects} - again
+        again = {
+            suspect.result for suspect in self.suspects if suspect.answer == WORDS[Affected.YES]
+        }
+        unsure = {suspect.result for suspect in self.suspects} - again
         role = Role.BAD if again else Role.CAUTION if unsure else Role.GOOD
-        told = [f"{len(again)} must be made again from the source"] if again else []
-        told += [f"{len(unsure)} may be wrong"] if unsure else []
+        parts = [f"{len(again)} must be converted again from the source"] if again else []
+        parts += [f"{len(unsure)} may be wrong"] if unsure else []
         yield Line(
-            f"{counted(self.results, 'result')}: {', '.join(told) or 'none is wrong'}.", role
+            f"{counted(self.results, 'result')}: {', '.join(parts) or 'none is wrong'}.", role
         )
-        for one in sorted(self.suspects, key=lambda one: (one.answer != "yes", one.result)):
-            yield one.line
+        for suspect in sorted(
+            self.suspects, key=lambda suspect: (suspect.answer != "yes", suspect.result)
+        ):
+            yield suspect.line
         for advisory in self.advisories:
             yield Line(f"{advisory.id}: {advisory.wrong}")
             yield Line(f"  only if: {advisory.condition}")
@@ -121,7 +126,7 @@ class Audit(Shown):
 
 
 def audit(path: str | os.PathLike[str], target: AnyTarget = None) -> Audit:
-    """Find the results of earlier conversions that must be made again, because they were wrong.
+    """Find the results of earlier conversions that are wrong and must be converted again.
 
     For a converted model, opshift reads the stamp that `stamp=True` wrote into its metadata; for a
     report, its steps; for the folder of a batch, its hidden files. If these do not exist, the
@@ -155,44 +160,50 @@ def audit(path: str | os.PathLike[str], target: AnyTarget = None) -> Audit:
     path = os.fspath(path)
     unread: dict[str, str] = {}
     if target is not None:
-        found = {path: [_planned(path, target)]}
+        by_result = {path: [_planned(path, target)]}
     elif os.path.isdir(path):
-        found = dict(_in_folder(path, unread))
+        by_result = dict(_in_folder(path, unread))
     else:
-        found = dict(_in_file(path))
-    return _audited(found, unread)
+        by_result = dict(_in_file(path))
+    return _audited(by_result, unread)
 
 
-def _audited(found: Mapping[str, list[Evidence]], unread: Mapping[str, str]) -> Audit:
+def _audited(by_result: Mapping[str, list[Evidence]], unread: Mapping[str, str]) -> Audit:
     suspects = []
     for advisory in advisories():
-        for name, conversions in found.items():
-            answer, made = max(((advisory.judge(one), one) for one in conversions),
+        for name, conversions in by_result.items():
+            answer, evidence = max(((advisory.judge(one), one) for one in conversions),
                                key=lambda one: one[0], default=(Affected.NO, None))  # fmt: skip
-            if made is not None and answer is not Affected.NO:
-                found_by = (advisory.id, made.release, advisory.crossed(made))
+            if evidence is not None and answer is not Affected.NO:
+                found_by = (advisory.id, evidence.release, advisory.crossed(evidence))
                 suspects.append(SuspectResult(name, WORDS[answer], *found_by))
     named = {one.advisory for one in suspects}
     about = tuple(one for one in advisories() if one.id in named)
-    return Audit(len(found), tuple(suspects), about, dict(unread))
+    return Audit(len(by_result), tuple(suspects), about, dict(unread))
 
 
 # -- models --------------------------------------------------------------------------------------
 
 
-def _in_model(found: Info) -> list[Evidence]:
-    """Returns the conversions that the metadata of a model lists; else one of unknown release."""
-    lines = found.metadata.get(stamp.KEY, "").splitlines()
+def _in_model(description: Info) -> list[Evidence]:
+    """Returns the conversions in a model's metadata; without any, one by an unknown release."""
+    lines = description.metadata.get(stamp.KEY, "").splitlines()
     stamped = [_STAMP.fullmatch(line) for line in lines]
     if not stamped:
-        return [Evidence("", found.imports, operators=found.operators)]
-    made = [_stamped(one, found) if one else Evidence("", found.imports) for one in stamped]
-    return [*made[:-1], dataclasses.replace(made[-1], operators=found.operators)]
+        return [Evidence("", description.imports, operators=description.operators)]
+    conversions = [
+        _stamped(match, description) if match else Evidence("", description.imports)
+        for match in stamped
+    ]
+    return [
+        *conversions[:-1],
+        dataclasses.replace(conversions[-1], operators=description.operators),
+    ]
 
 
-def _stamped(line: re.Match[str], found: Info) -> Evidence:
+def _stamped(line: re.Match[str], description: Info) -> Evidence:
     """Returns the conversion that a line of the metadata describes."""
-    source, result = dict(found.imports), dict(found.imports)
+    source, result = dict(description.imports), dict(description.imports)
     for name, before, after in _MOVE.findall(line["way"]):
         domain = "" if name == "opset" else name
         for versions, number in ((source, before), (result, after)):
@@ -207,12 +218,12 @@ def _stamped(line: re.Match[str], found: Info) -> Evidence:
 
 def _planned(path: str, target: AnyTarget) -> Evidence:
     """Plans the conversion of a source model, which any earlier release may have converted."""
-    found = plan(path, target)
-    work = [one for step in found.steps for one in step.rewritten]
-    adapters = {one.id for one in work}
-    operators = {*info(path).operators, *(op for one in work for op in one.gives)}
+    planned = plan(path, target)
+    work = [nodes for step in planned.steps for nodes in step.rewritten]
+    adapters = {nodes.id for nodes in work}
+    operators = {*info(path).operators, *(op for nodes in work for op in nodes.gives)}
     runtime = targets.find(target).shown if isinstance(target, str) else ""
-    return Evidence("", found.nearest, found.source, adapters, runtime, operators)
+    return Evidence("", planned.nearest, planned.source, adapters, runtime, operators)
 
 
 # -- outcomes ------------------------------------------------------------------------------------
@@ -225,7 +236,7 @@ def _in_file(path: str) -> Iterator[tuple[str, list[Evidence]]]:
         yield from _in_journal(path)
         return
     outcomes = list(_outcomes(path)) if head.lstrip()[:1] == b"{" else []
-    if not any("kind" in one for one in outcomes):
+    if not any("kind" in outcome for outcome in outcomes):
         yield path, _in_model(info(path))
     for number, raw in enumerate(outcomes, 1):
         name = str(raw.get("model") or (path if len(outcomes) == 1 else f"{path}:{number}"))
@@ -275,32 +286,35 @@ def _normal(versions: Mapping[str, int]) -> dict[str, int]:
 
 
 def _in_journal(path: str) -> Iterator[tuple[str, list[Evidence]]]:
-    for one in journal.reading(path):
-        if one.fate in (Fate.OK, Fate.SKIPPED):
-            yield printable(one.name), [_recorded(one.result, one.origin, one.source)]
+    for outcome in journal.reading(path):
+        if outcome.fate in (Fate.OK, Fate.SKIPPED):
+            yield (
+                printable(outcome.name),
+                [_recorded(outcome.result, outcome.origin, outcome.source)],
+            )
 
 
 def _in_folder(folder: str, unread: dict[str, str]) -> Iterator[tuple[str, list[Evidence]]]:
-    """Yields the models in a folder, each with the conversion that made it, if it is known."""
+    """Yields the models in a folder, each with the conversions that may have written it."""
     marked = dict(_marked(folder))
     for path in sorted(Path(folder).rglob(f"*{ENDING}")):
         if HIDDEN in path.relative_to(folder).parts or not path.is_file():
             continue
         try:
-            found = info(path)
+            description = info(path)
         except (InvalidModel, OSError) as error:
             unread[str(path)] = str(error)
             continue
         mark = marked.get(path)
         if mark is None:
-            yield str(path), _in_model(found)
+            yield str(path), _in_model(description)
         else:
-            made = _recorded(mark.result, mark.origin)
-            yield str(path), [dataclasses.replace(made, operators=found.operators)]
+            evidence = _recorded(mark.result, mark.origin)
+            yield str(path), [dataclasses.replace(evidence, operators=description.operators)]
 
 
 def _marked(folder: str) -> Iterator[tuple[Path, Mark]]:
-    """Yields the results of a batch with their conversions, if their files are unchanged."""
+    """Yields the results of a batch with their marks, except results whose size has changed."""
     home = Path(folder, HIDDEN, "marks")
     for path in home.rglob("*.json"):
         mark = marks.read(str(path))

@@ -66,28 +66,28 @@ class FileResult:
         return os.path.dirname(self.output)
 
     def there(self, key: Key) -> Mark | None:
-        """Returns the stored facts about an existing result that is up to date; else None."""
+        """Returns the mark of the result if the result exists and is up to date, else None."""
         mark = marks.read(self.mark)
         return mark if mark and mark.holds(key, self.folder) else None
 
     def publish(
-        self, made: ConvertedModel, external: str, key: Key, layout: Layout
+        self, model: ConvertedModel, external: str, key: Key, layout: Layout
     ) -> tuple[Stamp, ...]:
         """Writes the complete result, then its mark."""
         if external == "copy":
-            layout.require_free(self.output, made.weights.locations)
+            layout.require_free(self.output, model.weights.locations)
         if not os.path.isdir(self.folder):
             os.makedirs(self.folder, exist_ok=True)
         written: list[Mark] = []
 
         def published(files: list[str]) -> None:
-            mark = Mark(key(), marks.stamps(files, self.folder), made.report.result,
-                        made.report.origin)  # fmt: skip
-            made.of.check_unchanged()
+            mark = Mark(key(), marks.stamps(files, self.folder), model.report.result,
+                        model.report.origin)  # fmt: skip
+            model.of.check_unchanged()
             marks.write(self.mark, mark)
             written.append(mark)
 
-        spliced(made, self.output, external, layout, published)
+        spliced(model, self.output, external, layout, published)
         return self.stamps(written[0])
 
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]:
@@ -96,7 +96,7 @@ class FileResult:
 
 
 def found(path: str) -> LocalModel:
-    """Reads the model in a file."""
+    """Opens a model in a local file; its weights are not read."""
     home = os.path.dirname(path)
     model = marks.stamps([path], home)  # before it is read, so that no later change is missed
     file = Opened(path)
@@ -107,7 +107,7 @@ def found(path: str) -> LocalModel:
 
 
 def spliced(
-    made: ConvertedModel,
+    model: ConvertedModel,
     path: str,
     external: str,
     layout: Layout,
@@ -120,7 +120,7 @@ def spliced(
     """
     try:
         return weights.splice(
-            made.skeleton, made.weights, path,
+            model.skeleton, model.weights, path,
             external=external, alone=False, taken=layout.outputs, published=published,
         )  # fmt: skip
     except InvalidModel as error:

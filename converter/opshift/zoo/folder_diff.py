@@ -46,7 +46,7 @@ class ModelChange:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FolderDiff(Shown):
-    """All models of two folders, gravest change first, and the level for the whole collection."""
+    """The changes of all models between two folders, the gravest first, and their highest level."""
 
     models: tuple[ModelChange, ...]
     unread: tuple[tuple[str, str], ...] = ()  # models that cannot be compared, with the reasons
@@ -54,7 +54,7 @@ class FolderDiff(Shown):
     @property
     def level(self) -> Level:
         """The highest level of change among all models."""
-        return max((one.level for one in self.models), default=Level.NONE)
+        return max((change.level for change in self.models), default=Level.NONE)
 
     @property
     def advice(self) -> str:
@@ -67,7 +67,7 @@ class FolderDiff(Shown):
         """The JSON form that `opshift schema` describes."""
         return {
             "schema_version": SCHEMA_VERSION, "kind": "folder_diff", "level": self.level.name,
-            "advice": self.advice, "models": [one.as_dict() for one in self.models],
+            "advice": self.advice, "models": [change.as_dict() for change in self.models],
             "unread": [{"model": name, "reason": why} for name, why in self.unread],
         }  # fmt: skip
 
@@ -75,14 +75,16 @@ class FolderDiff(Shown):
         """Yields the level of change of all models, the models per level, and changed models."""
         role = {Level.NONE: Role.GOOD, Level.MAJOR: Role.BAD}.get(self.level, Role.CAUTION)
         yield Line(f"{self.level.name}: {_EFFECTS[self.level]}", role)
-        counts = Counter(one.level for one in self.models)
-        told = ", ".join(f"{counts[level]} {level.name}" for level in sorted(counts, reverse=True))
-        yield Line(f"  {counted(len(self.models), 'model')}: {told or 'none'}")
-        for one in self.models:
-            same = one.level is Level.NONE
-            yield Line(f"  {one.name}: {one.level.name}: {one.reason}", more=same)
-            if one.advice:
-                yield Line(f"    {one.advice}", more=same)
+        counts = Counter(change.level for change in self.models)
+        per_level = ", ".join(
+            f"{counts[level]} {level.name}" for level in sorted(counts, reverse=True)
+        )
+        yield Line(f"  {counted(len(self.models), 'model')}: {per_level or 'none'}")
+        for change in self.models:
+            same = change.level is Level.NONE
+            yield Line(f"  {change.name}: {change.level.name}: {change.reason}", more=same)
+            if change.advice:
+                yield Line(f"    {change.advice}", more=same)
         for name, why in self.unread:
             yield Line(f"  {name}: cannot be compared: {why}", Role.BAD)
         yield Line(self.advice)
@@ -91,19 +93,21 @@ class FolderDiff(Shown):
 def diff_folders(first: str, second: str) -> FolderDiff:
     """Compares models of equal names in two folders."""
     old, new = dict(sources.find(first)), dict(sources.find(second))
-    found, unread = [], []
+    changes, unread = [], []
     for name in sorted(old.keys() | new.keys()):
         if name not in new:
-            found.append(ModelChange(name, Level.MAJOR, None, "the model was removed"))
+            changes.append(ModelChange(name, Level.MAJOR, None, "the model was removed"))
         elif name not in old:
-            found.append(ModelChange(name, Level.MINOR, None, "the model is new"))
+            changes.append(ModelChange(name, Level.MINOR, None, "the model is new"))
         else:
             try:
-                told = diff(old[name], new[name])
+                difference = diff(old[name], new[name])
             except (OpshiftError, OSError) as error:
                 unread.append((name, str(error)))
                 continue
-            reason = next((change.reason for change in told.changes), "no difference for users")
-            found.append(ModelChange(name, told.level, told, reason))
-    found.sort(key=lambda one: (-one.level, one.name))
-    return FolderDiff(tuple(found), tuple(unread))
+            reason = next(
+                (change.reason for change in difference.changes), "no difference for users"
+            )
+            changes.append(ModelChange(name, difference.level, difference, reason))
+    changes.sort(key=lambda model_change: (-model_change.level, model_change.name))
+    return FolderDiff(tuple(changes), tuple(unread))

@@ -61,8 +61,8 @@ class Journal:
         except _DamagedError as damage:
             if not default:
                 raise
-            kept = _set_aside(self.path)
-            self.notes.append(f"{self.path}: {damage}; it was renamed to {kept}")
+            new_name = _set_aside(self.path)
+            self.notes.append(f"{self.path}: {damage}; it was renamed to {new_name}")
             return _opened(self.path)
 
     def put(self, recipe: str, outcome: Outcome) -> None:
@@ -126,7 +126,7 @@ def _opened(path: str) -> sqlite3.Connection:
         db = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
         undone.callback(db.close)
         try:
-            (told,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            (check,) = db.execute("PRAGMA quick_check(1)").fetchone()
             if begins or not db.execute("SELECT 1 FROM sqlite_master").fetchone():
                 _begin(db)  # also needed if SQLite has rolled back an unfinished creation
             db.execute("PRAGMA journal_mode = WAL")
@@ -137,8 +137,8 @@ def _opened(path: str) -> sqlite3.Connection:
             if type(error) is sqlite3.DatabaseError:
                 raise _DamagedError(f"the journal is damaged: {error}") from error
             raise
-        if told != "ok":
-            raise _DamagedError(f"the journal is damaged: {told}")
+        if check != "ok":
+            raise _DamagedError(f"the journal is damaged: {check}")
         undone.pop_all()
     return db
 
@@ -184,7 +184,7 @@ def _has_only_outcomes(path: str) -> bool:
 
 
 def _unchanged(path: str) -> sqlite3.Connection:
-    """Opens a database for reading; leaves no file behind if no other process writes."""
+    """Opens a database read-only; creates no other files unless another process is writing."""
     alone = "" if os.path.exists(f"{path}-wal") else "&immutable=1"
     return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro{alone}", uri=True)
 
@@ -192,12 +192,12 @@ def _unchanged(path: str) -> sqlite3.Connection:
 def _set_aside(path: str) -> str:
     """Renames a damaged journal with all its files, and returns the new name."""
     number = 1
-    while os.path.lexists(kept := f"{path}.damaged-{number}"):
+    while os.path.lexists(new_name := f"{path}.damaged-{number}"):
         number += 1
     for part in _PARTS:
         with contextlib.suppress(FileNotFoundError):
-            os.rename(path + part, kept + part)
-    return kept
+            os.rename(path + part, new_name + part)
+    return new_name
 
 
 def cache_of(dst: str) -> str:

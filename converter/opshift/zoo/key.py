@@ -25,8 +25,8 @@ def key_of(recipe: str, files: Iterable[str | bytes]) -> str:
 def found_beside(recipe: str, files: Iterable[str | bytes], size: int) -> Iterator[Key]:
     """Yields a function that returns the key; for large files, a thread computes the key."""
     if size < LARGE:
-        found = key_of(recipe, files)
-        yield lambda: found
+        key = key_of(recipe, files)
+        yield lambda: key
         return
     with ThreadPoolExecutor(1) as thread:
         yield thread.submit(key_of, recipe, files).result

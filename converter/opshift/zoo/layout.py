@@ -27,8 +27,8 @@ class Layout:
     outputs: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(found: Pairs, home: str) -> Layout:
-        return Layout(home, frozenset(join(home, name) for name, _ in found))
+    def of(models: Pairs, home: str) -> Layout:
+        return Layout(home, frozenset(join(home, name) for name, _ in models))
 
     def require_free(self, output: str, locations: Iterable[str]) -> None:
         """Raises if a data file of a result would have the name of another file."""
@@ -48,17 +48,20 @@ class Layout:
                 )
 
 
-def refused(found: Pairs, home: str) -> dict[str, str]:
-    """Returns, by model name, the reasons why a result cannot have its name."""
-    names = {name for name, _ in found}
+def refused(models: Pairs, home: str) -> dict[str, str]:
+    """Returns why results cannot have the names of their models, by the name of the model."""
+    names = {name for name, _ in models}
     why: dict[str, str] = {}
-    for name, _ in found:
+    for name, _ in models:
         if HIDDEN in name.replace(os.sep, "/").split("/"):
             why[name] = f"it is in {HIDDEN}, where opshift keeps its own files; move the model"
-        elif above := next((one for one in _parents(name) if one in names), None):
-            why[name] = f"its folder would have the same name as the result {printable(above)!r}"
+        elif above := next((parent for parent in _parents(name) if parent in names), None):
+            why[name] = (
+                f"its folder would have the same name as the result {printable(above)!r}; rename"
+                " one of them"
+            )
     if home and not is_url(home):
-        here = [(name, path) for name, path in found if not is_url(path)]
+        here = [(name, path) for name, path in models if not is_url(path)]
         why |= _over_sources(here, home) | _over_data(here, home)
     return why
 
@@ -68,15 +71,15 @@ def _parents(name: str) -> Iterator[str]:
         yield name
 
 
-def _over_sources(found: Pairs, home: str) -> dict[str, str]:
+def _over_sources(pairs: Pairs, home: str) -> dict[str, str]:
     """Finds results that would replace a model of the run, or lie outside the results folder."""
     real_of = _real_paths()
-    models, real = {real_of(path) for _, path in found}, os.path.realpath(home)
+    models, real = {real_of(path) for _, path in pairs}, os.path.realpath(home)
     why: dict[str, str] = {}
-    for name, _ in found:
+    for name, _ in pairs:
         goal = real_of(os.path.join(home, name))
         if goal in models:
-            why[name] = "its result would overwrite a model of this run"
+            why[name] = "its result would overwrite a model of this run; give another folder"
         elif not goal.startswith(os.path.join(real, "")):
             why[name] = (
                 f"its result would go to {printable(goal)!r} through a link; remove the link"
@@ -97,16 +100,16 @@ def _real_paths() -> Callable[[str], str]:
     return real
 
 
-def _over_data(found: Pairs, home: str) -> dict[str, str]:
+def _over_data(models: Pairs, home: str) -> dict[str, str]:
     """Finds results that would overwrite a data file, and data files that would share a name.
 
     If all sources are in one folder that is separate from the results folder, no such conflict is
     possible, and no model is read.
     """
-    roots = set(map(os.path.realpath, {_root(name, path) for name, path in found}))
+    roots = set(map(os.path.realpath, {_root(name, path) for name, path in models}))
     if len(roots) == 1 and not any(_overlap(root, os.path.realpath(home)) for root in roots):
         return {}
-    data = {name: list(_data_of(path)) for name, path in found}
+    data = {name: list(_data_of(path)) for name, path in models}
     needed = {os.path.realpath(path) for paths in data.values() for _, path in paths}
     places: defaultdict[str, set[str]] = defaultdict(set)
     for name, paths in data.items():
@@ -117,11 +120,12 @@ def _over_data(found: Pairs, home: str) -> dict[str, str]:
     for name, paths in data.items():
         folder = os.path.dirname(os.path.join(home, name))
         if os.path.realpath(os.path.join(home, name)) in needed:
-            why[name] = "its result would overwrite a data file of this run"
+            why[name] = "its result would overwrite a data file of this run; give another folder"
         for location, _ in paths:
             if len(places[os.path.normpath(os.path.join(folder, location))]) > 1:
                 why[name] = (
-                    f"its data file {printable(location)!r} would share its name with another file"
+                    f"its data file {printable(location)!r} would share its name with another file;"
+                    f" {choose_external('one-file', 'inline')}"
                 )
     return why
 
@@ -131,9 +135,9 @@ def _root(name: str, path: str) -> str:
     return path[: -len(name)] if path.endswith(os.sep + name) else os.path.dirname(path)
 
 
-def _overlap(one: str, other: str) -> bool:
-    one, other = os.path.join(one, ""), os.path.join(other, "")
-    return one.startswith(other) or other.startswith(one)
+def _overlap(first: str, second: str) -> bool:
+    first, second = os.path.join(first, ""), os.path.join(second, "")
+    return first.startswith(second) or second.startswith(first)
 
 
 def _data_of(path: str) -> Iterator[tuple[str, str]]:

@@ -67,12 +67,13 @@ def _from(folder: str, path: str) -> str:
     return path[len(folder) + 1 :] if inside else os.path.relpath(path, folder)
 
 
-def unchanged(seen: Iterable[Stamp], folder: str, look: Look = stores.look) -> bool:
+def unchanged(stamps_then: Iterable[Stamp], folder: str, look: Look = stores.look) -> bool:
     """Returns whether files or objects have these sizes and times; raises if a store fails."""
-    seen = tuple(seen)
+    stamps_then = tuple(stamps_then)
     try:
-        return bool(seen) and all(
-            look(stores.join(folder, name)) == (size, version) for name, size, version in seen
+        return bool(stamps_then) and all(
+            look(stores.join(folder, name)) == (size, version)
+            for name, size, version in stamps_then
         )
     except StoreError:
         raise

@@ -150,12 +150,12 @@ def migrate(
     folder = os.fspath(dst) if dst is not None else ""
     run = ZooRun.of(os.fspath(source), folder, recipe, shard or Shard(), retry, rehash)
     summary = Summary(len(run.items), notes=run.notes)
-    with KeptOutcomes() as kept:
+    with KeptOutcomes() as stored:
         with run.remembering(os.fspath(journal) if journal else "") as memory:
             for outcome in run.outcomes(engine or local_engine(), memory):
                 summary.add(outcome)
                 if report is not None or files:
-                    kept.add(outcome)
+                    stored.add(outcome)
                 if heard is not None:
                     heard(summary, outcome)
         run.sweep()
@@ -163,13 +163,13 @@ def migrate(
             summary.notes += tuple(memory.notes)
             summary.faults += (memory.fault,) if memory.fault else ()
         if report is not None:
-            told = html.RunTimes(
+            times = html.RunTimes(
                 command or f"zoo.migrate({source!r}, {dst!r})", begun, time.time() - begun
             )
-            page = html.page(summary, kept, recipe, told)
+            page = html.page(summary, stored, recipe, times)
             place.write_whole(os.fspath(report), page.encode("utf-8"))
         for path in files:
-            formats.write(path, KeptCases(kept), "opshift batch")
+            formats.write(path, KeptCases(stored), "opshift batch")
     return summary
 
 
@@ -193,10 +193,10 @@ def prepare(request: Request, external: str, verify: bool = False) -> Recipe:
     if isinstance(target, Wanted):
         _known(target.exact)
         return Recipe(request, external, fingerprint(), by)
-    asked = dict(target) if isinstance(target, Mapping) else {"": target}
-    asked = {schemas.normal(domain): to for domain, to in asked.items()}
-    _known(asked)
-    return Recipe(replace(request, target=asked), external, fingerprint(), by)
+    versions = dict(target) if isinstance(target, Mapping) else {"": target}
+    versions = {schemas.normal(domain): to for domain, to in versions.items()}
+    _known(versions)
+    return Recipe(replace(request, target=versions), external, fingerprint(), by)
 
 
 def _known(versions: Mapping[str, int]) -> None:
@@ -238,13 +238,13 @@ class ZooRun:
             raise BadTarget(f"{dst}: this is a file; give a folder for the results")
         listed = Listed()
         everything = sources.find(source, dst, listed)
-        found = [one for one in everything if shard.has(one[0])]
+        models = [model for model in everything if shard.has(model[0])]
         creates = not is_url(dst) or stores.honours_create(dst)
-        sizes = bulk.sizes([path for _, path in found], listed)
+        sizes = bulk.sizes([path for _, path in models], listed)
         here = dst.rstrip("/") if is_url(dst) else dst and os.path.abspath(dst)
         items = tuple(
             _item(name, path, here, creates, size)
-            for (name, path), size in zip(found, sizes, strict=True)
+            for (name, path), size in zip(models, sizes, strict=True)
         )
         notes = () if creates else (PLAIN_PUTS,)
         layout = Layout.of(everything, here) if here else Layout()
@@ -257,8 +257,8 @@ class ZooRun:
         if not self.dst:
             yield None
             return
-        one, many = self.shard.number, self.shard.count
-        name = "journal.sqlite" if many == 1 else f"journal-{one}-of-{many}.sqlite"
+        number, count = self.shard.number, self.shard.count
+        name = "journal.sqlite" if count == 1 else f"journal-{number}-of-{count}.sqlite"
         folder = cache_of(self.dst) if is_url(self.dst) else os.path.join(self.dst, HIDDEN)
         with opened(path or os.path.join(folder, name), default=not path) as journal:
             yield journal
@@ -273,11 +273,11 @@ class ZooRun:
                 why = self.refused[item.name]
                 yield Outcome(item.name, Fate.LOST, "BadDestination", shortened(why))
                 continue
-            known = self._known(item, journal) if journal else None
-            if known is None:
+            stored = self._known(item, journal) if journal else None
+            if stored is None:
                 waiting.append(item)
             else:
-                yield known
+                yield stored
         by_name, folders = {item.name: item for item in waiting}, set[str]()
         for outcome in engine.run(self._work, waiting):
             item = by_name[outcome.name]
@@ -309,9 +309,9 @@ class ZooRun:
             return replace(old, fate=Fate.SKIPPED, why="up to date") if holds else None
         return old if old.fate is Fate.REFUSED else None
 
-    def _unchanged(self, seen: tuple[Stamp, ...], path: str) -> bool:
+    def _unchanged(self, stamps: tuple[Stamp, ...], path: str) -> bool:
         try:
-            return marks.unchanged(seen, os.path.dirname(path), self.listed.look)
+            return marks.unchanged(stamps, os.path.dirname(path), self.listed.look)
         except StoreError:
             return False  # the worker makes the same request, and reports the error
 

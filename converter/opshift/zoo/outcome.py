@@ -90,7 +90,7 @@ class Outcome:
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
         raw = dict(zip(_NAMES, _values(self), strict=True))
-        blockers = [dataclasses.asdict(one) for one in self.blockers]
+        blockers = [dataclasses.asdict(blocker) for blocker in self.blockers]
         return {**raw, "blockers": blockers, "origin": self.origin_form()}
 
     def origin_form(self) -> dict[str, Any] | None:
@@ -110,7 +110,7 @@ class Outcome:
             "result": dict(self.result),
             "bytes": self.size,
             "seconds": round(self.seconds, 3),
-            "blockers": [dataclasses.asdict(one) for one in self.blockers],
+            "blockers": [dataclasses.asdict(blocker) for blocker in self.blockers],
             "nodes_before": self.nodes[0] if self.nodes else None,
             "nodes_after": self.nodes[1] if self.nodes else None,
             "rewritten": dict(self.rewritten),
@@ -123,16 +123,17 @@ class Outcome:
 
     def case(self) -> ModelResult:
         """Returns the outcome in the form that a results file takes."""
-        told = [Problem(ERROR, b.why, _of_blocker(b)) for b in self.blockers]
-        if self.fate.failed and not told:
-            told = [Problem(ERROR, self.why, printable(self.detail))]
+        problems = [Problem(ERROR, b.why, _of_blocker(b)) for b in self.blockers]
+        if self.fate.failed and not problems:
+            problems = [Problem(ERROR, self.why, printable(self.detail))]
         model = printable(self.name)
-        return ModelResult(model, STATES[self.fate], self.row(), tuple(told), self.seconds)
+        return ModelResult(model, STATES[self.fate], self.row(), tuple(problems), self.seconds)
 
     @staticmethod
     def from_dict(raw: Mapping[str, Any]) -> Outcome:
         blockers = tuple(
-            Blocker(**{**one, "boundary": tuple(one["boundary"])}) for one in raw["blockers"]
+            Blocker(**{**blocker, "boundary": tuple(blocker["boundary"])})
+            for blocker in raw["blockers"]
         )
         return Outcome(
             **{
@@ -158,10 +159,10 @@ STATES = {
 }
 
 
-def _of_blocker(one: Blocker) -> str:
-    op = qualified(one.domain, one.op)
-    start, to = one.boundary
-    return printable(f"{op} {one.node!r} {start}->{to}: {one.detail}")
+def _of_blocker(blocker: Blocker) -> str:
+    op = qualified(blocker.domain, blocker.op)
+    start, to = blocker.boundary
+    return printable(f"{op} {blocker.node!r} {start}->{to}: {blocker.detail}")
 
 
 _NAMES = tuple(one.name for one in dataclasses.fields(Outcome))

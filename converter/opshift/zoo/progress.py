@@ -30,16 +30,16 @@ def silent() -> Iterator[Heard]:
 @contextmanager
 def plain() -> Iterator[Heard]:
     """Prints a line to stderr for each failure, and a summary every few seconds."""
-    begun = said = time.monotonic()
+    begun = printed = time.monotonic()
 
     def heard(summary: Summary, outcome: Outcome) -> None:
-        nonlocal said
+        nonlocal printed
         now = time.monotonic()
         if outcome.fate.failed:
             text = f"{outcome.fate.value} {printable(outcome.name)}: {printable(outcome.detail)}"
             click.echo(text, err=True)
-        if now - said > EVERY or not summary.left:
-            said = now
+        if now - printed > EVERY or not summary.left:
+            printed = now
             click.echo(line(summary, now - begun), err=True)
 
     yield heard
@@ -74,9 +74,9 @@ def live(crew: Sequence[Worker]) -> Iterator[Heard]:
 def _draw(lines: Sequence[str], drawn: int) -> int:
     """Overwrites the previous lines of the display; returns the number of new lines."""
     size = shutil.get_terminal_size()
-    fits = [cut(one, size.columns - 1) for one in lines[: size.lines - 1]]
+    fits = [cut(text, size.columns - 1) for text in lines[: size.lines - 1]]
     up = f"\x1b[{drawn}F" if drawn else ""
-    click.echo("".join([f"{up}\x1b[J", *(f"{one}\n" for one in fits)]), nl=False, err=True)
+    click.echo("".join([f"{up}\x1b[J", *(f"{text}\n" for text in fits)]), nl=False, err=True)
     return len(fits)
 
 

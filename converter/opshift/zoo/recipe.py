@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the options for every model of a run, and a digest of them and of the code of opshift."""
+"""Holds the options for all models of a run, and a digest of the options and the code."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Recipe:
     @property
     def target(self) -> Mapping[str, int] | Wanted:
         """The versions by domain, or the runtime, to which models are converted."""
-        found = self.request.target
-        return {"": found} if isinstance(found, int) else found
+        target = self.request.target
+        return {"": target} if isinstance(target, int) else target
 
     @property
     def aim(self) -> str:

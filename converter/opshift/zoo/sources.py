@@ -52,7 +52,7 @@ class Shard:
 
 def find(source: str, leave_out: str = "", listed: Listed | None = None) -> list[tuple[str, str]]:
     """Returns (name, path) of every model, sorted by name; raises if two models have one name."""
-    found: dict[str, str] = {}
+    models: dict[str, str] = {}
     if is_url(source):
         pairs = _look_in_store(source, leave_out, listed or Listed())
     else:
@@ -60,18 +60,20 @@ def find(source: str, leave_out: str = "", listed: Listed | None = None) -> list
         pairs = _look(source, "" if away else os.path.realpath(leave_out))
     for name, path in pairs:
         if posixpath.normpath(name).startswith("../"):
-            raise InvalidModel(f"{printable(source)}: {printable(path)!r} is outside its folder")
-        if name in found and found[name] != path:
             raise InvalidModel(
-                f"{printable(found[name])!r} and {printable(path)!r} would both have the name"
-                f" {printable(name)!r}"
+                f"{printable(source)}: {printable(path)!r} is outside the folder of the models"
             )
-        found[name] = path
-    if not found:
+        if name in models and models[name] != path:
+            raise InvalidModel(
+                f"{printable(models[name])!r} and {printable(path)!r} would both have the name"
+                f" {printable(name)!r}; rename one of them"
+            )
+        models[name] = path
+    if not models:
         raise FileNotFoundError(
             f"{printable(source)}: no model found; model files must have the extension {ENDING}"
         )
-    return sorted(found.items())
+    return sorted(models.items())
 
 
 def _look(source: str, leave_out: str) -> Iterator[tuple[str, str]]:

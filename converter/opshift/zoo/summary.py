@@ -97,7 +97,7 @@ class Summary(Shown):
         for (fate, why), count in self.reasons.most_common():
             example = self.examples[fate, why]
             yield Line(f"{fate.value}: {why} x{count}")
-            yield Line(f"  such as {example.name}")
+            yield Line(f"  example: {example.name}")
             yield Line(f"  {example.detail}")
         if self.runs:
             rows = (

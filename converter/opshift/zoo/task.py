@@ -50,7 +50,7 @@ NO_LAYOUT = Layout()
 
 
 class Destination(Protocol):
-    """A place to which one result is written."""
+    """The file or the object to which one result is written, with its mark."""
 
     def there(self, key: Key) -> Mark | None: ...
     def publish(
@@ -95,13 +95,13 @@ def _migrate_from(
     result = _result(item, folder)
     source, size = _imports(model.skeleton), sum(size for _, size, _ in model.reads)
     runs = _runs(recipe, model.path)
-    known = partial(Outcome, item.name, source=source, size=size, reads=model.reads, runs=runs)
+    outcome_of = partial(Outcome, item.name, source=source, size=size, reads=model.reads, runs=runs)
     files = model.contents
     name = found_beside(recipe.digest, files, size) if result else contextlib.nullcontext(str)
     with name as key:
 
         def seen(fate: Fate, **more: Any) -> Outcome:
-            return known(fate=fate, key=key(), **more)
+            return outcome_of(fate=fate, key=key(), **more)
 
         if result and (mark := result.there(key)):
             writes = result.stamps(mark)
@@ -185,11 +185,11 @@ def _result(item: Item, folder: str) -> Destination | None:
 
 
 def _imports(skeleton: ModelProto) -> dict[str, int]:
-    return {schemas.normal(one.domain): one.version for one in skeleton.opset_import}
+    return {schemas.normal(entry.domain): entry.version for entry in skeleton.opset_import}
 
 
 def _once(model: LocalModel) -> OpenSkeleton:
-    """Returns a function that opens the model; only its first call needs no reading."""
+    """Returns a function that opens the model; its first call returns what is already open."""
 
     def each() -> Iterator[tuple[ModelProto, Weights]]:
         yield model.skeleton, model.weights
@@ -204,7 +204,7 @@ def _request(recipe: Recipe, skeleton: ModelProto) -> Request:
     """Returns the request for one model, without domains and dimensions that it lacks."""
     imports = [*skeleton.opset_import, *(i for f in skeleton.functions for i in f.opset_import)]
     # a conversion may add the default domain
-    domains = {schemas.normal(one.domain) for one in imports} or {""}
+    domains = {schemas.normal(entry.domain) for entry in imports} or {""}
     request = recipe.request.for_domains(domains)
     if not (request.shape or request.dim):
         return request

@@ -26,16 +26,16 @@ def objection(
     os.makedirs(folder)
     path = os.path.join(folder, os.path.basename(made.of.path))
     files.spliced(made, path, external, Layout())
-    found = verify(
+    verification = verify(
         made.of.path, path, request.inputs,
         isolated=False, values=values, in_double=bool(request.types),
     )  # fmt: skip
-    if found.equal:
+    if verification.equal:
         return "", ""
-    row = next((row for row in found.rows if row.outcome not in (EQUAL, LIKE)), None)
+    row = next((row for row in verification.rows if row.outcome not in (EQUAL, LIKE)), None)
     if row is None:
         return "no answer", "it has no outputs to compare"
     if row.output:
-        cause = f"; {' '.join(str(found.cause).split())}" if found.cause else ""
+        cause = f"; {' '.join(str(verification.cause).split())}" if verification.cause else ""
         return row.outcome, f"output {row.output!r} differs: {row.detail}{cause}"
     return row.outcome, row.detail

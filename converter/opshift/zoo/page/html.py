@@ -92,9 +92,9 @@ MODELS = (
 )
 
 
-def _pressed(inside: str, **wanted: Any) -> str:
+def _pressed(inside: str, **filters: Any) -> str:
     """Returns a button that filters the list of models when it is clicked."""
-    return f'<button class="press" data-filter="{markup(json.dumps(wanted))}">{inside}</button>'
+    return f'<button class="press" data-filter="{markup(json.dumps(filters))}">{inside}</button>'
 
 
 def _verdict(summary: Summary) -> str:
@@ -107,8 +107,8 @@ def _verdict(summary: Summary) -> str:
 
 
 def _facts(summary: Summary, listed: Sequence[Outcome], recipe: Recipe, run: RunTimes) -> str:
-    before = sum(one.nodes[0] for one in listed if one.nodes)
-    after = sum(one.nodes[1] for one in listed if one.nodes)
+    before = sum(outcome.nodes[0] for outcome in listed if outcome.nodes)
+    after = sum(outcome.nodes[1] for outcome in listed if outcome.nodes)
     used = [f"opshift {release.BUILD}", f"onnx {versions.installed_name()}", recipe.verify]
     facts = (
         ("Date", run.date if run.begun else ""),
@@ -151,7 +151,7 @@ def flow(outcome: Outcome) -> sankey.Flow:
 def _reasons(summary: Summary) -> str:
     if not summary.reasons:
         return "<p class=soft>Nothing failed.</p>"
-    header = ("Outcome", "Reason", "Models", "Such as", "Its message")
+    header = ("Outcome", "Reason", "Models", "Example", "Message")
     rows = []
     for (fate, why), count in summary.reasons.most_common():
         example = summary.examples[fate, why]
@@ -221,8 +221,8 @@ def _heat(outcomes: Iterable[Outcome]) -> str:
     hottest = max(cells.values())
     rows = []
     for op, total in by_op.most_common(SHOWN_OPERATORS):
-        found = sorted((step, count) for (name, step), count in cells.items() if name == op)
-        chips = "".join(_cell(op, step, count, hottest) for step, count in found)
+        steps = sorted((step, count) for (name, step), count in cells.items() if name == op)
+        chips = "".join(_cell(op, step, count, hottest) for step, count in steps)
         rows.append((words(op), _pressed(f"{total:,}", op=op), f"<span class=heat>{chips}</span>"))
     more = len(by_op) - len(rows)
     note = f"<p class=soft>{counted(more, 'more operator')} block fewer models.</p>" if more else ""
@@ -242,8 +242,8 @@ def _data(outcomes: Iterable[Outcome], recipe: Recipe) -> str:
     }
 
     def known(table: str, value: Any) -> int:
-        found = tables[table]
-        return found.setdefault(json.dumps(value, sort_keys=True), len(found))
+        entries = tables[table]
+        return entries.setdefault(json.dumps(value, sort_keys=True), len(entries))
 
     rows = [
         [
@@ -260,12 +260,12 @@ def _data(outcomes: Iterable[Outcome], recipe: Recipe) -> str:
         ]
         for o in outcomes
     ]  # fmt: skip
-    own = {
+    settings = {
         "options": recipe.as_options, "order": _order(), "names": [*Outcome("", Fate.OK).row()],
         "formula": results.FORMULA,
     }  # fmt: skip
     listed = {name: [json.loads(key) for key in table] for name, table in tables.items()}
-    text = json.dumps({"rows": rows, **listed, **own}, separators=(",", ":"))
+    text = json.dumps({"rows": rows, **listed, **settings}, separators=(",", ":"))
     for letter in "<>&":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return text

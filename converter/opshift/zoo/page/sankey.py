@@ -27,10 +27,10 @@ def draw(flows: Mapping[Flow, int]) -> str:
     for (start, to, kind), count in sorted(flows.items(), key=lambda item: _order(item[0])):
         wide = count * scale
         band = _band(left[start] + wide / 2, right[to] + wide / 2, wide)
-        told = f"{_label(start)} → {_label(to)}: {counted(count, 'model')}"
+        title = f"{_label(start)} → {_label(to)}: {counted(count, 'model')}"
         press = _press(before=start, after=to)
         parts.append(
-            f'<path class="flow {kind}" {band} {press}><title>{markup(told)}</title></path>'
+            f'<path class="flow {kind}" {band} {press}><title>{markup(title)}</title></path>'
         )
         left[start] += wide
         right[to] += wide
@@ -41,9 +41,9 @@ def draw(flows: Mapping[Flow, int]) -> str:
     )
 
 
-def _press(**wanted: str) -> str:
+def _press(**filters: str) -> str:
     """Returns the attributes that make an element filter the list of models on a click."""
-    return f'tabindex="0" role="button" data-filter="{markup(json.dumps(wanted))}"'
+    return f'tabindex="0" role="button" data-filter="{markup(json.dumps(filters))}"'
 
 
 def _label(name: str) -> str:

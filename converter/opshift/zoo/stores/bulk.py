@@ -22,5 +22,5 @@ def sizes(models: Sequence[str], listed: Listed) -> list[int]:
 
 def _bytes(folder: str) -> int:
     """Returns the size of all files in a folder; broken links are skipped."""
-    with os.scandir(folder or os.curdir) as found:
-        return sum(one.stat().st_size for one in found if os.path.isfile(one))
+    with os.scandir(folder or os.curdir) as entries:
+        return sum(entry.stat().st_size for entry in entries if os.path.isfile(entry))

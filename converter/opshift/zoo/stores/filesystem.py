@@ -47,10 +47,10 @@ class FileSystem:
             return bytes(self._fs.cat_file(self._path(key)))
 
     def fetch(self, key: str, path: str) -> Stamp:
-        seen = self.stamp(key)
+        stamp = self.stamp(key)
         with self._named(key):
             self._fs.get_file(self._path(key), path)
-        return seen
+        return stamp
 
     def write(self, key: str, data: bytes, *, create: bool) -> Stamp:
         with self._placing(key, create) as temporary:

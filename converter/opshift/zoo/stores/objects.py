@@ -25,7 +25,7 @@ CREATED_WHOLE = 16 << 20  # larger objects are uploaded in pieces, which cannot 
 
 
 class Objects:
-    """One bucket, container or host."""
+    """The store of one bucket, container or HTTP host, which obstore opens."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -48,15 +48,15 @@ class Objects:
 
     def fetch(self, key: str, path: str) -> Stamp:
         with self._named(key), open(path, "xb") as file:
-            found = obstore.get(self._store, key)
-            for piece in found.stream(min_chunk_size=FETCHED):
+            response = obstore.get(self._store, key)
+            for piece in response.stream(min_chunk_size=FETCHED):
                 file.write(piece)
-            return _stamp(found.meta)
+            return _stamp(response.meta)
 
     def write(self, key: str, data: bytes, *, create: bool) -> Stamp:
         with self._named(key):
-            made = obstore.put(self._store, key, data, mode=_mode(create), use_multipart=False)
-        return self._made(key, len(data), made)
+            answer = obstore.put(self._store, key, data, mode=_mode(create), use_multipart=False)
+        return self._made(key, len(data), answer)
 
     def upload(self, key: str, path: str, *, create: bool) -> Stamp:
         size = os.path.getsize(path)
@@ -67,20 +67,20 @@ class Objects:
                     errno.EEXIST, "the object exists already", f"{self.root}/{key}"
                 )
         with self._named(key):
-            made = obstore.put(
+            answer = obstore.put(
                 self._store, key, Path(path),
                 mode=_mode(create and size <= CREATED_WHOLE),
                 use_multipart=size > (CREATED_WHOLE if create else PIECE),
                 chunk_size=max(PIECE, size // PIECES), max_concurrency=AT_ONCE,
             )  # fmt: skip
-        return self._made(key, size, made)
+        return self._made(key, size, answer)
 
     def delete(self, key: str) -> None:
         with contextlib.suppress(FileNotFoundError), self._named(key):
             obstore.delete(self._store, key)
 
-    def _made(self, key: str, size: int, made: Any) -> Stamp:
-        return (key, size, made["e_tag"].strip('"')) if made["e_tag"] else self.stamp(key)
+    def _made(self, key: str, size: int, answer: Any) -> Stamp:
+        return (key, size, answer["e_tag"].strip('"')) if answer["e_tag"] else self.stamp(key)
 
     @contextlib.contextmanager
     def _named(self, key: str) -> Iterator[None]:

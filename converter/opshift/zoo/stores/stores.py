@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Defines the interface of stores for remote files, and chooses the module that opens a URL.
 
-If a module has the name of a URL scheme, it opens these URLs. All other schemes need the packages
-of `opshift[remote]`.
+A module of this package whose name is a URL scheme opens the URLs of this scheme. All other schemes
+need the packages of `opshift[remote]`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class StoreError(OSError):
     """A request to a store failed."""
 
     def __init__(self, url: str, reason: object) -> None:
-        said = " ".join(str(reason).partition("Debug source:")[0].split())
-        super().__init__(f"{printable(url)}: {said[:500]}")
+        message = " ".join(str(reason).partition("Debug source:")[0].split())
+        super().__init__(f"{printable(url)}: {message[:500]}")
 
 
 class Store(Protocol):
-    """A store of objects; raises FileNotFoundError or FileExistsError for an object."""
+    """The interface of a store; it raises the errors of local files for missing objects."""
 
     root: str
 
@@ -77,16 +77,19 @@ def at(url: str) -> tuple[Store, str]:
 def _opened(root: str) -> Store:
     kind = _module_of(root.partition("://")[0])
     try:
-        found: Store = importlib.import_module(f"opshift.zoo.stores.{kind}").opened(root)
+        store: Store = importlib.import_module(f"opshift.zoo.stores.{kind}").opened(root)
     except ImportError as error:
         raise MissingExtra(f"{root}: {error}; run `pip install 'opshift[remote]'`") from error
-    return found
+    return store
 
 
 def _module_of(scheme: str) -> str:
     """Returns the module that opens URLs of a scheme."""
-    own = {one.name for one in pkgutil.iter_modules(stores.__path__)} - {"stores", "transfer"}
-    if scheme in own:
+    schemes = {module.name for module in pkgutil.iter_modules(stores.__path__)} - {
+        "stores",
+        "transfer",
+    }
+    if scheme in schemes:
         return scheme
     return "objects" if scheme in OBJECTS else "filesystem"
 
@@ -125,11 +128,11 @@ class Listed:
 
     def folders(self) -> Counter[str]:
         """Returns the total size of the files directly in each listed folder."""
-        found: Counter[str] = Counter()
+        sizes: Counter[str] = Counter()
         for url, stamps in self._known.items():
             for key, size, _ in stamps.values():
-                found[join(at(url)[0].root, posixpath.dirname(key)).rstrip("/")] += size
-        return found
+                sizes[join(at(url)[0].root, posixpath.dirname(key)).rstrip("/")] += size
+        return sizes
 
     def look(self, path: str) -> tuple[int, str]:
         """Returns size and version of a file or object, from a listing if there is one."""
@@ -143,7 +146,7 @@ class Listed:
 
 
 def honours_create(folder: str) -> bool:
-    """Tries out whether a store refuses to create an object that exists."""
+    """Returns whether a store refuses to create an existing object, from a trial."""
     store, key = at(folder)
     probe = join(key, f".opshift/probe-{os.urandom(6).hex()}")
     store.write(probe, b"1", create=False)

@@ -54,7 +54,7 @@ class StoreResult:
     folder: str  # the local folder to which the result is written first
 
     def there(self, key: Key) -> Mark | None:
-        """Returns the stored facts about an existing result that is up to date; else None."""
+        """Returns the mark of the result if the result exists and is up to date, else None."""
         store, name = stores.at(self.mark)
         try:
             mark = Mark.decoded(store.read(name))
@@ -71,7 +71,7 @@ class StoreResult:
         if external == "copy":
             layout.require_free(self.output, made.weights.locations)
         model, *data = files.spliced(made, path, external, Layout())
-        layout.require_free(self.output, [os.path.relpath(one, self.folder) for one in data])
+        layout.require_free(self.output, [os.path.relpath(file, self.folder) for file in data])
         made.of.check_unchanged()
         old = _stamp(store, name) if data else None
         if old and not _same(store, old, model):

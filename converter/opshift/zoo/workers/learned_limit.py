@@ -34,10 +34,10 @@ class LearnedLimit:
 
     def first(self, size: int) -> float:
         """Returns the limit for the first try of a model of this size."""
-        known = sorted(self.seconds_per_byte)
-        if len(known) < ENOUGH:
+        paces = sorted(self.seconds_per_byte)
+        if len(paces) < ENOUGH:
             return FIRST
-        pace = known[len(known) * 9 // 10]
+        pace = paces[len(paces) * 9 // 10]
         return min(LONGEST, max(SHORTEST, PATIENCE * pace * (FIXED + size)))
 
     def last(self, waiting: int) -> float:

@@ -41,8 +41,8 @@ class Ray:
             return ray.get(handle)
         # this local process passes on everything that is submitted
         except ray.exceptions.LocalRayletDiedError as error:
-            told = f"the Ray node on this machine ended before its work was done: {error}"
-            raise ClusterLost(told) from error
+            message = f"the Ray node on this machine ended before its work was done: {error}"
+            raise ClusterLost(message) from error
 
     def cancel(self, handle: Any) -> None:
         import ray

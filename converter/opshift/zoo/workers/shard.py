@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the supervisor of shards, in a process next to a worker of a cluster."""
+"""Supervises the conversion of shards, in a process that a worker of a cluster has started."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main() -> None:
         die_with(Connection(int(sys.argv[1]), writable=False))
     answer = os.dup(1)
     os.dup2(2, 1)  # printed text goes to stderr, because stdout is for outcomes
-    known, supervisor = None, Supervisor(1)
+    current, supervisor = None, Supervisor(1)
     with os.fdopen(answer, "wb") as file:
         while _wanted():
             try:
@@ -33,9 +33,9 @@ def main() -> None:
                 return
             fn, limits, shard = unpacked(work)
             # a new function gets a new supervisor, so that its children have no earlier state
-            if fn is not known:
+            if fn is not current:
                 supervisor.close()
-                known, supervisor = fn, Supervisor(1, limits)
+                current, supervisor = fn, Supervisor(1, limits)
             pickle.dump(list(supervisor.work(fn, shard)), file)
             file.flush()
 

@@ -156,5 +156,5 @@ def unpacked(work: bytes) -> tuple[Callable[..., Outcome], ModelLimits, Shard]:
 @functools.lru_cache(maxsize=1)
 def _how(packed: bytes) -> tuple[Callable[..., Outcome], ModelLimits]:
     """Returns the function and its limits; equal bytes are deserialized only once."""
-    found: tuple[Callable[..., Outcome], ModelLimits] = pickle.loads(packed)
-    return found
+    work: tuple[Callable[..., Outcome], ModelLimits] = pickle.loads(packed)
+    return work

@@ -120,9 +120,9 @@ class Supervisor:
 
     def _hear(self, worker: Worker) -> Iterator[Outcome]:
         """Reads one answer of a worker, or handles its death."""
-        job, said = worker.hear()
-        outcome = said or worker.autopsy(job)
-        ruined = not said or outcome.fate is Fate.OOM
+        job, answer = worker.hear()
+        outcome = answer or worker.autopsy(job)
+        ruined = not answer or outcome.fate is Fate.OOM
         if ruined or (worker.worn and not worker.jobs):
             # waiting jobs are not affected and run in another worker
             self.again.extendleft(worker.jobs)

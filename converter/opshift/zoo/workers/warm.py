@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does slow first work once, in the server from which all child processes are forked."""
+"""Converts a small model in the server that forks the child processes, to do slow first work."""
 
 from __future__ import annotations
 

@@ -129,8 +129,8 @@ class Worker:
             why = f"not finished in {job.seconds:.3g} s"
         elif fate is Fate.OOM:
             why = f"more than {self.limits.megabytes} MiB"
-        said = self._last_words()
-        name, detail = job.item.name if job else "", f"{why}: {said}" if said else why
+        last_words = self._last_words()
+        name, detail = job.item.name if job else "", f"{why}: {last_words}" if last_words else why
         return Outcome(name, fate, why, shortened(detail))
 
     def _last_words(self) -> str:
@@ -148,7 +148,7 @@ class Worker:
 
 
 def _context() -> Any:
-    """Returns the way to start children: fork from a server that has done the slow imports."""
+    """Returns the context that forks child processes from a server that has imported opshift."""
     if sys.platform == "win32":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -160,12 +160,12 @@ def _context() -> Any:
 def _main_left_alone() -> Iterator[None]:
     """Prevents children from importing the main program, which would run again in each child."""
     main = vars(sys.modules["__main__"])
-    kept: dict[str, Any] = {n: main.pop(n) for n in ("__spec__", "__file__") if n in main}
+    names: dict[str, Any] = {n: main.pop(n) for n in ("__spec__", "__file__") if n in main}
     main["__spec__"] = None
     try:
         yield
     finally:
-        main.update(kept)
+        main.update(names)
 
 
 def _keep_socket_short() -> None:
