@@ -402,7 +402,7 @@ def test_the_runtimes_of_a_model_are_shown_after_the_change(tmp_path):
         runs += [one["after"] for one in json.loads(done.output)["fits"]]
     assert runs == [False, True]
     done = CliRunner().invoke(main, ["targets", "--types", "bfloat16=float"])
-    assert (done.exit_code, "need a model" in done.output) == (2, True)
+    assert (done.exit_code, "without a model" in done.output) == (2, True)
 
 
 @pytest.mark.parametrize("option", [{"float": "int8"}, {"half": "float"}, ["float"]], ids=str)

@@ -608,7 +608,7 @@ def test_a_file_that_shrinks_is_noticed(outside, tmp_path):
         pytest.raises(InvalidModel, match="changed while it was read"),
         open(tmp_path / "out", "wb") as file,
     ):
-        region.write(file.fileno())
+        list(region.write(file.fileno()))
 
 
 def test_a_kernel_that_moves_little_at_a_time(tmp_path, monkeypatch):

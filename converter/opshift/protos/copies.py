@@ -8,6 +8,8 @@ from opshift.protos import ModelProto
 
 def copied(model: bytes | ModelProto) -> ModelProto:
     """Returns a copy of a model, which is a message or its bytes."""
+    if isinstance(model, bytes):
+        return ModelProto.FromString(model)
     copy = ModelProto()
-    copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
+    copy.CopyFrom(model)
     return copy

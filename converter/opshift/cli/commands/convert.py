@@ -183,7 +183,7 @@ def _convert_file(
     from opshift.convert.cheapest_strategy import convert
     from opshift.errors import Refused
     from opshift.model import weights
-    from opshift.model.weights.copy import copy_of
+    from opshift.protos.copies import copied
 
     try:
         with talk.working(f"converting {os.path.basename(file.path)}"):
@@ -193,7 +193,7 @@ def _convert_file(
         talk.page(page, lambda: _page(refusal, models().of(file, None), file))
         raise
     # Writing may remove parts of the skeleton, such as weights that go to another file.
-    shown = (copy_of(skeleton), large_tensors) if page else None
+    shown = (copied(skeleton), large_tensors) if page else None
     verification = None
     if verifies:
         with talk.working("verifying"):
@@ -237,13 +237,13 @@ def _convert_and_run(
 ) -> int:
     """Converts an opened model to the first result that the runtime `judge` runs."""
     from opshift.model import weights
-    from opshift.model.weights.copy import copy_of
+    from opshift.protos.copies import copied
     from opshift.verify.runtime_search import convert_and_run
 
     with talk.working(f"converting {os.path.basename(file.path)} and running it in {judge}"):
         outcome = convert_and_run(file, request, judge)
     conversion = outcome.converted
-    shown = (copy_of(conversion.skeleton), conversion.weights) if page else None
+    shown = (copied(conversion.skeleton), conversion.weights) if page else None
     verified = outcome.verification and _named(outcome.verification, file, target.name)
     kept = outcome.trials.runs or request.keep_unrunnable
     if action == "write" and kept:

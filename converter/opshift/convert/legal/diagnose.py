@@ -25,9 +25,9 @@ from opshift.model.names import unused_prefix
 from opshift.model.scope import FunctionId
 from opshift.model.walk import defined_names
 from opshift.model.weights import Weights
-from opshift.model.weights.copy import copy_of
 from opshift.opsets.types import confirms, rank_of
 from opshift.protos import GraphProto, ModelProto
+from opshift.protos.copies import copied
 
 
 class OpenConversion(Protocol):
@@ -155,7 +155,7 @@ def declarations(
     Older operators had no inference, so a wrong declared type may show only at another version. A
     declared type that inference confirms in the source model is not wrong.
     """
-    model = ModelProto.FromString(after) if isinstance(after, bytes) else copy_of(after)
+    model = copied(after)
     if checker.lenient(model, adapters, full=False) is not None:
         return None
     if _fits_inputs(model, adapters) and _confirmed(before, adapters):
@@ -174,7 +174,7 @@ def declarations(
 
 def _fits_inputs(model: ModelProto, adapters: Registry) -> bool:
     """Returns whether a model is legal without its declared types, except those of its inputs."""
-    bare = copy_of(model)
+    bare = copied(model)
     del bare.graph.value_info[:]
     for value in bare.graph.output:
         value.ClearField("type")
@@ -187,7 +187,7 @@ def _fits_inputs(model: ModelProto, adapters: Registry) -> bool:
 
 def _confirmed(before: bytes | ModelProto, adapters: Registry) -> bool:
     """Returns whether inference of the source model confirms every declared type."""
-    model = ModelProto.FromString(before) if isinstance(before, bytes) else copy_of(before)
+    model = copied(before)
     declared = {one.name: one.type for one in (*model.graph.value_info, *model.graph.output)}
     if any(function.value_info for function in model.functions):
         return False

@@ -9,9 +9,9 @@ from typing import TypeAlias
 from opshift.author.registry import Registry
 from opshift.convert.legal import checker
 from opshift.model import walk, weights
-from opshift.model.weights.copy import copy_of
 from opshift.opsets.types import tensors_in
 from opshift.protos import GraphProto, ModelProto, TensorShapeProto, TypeProto
+from opshift.protos.copies import copied
 from opshift.records import dataclass
 
 Shaped: TypeAlias = TypeProto.Tensor | TypeProto.SparseTensor
@@ -52,7 +52,7 @@ class NestedShape:
 
 def without(model: ModelProto) -> ModelProto:
     """Returns a copy of a model without the shapes that its subgraphs declare."""
-    copy = copy_of(model)
+    copy = copied(model)
     for one in _declared(copy):
         one.forget()
     return copy

@@ -8,7 +8,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from typing import TypeAlias
 
 from opshift.errors import InvalidModel
 from opshift.model.bytes.source import Named, Opened, read_at, read_into, write_all
@@ -28,15 +28,6 @@ _NOT_HERE = {
     errno.ENOTSOCK,
     errno.ESPIPE,
 }
-
-
-class Moved(Protocol):
-    """Bytes that are written without being loaded into memory."""
-
-    def __len__(self) -> int: ...
-
-    def write(self, fd: int) -> None:
-        """Appends the bytes to a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,58 +61,54 @@ class Region:
         finally:
             os.close(source)
 
-    def write(self, fd: int) -> None:
-        """Appends the bytes to a file."""
-        if isinstance(self.file, Opened):
-            _move(self.file.fd, fd, self.offset, self.length, self.file.path)
-            return
-        source = self.file.open()
+    def write(self, fd: int) -> Iterator[None]:
+        """Appends the bytes to a file, and yields after each part that the disk can write."""
+        source = self.file.fd if isinstance(self.file, Opened) else self.file.open()
         try:
-            _move(source, fd, self.offset, self.length, self.file.path)
+            for start in range(0, self.length, _STORED):
+                length = min(_STORED, self.length - start)
+                _move(source, fd, self.offset + start, length, self.file.path)
+                yield
         finally:
-            os.close(source)
+            if isinstance(self.file, Named):
+                os.close(source)
 
 
-def chunks(piece: bytes | Region) -> Iterator[bytes]:
+@dataclass(frozen=True, slots=True)
+class Late:
+    """Bytes that are computed, in parts, when they are written."""
+
+    length: int
+    make: Callable[[], Iterable[bytes]]
+
+    def __len__(self) -> int:
+        return self.length
+
+    def write(self, fd: int) -> Iterator[None]:
+        """Computes the bytes and appends them to a file; yields after each part."""
+        written = 0
+        for data in self.make():
+            write_all(fd, data)
+            written += len(data)
+            yield
+        if written != self.length:
+            raise InvalidModel(f"a tensor has {written} bytes, but must have {self.length}")
+
+
+Moved: TypeAlias = Region | Late
+"""Bytes that are not in memory until they are written."""
+
+
+def chunks(piece: bytes | Moved) -> Iterator[bytes]:
     """Yields the bytes of a piece in chunks of limited size."""
+    if isinstance(piece, Late):
+        yield from piece.make()
+        return
     for start in range(0, len(piece), _CHUNK):
         if isinstance(piece, Region):
             yield piece.part(start, _CHUNK).read()
         else:
             yield piece[start : start + _CHUNK]
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """Bytes that are computed when they are written."""
-
-    length: int
-    make: Callable[[], bytes]
-
-    def __len__(self) -> int:
-        return self.length
-
-    def write(self, fd: int) -> None:
-        """Computes the bytes and appends them to a file."""
-        data = self.make()
-        if len(data) != self.length:
-            raise InvalidModel(f"a tensor has {len(data)} bytes, but must have {self.length}")
-        write_all(fd, data)
-
-
-@dataclass(frozen=True, slots=True)
-class LateParts:
-    """Bytes that are computed part by part when they are written."""
-
-    parts: tuple[Late, ...]
-
-    def __len__(self) -> int:
-        return sum(map(len, self.parts))
-
-    def write(self, fd: int) -> None:
-        """Computes the bytes part by part and appends them to a file."""
-        for part in self.parts:
-            part.write(fd)
 
 
 def _move(source: int, fd: int, offset: int, length: int, path: str) -> None:
@@ -187,19 +174,9 @@ def write_pieces(fd: int, pieces: Iterable[bytes | memoryview | Moved]) -> None:
                 continue
             write_all(fd, b"".join(small))
             small.clear()
-            for part in _parts(piece):
-                part.write(fd)
+            for _ in piece.write(fd):
                 storing.begin()
     write_all(fd, b"".join(small))
-
-
-def _parts(piece: Moved) -> Iterator[Moved]:
-    """Splits a piece into parts that the disk can start to write."""
-    if not isinstance(piece, Region) or len(piece) <= _STORED:
-        yield piece
-        return
-    for start in range(0, len(piece), _STORED):
-        yield piece.part(start, _STORED)
 
 
 class _Storing:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from typing import Generic, TypeAlias, TypeVar
+from typing import TypeAlias
 
+from opshift.model.bytes.ranges import Moved
 from opshift.model.bytes.source import Pages
 from opshift.opsets.elements import ELEMENTS, T
 
@@ -206,15 +207,6 @@ def fields(data: Buffer, pos: int, end: int) -> Iterator[tuple[int, int, int, in
         yield start, tag, base + body, pos, value
 
 
-def skip(data: Buffer, pos: int, end: int) -> int:
-    """Returns the end of the field at a position, for every kind of field."""
-    tag, body = read_varint(data, pos)
-    if tag & 7 == 2:
-        size, body = read_varint(data, body)
-        return body + size
-    return _skip(data, body, end, tag)
-
-
 def _end(view: bytes, at: int) -> int:
     """Returns the end of a varint."""
     return at + 1 if view[at] < 0x80 else read_varint(view, at)[1]
@@ -349,22 +341,17 @@ class _Carver:
 # --- weaving --------------------------------------------------------------------------------------
 
 
-Piece = TypeVar("Piece", bound=Sized)
-"""Bytes that another module reads; this module uses only their number."""
-
-Payload: TypeAlias = tuple[int, Sequence[bytes | Piece]]
+Payload: TypeAlias = tuple[int, Sequence[bytes | Moved]]
 """The field number of a payload, and its bytes with the tags."""
 
 
-def weave(
-    skeleton: bytes, payload: Callable[[str], Payload[Piece]]
-) -> list[memoryview | bytes | Piece]:
+def weave(skeleton: bytes, payload: Callable[[str], Payload]) -> list[memoryview | bytes | Moved]:
     """Puts the payloads back into a serialized model, each in place of its marker."""
     return _Weaver(skeleton, payload).message(MODEL, 0, len(skeleton))
 
 
-class _Weaver(Generic[Piece]):
-    def __init__(self, data: bytes, payload: Callable[[str], Payload[Piece]]) -> None:
+class _Weaver:
+    def __init__(self, data: bytes, payload: Callable[[str], Payload]) -> None:
         self.data = data
         self.view = memoryview(data)
         self.payload = payload
@@ -374,10 +361,10 @@ class _Weaver(Generic[Piece]):
         while 0 <= self.next < pos:
             self.next = self.data.find(MARK_KEY, self.next + 1)
 
-    def message(self, kind: int, pos: int, end: int) -> list[memoryview | bytes | Piece]:
+    def message(self, kind: int, pos: int, end: int) -> list[memoryview | bytes | Moved]:
         if kind == _TENSOR:
             return self.tensor(pos, end)
-        pieces: list[memoryview | bytes | Piece] = []
+        pieces: list[memoryview | bytes | Moved] = []
         done = pos
         while 0 <= self.next < end:
             found = seek(self.data, pos, end, 0, self.next)
@@ -391,7 +378,7 @@ class _Weaver(Generic[Piece]):
             self.advance(pos)
         return [*pieces, self.view[done:end]]
 
-    def tensor(self, pos: int, end: int) -> list[memoryview | bytes | Piece]:
+    def tensor(self, pos: int, end: int) -> list[memoryview | bytes | Moved]:
         """Puts the payload back into a tensor in place of its marker."""
         before: list[tuple[int, int]] = []  # the fields before the marker, in order
         for start, tag, body, stop, _ in fields(self.data, pos, end):

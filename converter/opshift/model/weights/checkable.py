@@ -12,7 +12,7 @@ from opshift.errors import InvalidModel
 from opshift.lazy import deferred
 from opshift.model import walk
 from opshift.model.bytes import wire
-from opshift.model.weights.copy import copy_of
+from opshift.model.scope import tensor_type
 from opshift.model.weights.inplace import delete_others
 from opshift.model.weights.payloads import EXTERNAL_FIELD, EXTERNAL_KEY, Weights, marker_of
 from opshift.opsets.elements import ELEMENTS
@@ -25,6 +25,7 @@ from opshift.protos import (
     TensorProto,
     ValueInfoProto,
 )
+from opshift.protos.copies import copied
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,18 +53,24 @@ def checkable(
     nested = data.count(wire.MARK_KEY) != carved or found != len(stubs)
     if unique and not nested:
         known = {value.name for value in skeleton.graph.input}
-        shown = GraphProto(input=[_as_input(t, t.name) for t in stubs if t.name not in known])
+        shown = GraphProto(
+            input=[
+                ValueInfoProto(name=t.name, type=tensor_type(t))
+                for t in stubs
+                if t.name not in known
+            ]
+        )
         cut = _cut(data, stubs, shown.SerializeToString(deterministic=True))
         if cut is not None:
             return cut
-    view = copy_of(skeleton)
+    view = copied(skeleton)
     _show_nested(view, weights)
     return view
 
 
 def with_payloads(view: ModelProto, skeleton: ModelProto) -> ModelProto:
     """Copies a model, and turns the inputs that this module added back into large tensors."""
-    model = copy_of(view)
+    model = copied(view)
     shown = {value.name for value in model.graph.input}
     stubs = {name: one for name, one in _stubs(skeleton.graph) if name in shown}
     own = {value.name for value in skeleton.graph.input}
@@ -105,16 +112,6 @@ def _cut(data: bytes, stubs: Iterable[TensorProto], extra: bytes) -> bytes | Non
     return b"".join([head, *pieces, memoryview(data)[end:]])
 
 
-def _as_input(tensor: TensorProto, name: str) -> ValueInfoProto:
-    value = ValueInfoProto(name=name)
-    value.type.tensor_type.elem_type = tensor.data_type
-    shape = value.type.tensor_type.shape
-    shape.SetInParent()
-    for size in tensor.dims:
-        shape.dim.add(dim_value=size)
-    return value
-
-
 def _show_nested(view: ModelProto, weights: Weights | None) -> None:
     """Turns tensors without payload into inputs of the main graph, or else into zeros."""
     names = Counter(walk.defined_names(view.graph))
@@ -139,7 +136,7 @@ def _hoist(
     def moves(tensor: TensorProto, name: str) -> bool:
         if not Weights.is_stub(tensor) or names[name] > 1 or name in outputs:
             return False
-        inputs.append(_as_input(tensor, name))
+        inputs.append(ValueInfoProto(name=name, type=tensor_type(tensor)))
         return True
 
     counts = Counter(tensor.name for tensor in graph.initializer)

@@ -14,16 +14,9 @@ from opshift.model.bytes import wire
 from opshift.model.walk import HOLDERS
 from opshift.model.weights.payloads import HEADER, InModel, Source, Weights, has_payload
 from opshift.opsets.elements import ELEMENTS
-from opshift.protos import AttributeProto, ModelProto, NodeProto, TensorProto
+from opshift.protos import AttributeProto, NodeProto, TensorProto
 
 THRESHOLD = wire.THRESHOLD
-
-
-def copy_of(model: ModelProto) -> ModelProto:
-    """Copies a whole model."""
-    copy = ModelProto()
-    copy.CopyFrom(model)
-    return copy
 
 
 def copy_lean(source: Message, copy: Message, sources: list[Source]) -> None:

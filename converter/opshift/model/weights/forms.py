@@ -17,9 +17,9 @@ from opshift.model.arrays import from_array, to_array
 from opshift.model.bytes import wire
 from opshift.model.bytes.source import Opened, is_text
 from opshift.model.illegible import texts
-from opshift.model.weights.copy import copy_of
 from opshift.opsets.elements import ELEMENTS
 from opshift.protos import ModelProto, TensorProto, text_form
+from opshift.protos.copies import copied
 
 if TYPE_CHECKING:
     from opshift.protos.whole import ProtoSerializer
@@ -90,7 +90,7 @@ def _difference(wanted: Message, held: Message) -> str:
 
 def _plain(model: ModelProto) -> ModelProto:
     """Copies a model with all values in raw_data and without empty texts, for comparison."""
-    plain = copy_of(model)
+    plain = copied(model)
     for owner, field, text in list(texts(plain)):
         if text == "" and isinstance(getattr(owner, field.name), str):
             owner.ClearField(field.name)  # the parser of onnx writes empty domains

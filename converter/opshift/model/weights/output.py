@@ -19,13 +19,20 @@ from opshift.model.bytes.claim import tidy
 from opshift.model.bytes.external import PLACE, inside, location_of
 from opshift.model.bytes.file_attributes import Readers, readers
 from opshift.model.bytes.place import File, Place, Stream
-from opshift.model.bytes.ranges import Late, LateParts, Moved, Region, write_pieces
+from opshift.model.bytes.ranges import Late, Moved, Region, write_pieces
 from opshift.model.bytes.source import Identity, Named, is_text
 from opshift.model.bytes.staging import Staging, own_data
 from opshift.model.weights import forms
-from opshift.model.weights.copy import copy_of
-from opshift.model.weights.payloads import EXTERNAL_KEY, InFile, Weights, marker_of
+from opshift.model.weights.payloads import (
+    EXTERNAL_KEY,
+    InFile,
+    Weights,
+    forget_place,
+    mark,
+    marker_of,
+)
 from opshift.protos import ModelProto, TensorProto
+from opshift.protos.copies import copied
 
 POLICIES = ("keep", "copy", "inline", "one-file")
 """The choices for external data."""
@@ -33,7 +40,6 @@ POLICIES = ("keep", "copy", "inline", "one-file")
 LIMIT = wire.LIMIT
 
 _PAGE, _SMALL = 4096, 64
-_PLACE = (*PLACE, wire.MARK)
 _Located: TypeAlias = list[tuple[TensorProto, Region]]
 
 
@@ -64,7 +70,7 @@ def splice(
     data = skeleton.SerializeToString(deterministic=True)
     outside = _located(skeleton, weights) if EXTERNAL_KEY in data else []
     if external == "inline" and outside:
-        skeleton = copy_of(skeleton)
+        skeleton = copied(skeleton)
         weights = _inline(walk.tensors(skeleton), weights)
         data = skeleton.SerializeToString(deterministic=True)
     pieces = _woven(data, weights)
@@ -80,7 +86,7 @@ def splice(
         result = _Result(goal, weights, external, in_place, outside)
         beside = list[str]()
         if external == "one-file":
-            pieces, beside = _one_file(copy_of(skeleton), weights, result, staging)
+            pieces, beside = _one_file(copied(skeleton), weights, result, staging)
             if wire.total(pieces) > LIMIT:
                 raise BadDestination(
                     f"{goal.name}: the model would exceed 2 GiB even without its weights"
@@ -217,7 +223,7 @@ def flaws(skeleton: ModelProto, weights: Weights) -> Iterator[str]:
 
 
 def _woven(data: bytes, weights: Weights) -> list[memoryview | bytes | Moved]:
-    return wire.weave(data, lambda mark: weights.marked(mark).encoded())
+    return wire.weave(data, lambda number: weights.marked(number).encoded())
 
 
 def _located(model: ModelProto, weights: Weights) -> list[tuple[TensorProto, Region]]:
@@ -255,9 +261,7 @@ def _inline(tensors: Iterable[TensorProto], weights: Weights) -> Weights:
     for tensor in tensors:
         if tensor.data_location == TensorProto.EXTERNAL:
             region = weights.locate(tensor)
-            _forget_place(tensor)
-            tensor.ClearField("data_location")
-            tensor.external_data.add(key=wire.MARK, value=str(len(sources)))
+            mark(tensor, len(sources))
             sources.append(InFile(wire.RAW, (wire.header(wire.RAW, len(region)), region)))
     return dataclasses.replace(weights, sources=tuple(sources))
 
@@ -306,7 +310,7 @@ def _reached(model: ModelProto) -> Iterator[TensorProto]:
             yield item
 
 
-def _raw(tensor: TensorProto, weights: Weights) -> Region | Late | LateParts:
+def _raw(tensor: TensorProto, weights: Weights) -> Moved:
     """Returns the bytes that raw_data of the tensor would have."""
     if (source := weights.source(tensor)) is None:
         return weights.locate(tensor)
@@ -315,17 +319,11 @@ def _raw(tensor: TensorProto, weights: Weights) -> Region | Late | LateParts:
     stub = TensorProto()
     stub.CopyFrom(tensor)  # the tensor itself will be changed
     size = wire.raw_size(stub.data_type, prod(stub.dims))
-    return Late(size, lambda: from_array(weights.load(stub)).raw_data)
+    return Late(size, lambda: [from_array(weights.load(stub)).raw_data])
 
 
 def refer(tensor: TensorProto, location: str, offset: int, length: int) -> None:
-    _forget_place(tensor)
+    forget_place(tensor)
     tensor.data_location = TensorProto.EXTERNAL
     for key, value in zip(PLACE, (location, offset, length), strict=False):
         tensor.external_data.add(key=key, value=str(value))
-
-
-def _forget_place(tensor: TensorProto) -> None:
-    kept = [entry for entry in tensor.external_data if entry.key not in _PLACE]
-    tensor.ClearField("external_data")
-    tensor.external_data.extend(kept)

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
-from functools import partial
 from math import prod
 from typing import TypeAlias
 
@@ -15,7 +14,7 @@ from opshift.lazy import deferred
 from opshift.model.arrays import Array, as_tensor, dtype_of, require_fit, to_array
 from opshift.model.bytes import place, wire
 from opshift.model.bytes.external import PLACE, locate
-from opshift.model.bytes.ranges import Late, LateParts, Moved, Region, chunks
+from opshift.model.bytes.ranges import Late, Region, chunks
 from opshift.model.bytes.source import Identity, Named, Opened, changed
 from opshift.model.walk import tensors
 from opshift.opsets.elements import ELEMENTS
@@ -138,13 +137,9 @@ class Weights:
                 beside = True
             if isinstance(payload, Retyped):
                 raise TypeError("a payload can change its element type only once")
-            sources.append(Retyped(head, payload or self.locate(tensor), to))
-            header = header_of(tensor)
-            kept = [entry for entry in header.external_data if entry.key not in PLACE]
-            tensor.ClearField("external_data")
-            tensor.external_data.extend(kept)
-            tensor.ClearField("data_location")
-            tensor.external_data.add(key=wire.MARK, value=str(len(sources) - 1))
+            source = Retyped(head, payload or self.locate(tensor), to)
+            mark(tensor, len(sources))
+            sources.append(source)
             tensor.data_type = to
         return replace(self, sources=tuple(sources), moved=beside)
 
@@ -153,16 +148,21 @@ class Weights:
         if not self.is_stub(tensor):
             yield to_array(tensor).reshape(-1)
             return
-        for part in parts_of(tensor, self.source(tensor) or self.locate(tensor)):
-            yield part.make()
+        yield from parts_of(tensor, self.source(tensor) or self.locate(tensor))
 
     def is_equal(self, first: TensorProto, other: TensorProto) -> bool:
         """Compares the headers and payloads of two tensors; payloads are read in pieces."""
-        sources = self.source(first), self.source(other)
-        heads = [header_of(one).SerializeToString(deterministic=True) for one in (first, other)]
-        if heads[0] != heads[1] or sources[0] is None or sources[1] is None:
-            return heads[0] == heads[1] and sources == (None, None)
-        return sources[0].holds_same(sources[1])
+        one, two = self.source(first), self.source(other)
+        heads = [
+            header_of(tensor).SerializeToString(deterministic=True) for tensor in (first, other)
+        ]
+        if heads[0] != heads[1] or one is None or two is None:
+            return heads[0] == heads[1] and one is two
+        (field, pieces), (other_field, others) = one.encoded(), two.encoded()
+        if field != other_field or list(map(len, pieces)) != list(map(len, others)):
+            return False
+        pairs = zip(pieces, others, strict=True)
+        return all(a == b for pair in pairs for a, b in zip(*map(chunks, pair), strict=True))
 
     def fill(self, stub: TensorProto) -> bool:
         """Puts a removed payload back into its tensor; returns False if none was removed."""
@@ -184,12 +184,12 @@ class InModel:
         """Puts the payload into a tensor."""
         stub.CopyFrom(self.tensor)
 
-    def encoded(self) -> wire.Payload[Moved]:
+    def encoded(self) -> wire.Payload:
         """Returns the payload as it is written to a file."""
         if (raw := self.raw()) is not None:
             return wire.RAW, [wire.header(wire.RAW, len(raw)), raw]
         number = next(n for n, name in wire.PAYLOAD.items() if has_payload(self.tensor, name))
-        return number, [Late(len(self._typed()), self._typed)]
+        return number, [Late(len(self._typed()), lambda: [self._typed()])]
 
     def raw(self) -> Late | None:
         """Returns the bytes of raw_data; None if the payload is in another field."""
@@ -197,15 +197,8 @@ class InModel:
         if not tensor.HasField("raw_data"):
             return None
         # The length is computed from the shape, because len(raw_data) would copy the data.
-        return Late(wire.raw_size(tensor.data_type, prod(tensor.dims)), lambda: tensor.raw_data)
-
-    def holds_same(self, other: Source) -> bool:
-        """Returns whether the payloads are equal; protobuf compares bytes without a copy."""
-        if not isinstance(other, InModel):
-            return False
-        if self.raw() is None or other.raw() is None:
-            return self._typed() == other._typed()  # protobuf never treats NaN as equal
-        return bool(self.tensor == other.tensor)
+        size = wire.raw_size(tensor.data_type, prod(tensor.dims))
+        return Late(size, lambda: [tensor.raw_data])
 
     def _typed(self) -> bytes:
         only = TensorProto()
@@ -226,20 +219,9 @@ class InFile:
         for piece in self.pieces:
             stub.MergeFromString(piece if isinstance(piece, bytes) else piece.read())
 
-    def encoded(self) -> wire.Payload[Moved]:
+    def encoded(self) -> wire.Payload:
         """Returns the payload as it is written to a file."""
         return self.field, self.pieces
-
-    def holds_same(self, other: Source) -> bool:
-        """Returns whether another payload has equal bytes."""
-        if not isinstance(other, InFile) or self.field != other.field:
-            return False
-        if list(map(len, self.pieces)) != list(map(len, other.pieces)):
-            return False
-        pairs = zip(self.pieces, other.pieces, strict=True)
-        return all(
-            one == two for pair in pairs for one, two in zip(*map(chunks, pair), strict=True)
-        )
 
     def raw(self) -> Region | None:
         """Returns the bytes that raw_data would have, if they are in one piece of the file."""
@@ -262,62 +244,39 @@ class Retyped:
 
     def copy_to(self, stub: TensorProto) -> None:
         """Puts the converted payload into a tensor."""
-        stub.raw_data = b"".join(part.make() for part in self._parts())
+        stub.raw_data = b"".join(self._parts())
 
-    def encoded(self) -> wire.Payload[Moved]:
+    def encoded(self) -> wire.Payload:
         """Returns the converted payload as it is written to a file."""
         raw = self.raw()
-        return wire.RAW, [wire.header(wire.RAW, len(raw)), *raw.parts]
+        return wire.RAW, [wire.header(wire.RAW, len(raw)), raw]
 
-    def raw(self) -> LateParts:
-        """Returns the converted bytes as for raw_data, in parts."""
-        return LateParts(tuple(self._parts()))
+    def raw(self) -> Late:
+        """Returns the converted bytes as for raw_data."""
+        return Late(wire.raw_size(self.to, prod(self.stub.dims)), self._parts)
 
-    def holds_same(self, other: Source) -> bool:
-        """Returns whether another payload has equal converted bytes."""
-        if not isinstance(other, Retyped) or self.to != other.to:
-            return False
-        pairs = zip(self._parts(), other._parts(), strict=False)
-        return len(self.raw()) == len(other.raw()) and all(a.make() == b.make() for a, b in pairs)
-
-    def _parts(self) -> Iterator[Late]:
+    def _parts(self) -> Iterator[bytes]:
         for part in parts_of(self.stub, self.payload):
-            size = wire.raw_size(self.to, part.length)
-            yield Late(size, partial(_bytes_as, part, self.to))
+            yield as_tensor(part, self.to).raw_data
 
 
 Source: TypeAlias = InModel | InFile | Retyped
 PART = 1 << 20  # the elements of one part; even, because two elements may share a byte
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Some elements of a tensor, which are read on demand."""
-
-    length: int
-    make: Callable[[], Array]
-
-
-def parts_of(stub: TensorProto, payload: InModel | InFile | Retyped | Region) -> Iterator[Part]:
+def parts_of(stub: TensorProto, payload: InModel | InFile | Retyped | Region) -> Iterator[Array]:
     """Yields the elements of a payload, part by part if its bytes are in a file."""
     raw, kind, count = payload, stub.data_type, prod(stub.dims)
     if not isinstance(payload, Region):
         raw = payload.raw()  # type: ignore[assignment]
     if not isinstance(raw, Region):
-        yield Part(count, lambda: _whole(stub, payload))
+        yield _whole(stub, payload)
         return
     for start in range(0, count, PART):
         length = min(PART, count - start)
         begin, size = wire.raw_size(kind, start), wire.raw_size(kind, length)
-        yield Part(length, partial(_array, kind, length, raw.part(begin, size)))
-
-
-def _bytes_as(part: Part, to: int) -> bytes:
-    return as_tensor(part.make(), to).raw_data
-
-
-def _array(kind: int, length: int, data: Region) -> Array:
-    return to_array(TensorProto(data_type=kind, dims=[length], raw_data=data.read()))
+        data = raw.part(begin, size).read()
+        yield to_array(TensorProto(data_type=kind, dims=[length], raw_data=data))
 
 
 def _whole(stub: TensorProto, payload: InModel | InFile | Retyped | Region) -> Array:
@@ -341,6 +300,20 @@ def marker_of(tensor: TensorProto) -> str | None:
         if entry.key == wire.MARK:
             return entry.value
     return None
+
+
+def mark(tensor: TensorProto, number: int) -> None:
+    """Marks an external tensor or a stub as a tensor whose payload has this number."""
+    forget_place(tensor)
+    tensor.ClearField("data_location")
+    tensor.external_data.add(key=wire.MARK, value=str(number))
+
+
+def forget_place(tensor: TensorProto) -> None:
+    """Removes the marker of a tensor, or the place of its external data."""
+    kept = [entry for entry in tensor.external_data if entry.key not in (*PLACE, wire.MARK)]
+    tensor.ClearField("external_data")
+    tensor.external_data.extend(kept)
 
 
 def header_of(stub: TensorProto) -> TensorProto:
