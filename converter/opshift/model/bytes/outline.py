@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +18,6 @@ from opshift.opsets.elements import ELEMENTS, OLDEST
 if TYPE_CHECKING:
     from opshift.protos import ModelProto
 
-_Graph = TypeVar("_Graph", outline.Graph, outline.SizedGraph)
 _View = TypeVar("_View", "Content", "Sizes")
 _SMALL = 64 << 20
 _EXTERNAL = 1  # TensorProto.DataLocation
@@ -30,35 +30,20 @@ def skeleton(data: Buffer) -> bytes:
     return wire.carve(data, wire.THRESHOLD)[0]
 
 
-class Content:
-    """The kinds of content in a model, at any depth; see `outline.proto`."""
+class _Parts:
+    """The graphs and attributes of an outline, at any depth."""
 
-    def __init__(self, data: bytes) -> None:
-        self.all = outline.Outline.FromString(data)
-        tops = [self.all.graph, *self._training()]
-        self.graphs = [graph for top in tops for graph in _with_nested(top)]
-        self.graphs += _nested(self._functions())
-        self.nodes = [graph.node for graph in self.graphs]
-        self.attributes = [node.attribute for node in self.nodes]
-        if self.all.HasField("functions"):
-            function = self.all.functions
-            self.nodes.append(function.node)
-            self.attributes += [function.node.attribute, function.attribute_proto]
-        self.tensors = [*self._tensors()]
-        self.values = [
-            value
-            for graph in self.graphs
-            for value in (graph.input, graph.output, graph.value_info)
-        ]
+    def __init__(self, whole: Any) -> None:
+        training, function = whole.training_info, whole.functions
+        defaults = [function.node.attribute, function.attribute_proto]
+        self.main = [*_with_nested(whole.graph)]
+        self.graphs = [*self.main, *_nested(defaults)]
+        for graph in (training.initialization, training.algorithm):
+            self.graphs += _with_nested(graph)
+        self.attributes = [*(graph.node.attribute for graph in self.graphs), *defaults]
 
-    def _training(self) -> list[outline.Graph]:
-        training = self.all.training_info
-        return [training.initialization, training.algorithm]
-
-    def _functions(self) -> list[outline.Attribute]:
-        return [self.all.functions.node.attribute, self.all.functions.attribute_proto]
-
-    def _tensors(self) -> Iterator[outline.Tensor]:
+    def tensor_fields(self) -> Iterator[Any]:
+        """Yields each field that holds tensors."""
         sparse = [graph.sparse_initializer for graph in self.graphs]
         for attribute in self.attributes:
             sparse += [attribute.sparse_tensor, attribute.sparse_tensors]
@@ -66,6 +51,21 @@ class Content:
         yield from (graph.initializer for graph in self.graphs)
         for one in sparse:
             yield from (one.values, one.indices)
+
+
+class Content(_Parts):
+    """The kinds of content in a model, at any depth; see `outline.proto`."""
+
+    def __init__(self, data: bytes) -> None:
+        self.all = outline.Outline.FromString(data)
+        super().__init__(self.all)
+        self.nodes = [*(graph.node for graph in self.graphs), self.all.functions.node]
+        self.tensors = [*self.tensor_fields()]
+        self.values = [
+            value
+            for graph in self.graphs
+            for value in (graph.input, graph.output, graph.value_info)
+        ]
 
     @property
     def external(self) -> bool:
@@ -75,7 +75,7 @@ class Content:
     @property
     def bare_initializers(self) -> bool:
         """Returns whether an initializer may be missing among the graph inputs."""
-        graph, nested = self.all.graph, self.graphs[1:]
+        graph, *nested = self.graphs
         named = set(graph.initializer.name) <= set(graph.input.name)
         return not named or any(one.initializer.name for one in nested)
 
@@ -122,38 +122,21 @@ class Content:
         return {name.decode(errors="replace") for node in self.nodes for name in set(node.op_type)}
 
 
-class Sizes:
+class Sizes(_Parts):
     """The declared sizes of values, and the tensors of a model, at any depth."""
 
     def __init__(self, data: bytes) -> None:
-        self.all = outline.Sizes.FromString(data)
-        self.graphs = [*_with_nested(self.all.graph)]
+        super().__init__(outline.Sizes.FromString(data))
 
     def declared(self) -> Iterator[int]:
         """Yields the declared sizes of values in the main graph and its subgraphs."""
-        for graph in self.graphs:
+        for graph in self.main:
             for value in (graph.input, graph.output, graph.value_info):
                 yield from value.type.tensor_type.shape.dim.dim_value
 
     def tensors(self) -> Iterator[outline.SizedTensor]:
         """Yields every tensor of the model."""
-        training, function = self.all.training_info, self.all.functions
-        graphs = [*self.graphs]
-        for top in (training.initialization, training.algorithm):
-            graphs += _with_nested(top)
-        attributes = [function.node.attribute, function.attribute_proto]
-        graphs += _nested(attributes)
-        attributes += [graph.node.attribute for graph in graphs]
-        sparse = [graph.sparse_initializer for graph in graphs]
-        for graph in graphs:
-            yield from graph.initializer
-        for attribute in attributes:
-            sparse += [attribute.sparse_tensor, attribute.sparse_tensors]
-            yield from attribute.t
-            yield from attribute.tensors
-        for one in sparse:
-            yield from one.values
-            yield from one.indices
+        return itertools.chain.from_iterable(self.tensor_fields())
 
 
 def look_at(kind: type[_View], data: bytes) -> _View:
@@ -198,7 +181,7 @@ def spans(data: bytes, *, of_function: bool) -> Sequence[bytes]:
     return kind.FromString(data).node
 
 
-def _with_nested(graph: _Graph) -> Iterator[_Graph]:
+def _with_nested(graph: Any) -> Iterator[Any]:
     yield graph
     if graph.HasField("node"):
         yield from _nested([graph.node.attribute])
