@@ -90,7 +90,7 @@ class Claim:
         """
         for path in self.temporary:
             try:
-                leftovers.removed_if_there(path)
+                leftovers.remove(path)
             except OSError:
                 self.finished = False  # the next run tries again
         if not sweeps:  # a later sweep of the folder does the rest
@@ -111,7 +111,7 @@ class Claim:
         if self.finished:
             # The next run locks the file that has this name when the lock is free. Windows cannot
             # remove an open file.
-            steps.insert(os.name == "nt", lambda: leftovers.removed_if_there(self.path))
+            steps.insert(os.name == "nt", lambda: leftovers.remove(self.path))
         for step in steps:
             try:
                 step()

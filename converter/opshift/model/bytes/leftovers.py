@@ -15,7 +15,7 @@ import re
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from opshift.errors import InvalidModel
 from opshift.model.bytes import locks
@@ -72,41 +72,34 @@ def sweep_again(folder: str) -> None:
     _swept.discard(os.path.abspath(folder))
 
 
-class Swept(NamedTuple):
-    """The removed files, and the names of the subfolders."""
+def sweep(folder: str, own: str = "", retired: set[DataFile] | None = None) -> list[str]:
+    """Removes the files that killed runs left in a folder; returns the names of its subfolders.
 
-    removed: list[str]
-    folders: list[str]
-
-
-def sweep(folder: str, own: str = "", retired: set[DataFile] | None = None) -> Swept:
-    """Removes the files that killed runs left in a folder, but no file of a live run.
-
-    The parameter `own` is the identifier of the calling run. The `retired` data files of this run
-    are removed unless a model refers to them. The set `retired` then contains the files that a
-    later run has to remove.
+    Files of live runs stay. The parameter `own` is the identifier of the calling run. The `retired`
+    data files of this run are removed unless a model refers to them. The set `retired` then
+    contains the files that a later run has to remove.
     """
     _swept.add(os.path.abspath(folder))
     retired = set() if retired is None else retired
-    found = Swept([], [])
+    folders = list[str]()
     with (
         contextlib.suppress(OSError),
         locks.folder_lock(folder, BRIEF if retired else 0.0) as unused,
     ):
-        names = _listed(folder, found.folders)
-        runs = dict(_ended_runs(folder, names, own, found.removed))
+        names = _listed(folder, folders)
+        runs = dict(_ended_runs(folder, names, own))
         data = retired.union(*runs.values())
-        left = _retire(folder, data, names, found.removed) if unused else data
+        left = _retire(folder, data, names) if unused else data
         retired &= left
         for token, listed in runs.items():
             if not listed & left:
-                _end_run(folder, token, listed, found.removed)
-    return found
+                _end_run(folder, token, listed)
+    return folders
 
 
 def sweep_below(folder: str, *, leave_out: str) -> None:
     """Calls `sweep` for a folder and all its subfolders, except those named `leave_out`."""
-    for name in sweep(folder).folders:
+    for name in sweep(folder):
         if name != leave_out:
             sweep_below(os.path.join(folder, name), leave_out=leave_out)
 
@@ -120,39 +113,35 @@ def _listed(folder: str, folders: list[str]) -> list[str]:
     return names
 
 
-def _ended_runs(
-    folder: str, names: list[str], own: str, removed: list[str]
-) -> Iterator[tuple[str, set[DataFile]]]:
+def _ended_runs(folder: str, names: list[str], own: str) -> Iterator[tuple[str, set[DataFile]]]:
     """Removes temporary files of ended runs; yields each run's identifier and listed files."""
     files: dict[str, list[str]] = {}
     for name in names:
         if match := _TEMPORARY.fullmatch(name):
             files.setdefault(match[1], []).append(os.path.join(folder, name))
     for path in files.pop(own, ()):
-        removed += _unlink(path)
+        _unlink(path)
     for token in {match[1] for name in names if (match := _RUN.fullmatch(name))} - {own}:
         left = files.pop(token, [])
         with _abandoned(run_file(folder, token)) as listed:
             if listed is not None:
                 for path in left:
-                    removed += removed_if_there(path)
+                    remove(path)
                 yield token, listed
     for path in (path for left in files.values() for path in left):
         if is_stale(path):
-            removed += _unlink(path)
+            _unlink(path)
 
 
-def _end_run(folder: str, token: str, listed: set[DataFile], removed: list[str]) -> None:
+def _end_run(folder: str, token: str, listed: set[DataFile]) -> None:
     """Removes the hidden file of an ended run, unless another run has taken it over."""
     path = run_file(folder, token)
     with _abandoned(path) as now:
         if now == listed:
-            removed += _unlink(path)
+            _unlink(path)
 
 
-def _retire(
-    folder: str, data: set[DataFile], names: list[str], removed: list[str]
-) -> set[DataFile]:
+def _retire(folder: str, data: set[DataFile], names: list[str]) -> set[DataFile]:
     """Removes unchanged data files to which no model in their folder refers.
 
     Returns the files that could not be removed.
@@ -166,7 +155,7 @@ def _retire(
     for name, seen in there:
         if os.path.basename(name) in unread:
             try:
-                removed += removed_if_there(os.path.join(folder, name))
+                remove(os.path.join(folder, name))
             except OSError:
                 failed.add((name, seen))
     return failed
@@ -260,15 +249,13 @@ def is_stale(path: str) -> bool:
         return False
 
 
-def removed_if_there(path: str) -> list[str]:
-    """Removes a file if it exists; returns its path if it existed."""
+def remove(path: str) -> None:
+    """Removes a file if it exists."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-        return [path]
-    return []
 
 
-def _unlink(path: str) -> list[str]:
+def _unlink(path: str) -> None:
+    """Removes a file if the system allows it."""
     with contextlib.suppress(OSError):
-        return removed_if_there(path)
-    return []
+        os.unlink(path)

@@ -18,19 +18,8 @@ from opshift.model.bytes.file_attributes import Attributes, Readers
 from opshift.model.bytes.file_names import errors_name
 from opshift.model.bytes.ranges import Moved, Region, write_pieces
 from opshift.model.bytes.source import Identity, Named, has_equal_bytes
-from opshift.records import dataclass
 
 Pieces = Iterable["bytes | memoryview | Moved"]
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Names that a result must not use, including names for which no file exists yet."""
-
-    names: Collection[str] = ()
-
-    def __contains__(self, path: str) -> bool:
-        return os.path.lexists(path) or path in self.names
 
 
 class Staging:
@@ -49,7 +38,7 @@ class Staging:
     ) -> None:
         """Prepares a result; `in_place` keeps the owner and mode of the replaced model."""
         self._model, self._folder = model, os.path.dirname(model)
-        self._in_place, self._taken, self._sweeps = in_place, Taken(taken), sweeps
+        self._in_place, self._taken, self._sweeps = in_place, taken, sweeps
         self._claims: dict[str, Claim] = {}
         self._using = ExitStack()
         self._is_using = False
@@ -81,7 +70,7 @@ class Staging:
             if self._is_equal(path, name):
                 return path
         for path in own_names(self._model):
-            if path not in self._taken:
+            if not os.path.lexists(path) and path not in self._taken:
                 break
             if self._is_equal(path, name):
                 return path
@@ -91,7 +80,7 @@ class Staging:
 
     def _is_equal(self, path: str, name: str) -> bool:
         """Returns whether an existing data file can be used for a staged file, and protects it."""
-        if path in self._taken.names or not _serves(path, name):
+        if path in self._taken or not _serves(path, name):
             return False
         self.use_data()
         if _serves(path, name):
