@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from opshift import verify
@@ -76,10 +77,25 @@ def test_an_output_without_elements_proves_nothing_about_numbers():
     found = verify(a, b)
     assert {row.outcome for row in found.rows} == {LIKE}
     assert {row.distance for row in found.rows} == {None}
-    assert (
-        found.notes[-1] == "'y' is empty for all inputs, so only its type and shape were compared"
-    )
+    assert found.notes[-1] == "'y' has no finite number, so only its type and shape were compared"
     assert str(found).startswith("Equal in type and shape: no number was compared.")
+
+
+def test_an_output_that_is_nan_everywhere_proves_nothing_about_numbers():
+    text = "(float[4] x) => (float[4] y) <float k = {-1}> { a = Abs(x) b = Sub(k, a) y = OP(b) }"
+    found = verify(model(text.replace("OP", "Sqrt")), model(text.replace("OP", "Log")))
+    assert {row.outcome for row in found.rows} == {LIKE}
+    assert str(found).startswith("Equal in type and shape: no number was compared.")
+    number_against_nan = verify(model(text.replace("OP", "Sqrt")), model(text.replace("OP", "Neg")))
+    assert number_against_nan.different
+
+
+def test_inputs_with_numbers_are_preferred_to_inputs_that_give_nan():
+    """A random number may be negative; the logarithm of calm numbers is always a number."""
+    text = "(float[64] x) => (float y) { t = Tanh(x) a = Log(t) y = ReduceSum<keepdims = 0>(a) }"
+    found = verify(model(text), model(text))
+    assert [row.outcome for row in found.rows] == [EQUAL, EQUAL]
+    assert all("calm" in row.inputs for row in found.rows)
 
 
 def test_empty_results_beside_others_need_no_note():
@@ -104,10 +120,17 @@ def test_empty_results_beside_others_need_no_note():
         ([{1: 2.0}], True),
         ({"a": np.zeros(0)}, False),
         (None, True),
+        (np.array([np.nan, np.inf], "f4"), False),
+        (np.array([np.nan, 1], "f4"), True),
+        (np.array([np.nan], ml_dtypes.bfloat16), False),
+        (np.array([np.nan + 1j], "c8"), False),
+        (np.array([0]), True),
+        (np.array([False]), True),
+        (np.array(["a"], object), True),
     ],
 )
-def test_a_value_has_elements(value, expected):
-    assert pair_results._is_filled(value) is expected
+def test_a_value_has_a_number(value, expected):
+    assert pair_results._has_number(value) is expected
 
 
 def test_random_outputs_beside_others_do_not_hide_a_difference():

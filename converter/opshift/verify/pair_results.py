@@ -132,23 +132,25 @@ def first_answers(
         attempts += zip(cases, results, strict=True)
         side = tried if any(not error for _, error in results) else side
         late = time.monotonic() - begun > (pair.limits or Limits()).seconds
-        if late or sum(_has_elements(result) for _, result in attempts) > 1:
+        if late or sum(_shows_numbers(result) for _, result in attempts) > 1:
             break
     answered = [attempt for attempt in attempts if not attempt[1][1]]
-    runs = sorted(answered, key=lambda attempt: not _has_elements(attempt[1]))[:2] or attempts[:1]
+    runs = sorted(answered, key=lambda attempt: not _shows_numbers(attempt[1]))[:2] or attempts[:1]
     return side, [case for case, _ in runs], [result for _, result in runs]
 
 
-def _has_elements(result: tuple[dict[str, Any], str]) -> bool:
-    """Returns whether a model has a result with at least one element."""
+def _shows_numbers(result: tuple[dict[str, Any], str]) -> bool:
+    """Returns whether a model has a result with a number that can be compared."""
     values, error = result
-    return not error and any(map(_is_filled, values.values()))
+    return not error and any(map(_has_number, values.values()))
 
 
-def _is_filled(value: Any) -> bool:
-    """Returns whether a tensor, a sequence or a map has at least one element."""
+def _has_number(value: Any) -> bool:
+    """Returns whether a tensor, a sequence or a map has an element other than NaN or infinity."""
     if isinstance(value, (list, dict)):
-        return any(map(_is_filled, value.values() if isinstance(value, dict) else value))
+        return any(map(_has_number, value.values() if isinstance(value, dict) else value))
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fcV":
+        return bool(np.isfinite(value).any())
     return not isinstance(value, np.ndarray) or bool(value.size)
 
 
@@ -183,7 +185,7 @@ def _rows(
             yield Row(case.label, mine, DIFFERENT if difference else LIKE, difference)
         else:
             difference = pair.difference(expected, actual, mine)
-            outcome = DIFFERENT if difference else EQUAL if _is_filled(expected) else LIKE
+            outcome = DIFFERENT if difference else EQUAL if _has_number(expected) else LIKE
             yield Row(case.label, mine, outcome, difference, distance(expected, actual))
 
 
@@ -194,7 +196,7 @@ def _without_numbers(rows: Sequence[Row], random: set[str]) -> Iterator[str]:
         outcomes.setdefault(row.output, set()).add(row.outcome)
     for name, seen in outcomes.items():
         if seen == {LIKE}:
-            why = "depends on random numbers" if name in random else "is empty for all inputs"
+            why = "depends on random numbers" if name in random else "has no finite number"
             yield f"{name!r} {why}, so only its type and shape were compared"
 
 
