@@ -5,18 +5,7 @@ from collections.abc import Callable
 from math import prod
 from typing import TypeVar
 
-from opshift.adapter import (
-    Builder,
-    InvalidModel,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    np,
-    retired,
-)
+from opshift.adapter import Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np, retired
 from opshift.objections import LARGEST_RANK
 
 from opshift_adapters._lib.blocks import END

@@ -1,17 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """GatedAdd, GatedRMSNorm, LinearAttentionGate and ScaledSiLU: gates of linear attention."""
 
-from opshift.adapter import (
-    Builder,
-    InvalidModel,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    leaving,
-)
+from opshift.adapter import Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, mean_of_last, named
 from opshift_adapters._lib.kinds import as_type

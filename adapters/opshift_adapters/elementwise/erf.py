@@ -1,16 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Erf: the error function."""
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Result,
-    T,
-    Value,
-    adapter,
-    boundary,
-)
+from opshift.adapter import KEEP, Builder, Node, Result, T, Value, adapter, boundary
 
 from opshift_adapters._lib.kinds import FLOATS, as_type, not_nan
 

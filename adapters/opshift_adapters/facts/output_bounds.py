@@ -6,16 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opshift.adapter import (
-    Bounds,
-    Node,
-    T,
-    Value,
-    for_all,
-    moved_bounds,
-    np,
-    output_bounds,
-)
+from opshift.adapter import Bounds, Node, T, Value, for_all, moved_bounds, np, output_bounds
 
 LONGEST = 2**40  # no axis is longer, because the tensor would not fit into memory
 Told = Sequence[Bounds | None]

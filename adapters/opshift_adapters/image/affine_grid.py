@@ -1,17 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """AffineGrid and ImageDecoder."""
 
-from opshift.adapter import (
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    impossible,
-)
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, impossible
 
 from opshift_adapters._lib.blocks import arange, column, element, part
 from opshift_adapters._lib.kinds import as_type

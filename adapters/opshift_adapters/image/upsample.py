@@ -3,17 +3,7 @@
 
 from typing import Any
 
-from opshift.adapter import (
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Why,
-    adapter,
-    boundary,
-    by_width,
-)
+from opshift.adapter import Builder, Node, Refusal, Result, T, Why, adapter, boundary, by_width
 
 from opshift_adapters._lib.sampling import Filter, by_scales, takes_nearest
 

@@ -3,17 +3,7 @@
 
 from typing import Any
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    Value,
-    Why,
-    adapter,
-    by_width,
-)
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why, adapter, by_width
 
 from opshift_adapters._lib import attention_parts as parts
 from opshift_adapters._lib.heads import together
@@ -86,10 +76,7 @@ def attention_23_24(node: Node, op: Builder) -> Result:
     """Opset 24 hides keys after the end of the mask; a mask of one column is expanded."""
     outputs = 3 if node.n_outputs == 2 else node.n_outputs
     if outputs == 3 and node.output("present_key") is None:
-        raise Refusal(
-            Why.NOT_EXPRESSIBLE,
-            "from opset 24 on, present_value requires present_key",
-        )
+        raise Refusal(Why.NOT_EXPRESSIBLE, "from opset 24 on, present_value requires present_key")
     mask = node.input("attn_mask")
     if mask is None or parts.reaches_all(node, mask) or _has_columns(mask):
         return KEEP if outputs == node.n_outputs else op.same(node, outputs=outputs)

@@ -109,10 +109,7 @@ def codes_of_nothing(node: Node) -> str | None:
 
 
 TENSORS_3_UP = boundary(
-    3,
-    "TreeEnsembleClassifier:878395 TreeEnsembleRegressor:2f9dd9",
-    domain=ML,
-    directions="up",
+    3, "TreeEnsembleClassifier:878395 TreeEnsembleRegressor:2f9dd9", domain=ML, directions="up"
 )
 
 
@@ -281,10 +278,7 @@ def _one_sum(node: Node, op: Builder, forest: Forest, base: Array | None) -> tup
 
 # ai.onnx.ml 5 deprecated both operators; a model with them at version 5 may still convert down.
 DEPRECATED_5_DOWN = boundary(
-    5,
-    "TreeEnsembleClassifier:dca779 TreeEnsembleRegressor:fbe62a",
-    domain=ML,
-    directions="down",
+    5, "TreeEnsembleClassifier:dca779 TreeEnsembleRegressor:fbe62a", domain=ML, directions="down"
 )
 
 

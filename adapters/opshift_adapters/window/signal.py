@@ -1,18 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DFT, STFT, the window functions and MelWeightMatrix, which opset 17 added."""
 
-from opshift.adapter import (
-    Array,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    np,
-)
+from opshift.adapter import Array, Builder, Node, Refusal, Result, T, Value, Why, adapter, np
 
 from opshift_adapters._lib.blocks import LONGEST, arange, count_elements, part, size_of
 from opshift_adapters._lib.kinds import INTS, as_type, in_double
