@@ -208,9 +208,9 @@ def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added QLinearMatMul; below opset 10, MatMul of differences is scaled and rounded."""
     a = _shifted(op, node["a"], node["a_zero_point"], T.INT32, rows=True)
     b = _shifted(op, node["b"], node["b_zero_point"], T.INT32, rows=False)
-    rows, columns = (_per_row(op, node[n], node[f"{n}_scale"], n == "a") for n in ("a", "b"))
-    factor = rows * columns / node["y_scale"]
-    return _scaled(op, op.MatMul(a, b), factor, node["y_zero_point"])
+    scales = {n: as_type(op, node[f"{n}_scale"], T.FLOAT) for n in "aby"}
+    rows, columns = (_per_row(op, node[n], scales[n], n == "a") for n in ("a", "b"))
+    return _scaled(op, op.MatMul(a, b), rows * columns / scales["y"], node["y_zero_point"])
 
 
 @adapter("QLinearConv", 10, 9)
