@@ -589,17 +589,27 @@ def test_nodes_run_if_no_lack_is_known(row, runs):
 
 
 @pytest.mark.parametrize(("misread", "runs"), [("y = Neg(a)", False), ("y = Exp(a)", True)])
-def test_nodes_with_a_misread_form_do_not_run(misread, runs):
-    class Form:
-        since, processors = 1, ""
-
-        def is_form(self, node, version, around=None):
-            return node.op == "Neg" and version == 13
-
+def test_nodes_with_a_misread_form_do_not_run(misread, runs, monkeypatch):
+    only_misread(monkeypatch, Misreading())
     nodes, op, rules = builder_of(
         model(f"(float[2] x) => (float[2] y) {{ a = Abs(x) {misread} }}", 13)
     )
-    assert runtime.runs(nodes, op, PLAIN, rules, lambda *_: [Form()]) == runs
+    assert runtime.runs(nodes, op, PLAIN, rules) == runs
+
+
+@pytest.mark.parametrize(
+    ("processors", "answer", "runs", "surely"),
+    [("", None, True, False), ("x86", True, True, False), ("", False, True, True)],
+)
+def test_nodes_that_are_perhaps_misread_do_not_surely_run(
+    processors, answer, runs, surely, monkeypatch
+):
+    only_misread(monkeypatch, Misreading(processors, answer))
+    nodes, op, rules = builder_of(
+        model("(float[2] x) => (float[2] y) { a = Abs(x) y = Neg(a) }", 13)
+    )
+    assert runtime.runs(nodes, op, PLAIN, rules) == runs
+    assert runtime.runs(nodes, op, PLAIN, rules, doubtful=True) == surely
 
 
 # -- forms that are misread ------------------------------------------------------------------------
@@ -617,35 +627,50 @@ def test_a_form_that_a_release_misreads():
 
 
 class Misreading:
-    """A form that only processors of one kind misread."""
+    """A form of Neg that a runtime misreads, perhaps only on processors of one kind."""
 
-    processors = "some processors"
+    since = 1
+
+    def __init__(self, processors="", answer=True):
+        self.processors, self.answer = processors, answer
+
+    def is_uncertain(self, row):
+        return bool(self.processors or row.provider)
 
     def is_form(self, node, version, around=None):
-        return node.op == "Neg" and around is not None and version == 13
+        return self.answer if node.op == "Neg" and version == 13 else False
 
     def described(self, op):
         return f"it misreads {op}"
 
 
-@pytest.mark.parametrize(
-    ("processors", "doubt"),
-    [("x86", "computes the same on all processors"), ("", "shares this fault of the CPU provider")],
-)
-def test_a_form_that_some_processors_misread(processors, doubt, monkeypatch):
-    form = Misreading()
-    form.processors = processors
+def only_misread(monkeypatch, form):
     monkeypatch.setattr(
-        runtime, "on_some_processors", lambda rules, row, key: [form] if key == ("", "Neg") else []
+        runtime, "misreadings", lambda rules, row, key: [form] if key == ("", "Neg") else []
     )
+
+
+UNCERTAIN = "handles this node correctly, which depends on values that are not known"
+
+
+@pytest.mark.parametrize(
+    ("processors", "provider", "answer", "doubt"),
+    [
+        ("x86", "", True, "computes the same on all processors"),
+        ("", "cuda", True, "shares this fault of the CPU provider"),
+        ("", "", None, UNCERTAIN),
+    ],
+)
+def test_a_form_that_is_perhaps_misread(processors, provider, answer, doubt, monkeypatch):
+    only_misread(monkeypatch, Misreading(processors, answer))
     text = "(float[2] x) => (float[2] y) { a = Neg(x) y = Neg(a) }"
-    row = replace(PLAIN, name="onnx")
-    assert of_facts(runtime.unknown, model(text, 13), row) == [
-        f"whether onnx==1.0 {doubt}: it misreads Neg ('a' and 1 more)"
+    row = replace(PLAIN, name="onnx", provider=provider)
+    assert of_facts(runtime.unknown, model(text, 13), row)[:1] == [
+        f"whether {row.shown} {doubt}: it misreads Neg ('a' and 1 more)"
     ]
 
 
-def test_each_place_of_a_misread_form_is_listed():
+def test_each_place_of_a_misread_form_is_listed(monkeypatch):
     found = checked(model("(float[2] x) => (float[2] y) { a = Neg(x) b = Abs(a) y = Neg(b) }", 13))
     looked = []
 
@@ -653,7 +678,8 @@ def test_each_place_of_a_misread_form_is_listed():
         looked.append(key)
         return [Misreading()]
 
-    ((key, _, places),) = runtime.misread_nodes(found.facts, PLAIN, declared)
+    monkeypatch.setattr(runtime, "misreadings", declared)
+    ((key, _, places),) = runtime.misread_nodes(found.facts, PLAIN)
     assert key == ("", "Neg")
     assert [scope.node(at).output[0] for scope, at in places] == ["a", "y"]
     assert looked == [("", "Abs"), ("", "Neg")]
@@ -781,7 +807,7 @@ def without_imports(text: str) -> ModelProto:
     return made
 
 
-def test_a_model_without_imports_is_read_at_version_1():
+def test_a_model_without_imports_is_read_at_version_1(monkeypatch):
     made = without_imports("(float[2] x) => (float[2] y) { y = Pad<paddings = [0, 0]>(x) }")
     row = replace(PLAIN, without=(targets.Lacking("Pad"),))
     assert of_document(runtime.lacking, made, row) == ["it==1.0 does not read Pad 1 ('y')"]
@@ -793,7 +819,8 @@ def test_a_model_without_imports_is_read_at_version_1():
             return False
 
     found = checked(made)
-    assert not [*runtime.misread_nodes(found.facts, PLAIN, lambda *_: [Form()])]
+    monkeypatch.setattr(runtime, "misreadings", lambda *_: [Form()])
+    assert not [*runtime.misread_nodes(found.facts, PLAIN)]
     assert seen == [1]
     assert of_document(runtime.below_floor, made, replace(PLAIN, floors={"": 7})) == []
 

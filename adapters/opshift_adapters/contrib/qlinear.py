@@ -92,12 +92,11 @@ def qlinear_softmax(node: Node, op: Builder) -> Result:
     source="2026-11-29 measured in 1.13 to 1.32: 6 forms with uint8 and int8",
     domain=MICROSOFT,
 )
-def wraps_around(node: Node) -> bool:
+def wraps_around(node: Node) -> bool | None:
     scale, zero = node["y_scale"].const_or_none(), node["y_zero_point"].const_or_none()
-    return (
-        scale is not None and zero is not None and node["y_zero_point"].elem_type_or_none == T.INT8
-        and int(1 / scale.item()) + int(zero.item()) > 127
-    )  # fmt: skip
+    return node["X"].elem_type_or_none == T.INT8 and (
+        None if scale is None or zero is None else int(1 / scale.item()) + int(zero.item()) > 127
+    )
 
 
 @leaving("QLinearConcat", domain=MICROSOFT, since=10)

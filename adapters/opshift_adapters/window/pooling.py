@@ -108,7 +108,7 @@ def counts_beyond_the_end(node: Node) -> bool:
     since=10,
     before=19,
 )
-def counts_beyond_the_end_below_19(node: Node) -> bool:
+def counts_beyond_the_end_below_19(node: Node) -> bool | None:
     return counts_beyond_the_end.run(node)
 
 
@@ -162,7 +162,7 @@ def counts_uneven_merged_pads(node: Node, around: Surroundings) -> bool:
 
 
 @AFTER_A_PAD("AveragePool", "onnxruntime 1.25..1.31", since=7)
-def counts_merged_pads_at_every_opset(node: Node, around: Surroundings) -> bool:
+def counts_merged_pads_at_every_opset(node: Node, around: Surroundings) -> bool | None:
     return counts_merged_pads.run(node, around)
 
 
@@ -207,7 +207,7 @@ def counts_by_columns(node: Node) -> bool:
 
 
 @AFTER_A_PAD("MaxPool", "onnxruntime 1.17..1.19", since=7, before=21)
-def competes_with_stated_pads(node: Node, around: Surroundings) -> bool:
+def competes_with_stated_pads(node: Node, around: Surroundings) -> bool | None:
     return node.has("pads") and competes_with_pads.run(node, around)
 
 
@@ -222,7 +222,7 @@ def competes_with_pads(node: Node, around: Surroundings) -> bool:
 
 
 @AFTER_A_PAD("MaxPool", "onnxruntime 1.25..1.31", since=7)
-def competes_with_pads_at_every_opset(node: Node, around: Surroundings) -> bool:
+def competes_with_pads_at_every_opset(node: Node, around: Surroundings) -> bool | None:
     return competes_with_pads.run(node, around)
 
 

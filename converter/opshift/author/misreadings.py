@@ -31,11 +31,11 @@ class Misread(Trait):
     says: str
     source: str
     date: str
-    run: Callable[..., bool]
+    run: Callable[..., bool | None]
     since: int = 1  # the lowest opset in which nodes can have the form
     before: int = NEWEST
     neighbours: bool = False  # whether the form depends on the nodes around a node
-    wider: str = ""  # an input; if it has a wider type, the runtime reads the node correctly
+    wider: str = ""  # inputs; if one has a wider type, the runtime reads the node correctly
     processors: str = ""  # the only processors on which the node is misread; empty for all
     examples: tuple[Example, ...] = ()
 
@@ -44,13 +44,23 @@ class Misread(Trait):
         name, release = row.origin
         return name == self.runtime and target_names.fits(self.releases, release) is not None
 
-    def is_form(self, node: Node, version: int, around: Surroundings | None = None) -> bool:
-        """Returns whether a node is misread, which may depend on the nodes around it."""
-        if not self.since <= version < self.before:
+    def is_uncertain(self, row: RuntimeRelease) -> bool:
+        """Returns whether only some processors misread the nodes.
+
+        The nodes were measured with the CPU provider, so they are uncertain for other providers.
+        """
+        return bool(self.processors or row.provider)
+
+    def is_form(self, node: Node, version: int, around: Surroundings | None = None) -> bool | None:
+        """Returns whether a node is misread, which may depend on the nodes around it.
+
+        The answer is None if it depends on an unknown fact about the node.
+        """
+        if not self.since <= version < self.before or not node.fits:
             return False
         if not self.neighbours:
-            return bool(answer_of(self.run, node))
-        return around is not None and bool(answer_of(lambda node: self.run(node, around), node))
+            return answer_of(self.run, node)
+        return around is not None and answer_of(lambda node: self.run(node, around), node)
 
     def described(self, op: str) -> str:
         """Returns a description of the misread nodes and of the effect."""
@@ -69,22 +79,23 @@ def misread(
     wider: str = "",
     processors: str = "",
     domain: str = "",
-) -> Callable[[Callable[..., bool] | Draft], Misread]:
+) -> Callable[[Callable[..., bool | None] | Draft], Misread]:
     """Declares legal nodes of operators that releases of a runtime misread.
 
     `releases` names the runtime and its releases: `"onnxruntime 1.6..1.16"`. The decorated function
-    returns whether a node is misread, at the opsets from `since` to below `before`. If the
-    function has a second parameter, it receives the `Surroundings` of the node. The text `{op}` in
-    `says` stands for the name of the operator. The parameter `wider` names an input: the runtime
-    reads the node correctly if this input is cast to a wider element type. If only some
-    `processors` misread the node, its support is "not known", and a conversion writes an
-    `@alternative`. The text `source` begins with a date, after which it names the evidence.
+    returns whether a node is misread, at the opsets from `since` to below `before`, or None if the
+    answer depends on an unknown fact; the support is then "not known". If the function has a second
+    parameter, it receives the `Surroundings` of the node. The text `{op}` in `says` stands for the
+    name of the operator. The parameter `wider` names inputs: the runtime reads the node correctly
+    if such an input is cast to a wider element type. If only some `processors` misread the node,
+    its support is "not known". If the support is "not known", a conversion writes an `@alternative`
+    or a wider type. The text `source` begins with a date, after which it names the evidence.
     """
     runtime, _, listed_releases = releases.partition(" ")
     names = listed(ops)
     date, _, source = source.partition(" ")
 
-    def declare(below: Callable[..., bool] | Draft) -> Misread:
+    def declare(below: Callable[..., bool | None] | Draft) -> Misread:
         draft = drafted(below)
         return Misread(
             ops=names, domain=domain, runtime=runtime, releases=listed_releases, says=says,
@@ -100,21 +111,6 @@ def misread(
 def misreadings(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
     """Yields the kinds of an operator's nodes that a release misreads on some or all processors."""
     yield from (one for one in rules.traits(Misread).get(key, ()) if one.concerns(row))
-
-
-def on_every_processor(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
-    """Yields the kinds of an operator's nodes that a release misreads on every processor.
-
-    The nodes were measured with the CPU provider, so they are uncertain for other providers.
-    """
-    found = () if row.provider else misreadings(rules, row, key)
-    yield from (one for one in found if not one.processors)
-
-
-def on_some_processors(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
-    """Yields the kinds of an operator's nodes that a release misreads only on some processors."""
-    found = misreadings(rules, row, key)
-    yield from (one for one in found if one.processors or row.provider)
 
 
 def all_misreadings(rules: DeclaredRules, row: RuntimeRelease) -> Iterator[tuple[str, Misread]]:

@@ -8,7 +8,6 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from opshift.author.misreadings import misreadings, on_every_processor, on_some_processors
 from opshift.author.surroundings import Surroundings, node_at, readers
 from opshift.author.traits import DeclaredRules, answer_of
 from opshift.author.verdicts import ALTERNATIVE, FORM, WORDS
@@ -107,7 +106,7 @@ def _choose(state: State, row: RuntimeRelease) -> None:
         _write_others(state, runs, _grouped(_misread(state, row, neighbours=True)))
         lacked = _lacked(state, row)
     _write_in_other_words(state, row, lacked)
-    _write_for_all_processors(state, row)
+    _write_for_certain(state, row)
 
 
 def _lacked(state: State, row: RuntimeRelease) -> Lacked:
@@ -229,10 +228,10 @@ def _write_wider(state: State, row: RuntimeRelease) -> bool:
     return written
 
 
-def _write_for_all_processors(state: State, row: RuntimeRelease) -> None:
-    """Replaces nodes that a runtime handles wrongly on some processors by equivalent nodes."""
-    misread = _grouped(_misread(state, row, on_some_processors))
-    runs = functools.partial(_runs, row, state.adapters, declared=misreadings)
+def _write_for_certain(state: State, row: RuntimeRelease) -> None:
+    """Replaces nodes that a runtime perhaps handles wrongly by equivalent nodes."""
+    misread = _grouped(_misread(state, row, doubtful=True))
+    runs = functools.partial(_runs, row, state.adapters, doubtful=True)
     _write_others(state, runs, misread)
 
 
@@ -244,14 +243,10 @@ def _named(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key]]:
 
 
 def _misread(
-    state: State,
-    row: RuntimeRelease,
-    declared: runtime.Declared = on_every_processor,
-    *,
-    neighbours: bool = False,
+    state: State, row: RuntimeRelease, *, neighbours: bool = False, doubtful: bool = False
 ) -> Iterator[tuple[Place, Key]]:
     """Yields the nodes that a runtime handles wrongly, or only those due to neighbouring nodes."""
-    for key, misread, places in runtime.misread_nodes(state.facts, row, declared):
+    for key, misread, places in runtime.misread_nodes(state.facts, row, doubtful=doubtful):
         if misread.neighbours or not neighbours:
             yield from ((place, key) for place in places)
 
@@ -300,7 +295,8 @@ def _runs(
     row: RuntimeRelease,
     rules: DeclaredRules,
     change: NodeChange,
-    declared: runtime.Declared = on_every_processor,
+    *,
+    doubtful: bool = False,
 ) -> bool:
     """Returns whether a runtime can run each new node."""
-    return runtime.runs(change.made.nodes, change.builder, row, rules, declared)
+    return runtime.runs(change.made.nodes, change.builder, row, rules, doubtful=doubtful)

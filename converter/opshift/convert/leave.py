@@ -38,7 +38,9 @@ def operators(
     if row is not None:
         formed.update(key for key, _ in runtime.unknown_fields(document, row))
         formed.update(key for _, key, _ in runtime.contrib_without_kernel(facts, row))
-        formed.update(key for key, _, _ in runtime.misread_nodes(facts, row) if key[0])
+        for doubtful in (False, True):
+            misread = runtime.misread_nodes(facts, row, doubtful=doubtful)
+            formed.update(key for key, one, _ in misread if key[0] and not one.is_uncertain(row))
     for key in {key for root in document.roots for key in root.index}:
         domain = key[0]
         strange = row is not None and (row.lacks(domain) or row.is_strange(key) or key in formed)

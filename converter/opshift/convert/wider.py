@@ -77,12 +77,15 @@ def _without_kernel(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, 
 
 def _in_narrow_form(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
     """Yields nodes that a runtime handles wrongly unless the type of one input is wider."""
-    for key, form, places in runtime.misread_nodes(state.facts, row):
+    doubts = (runtime.misread_nodes(state.facts, row, doubtful=one) for one in (False, True))
+    for key, form, places in itertools.chain.from_iterable(doubts):
         for place in places if form.wider else ():
             schema = schemas.schema(*key, place[0].root.imports.get(key[0]) or 1)
             params = schema.inputs if schema is not None else ()
             yield from (
-                (place, key, ((one.variable, T.FLOAT),)) for one in params if one.name == form.wider
+                (place, key, ((one.variable, T.FLOAT),))
+                for one in params
+                if one.name in form.wider.split()
             )
 
 

@@ -8,7 +8,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from opshift import terms, versions
 from opshift.author.builder import Builder
@@ -16,8 +16,7 @@ from opshift.author.facts import Facts
 from opshift.author.misreadings import (
     Misread,
     all_misreadings,
-    on_every_processor,
-    on_some_processors,
+    misreadings,
 )
 from opshift.author.node import Node
 from opshift.author.present_types import collect_present_types
@@ -65,8 +64,8 @@ class Seen:
 
     # the element types of nodes, by graph or function, operator and type variables
     types: dict[tuple[int, Key, tuple[str, ...]], list[Types]] = field(default_factory=dict)
-    # the nodes that a runtime misreads, by the misread form and the operator
-    places: dict[tuple[int, Key], list[Place]] = field(default_factory=dict)
+    # the nodes that a runtime misreads, or perhaps (None), by the misread form and the operator
+    places: dict[tuple[int, Key], list[tuple[Place, bool | None]]] = field(default_factory=dict)
     # the objection of inference to declared shapes, or ""
     contradiction: str | None = None
     # messages on the nodes that break a rule of their operator
@@ -166,33 +165,43 @@ def _not_passed(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
     ]  # fmt: skip
 
 
-Declared: TypeAlias = "Callable[[DeclaredRules, RuntimeRelease, Key], Iterator[Misread]]"
-
-
 def misread_nodes(
     facts: Facts,
     row: RuntimeRelease,
-    declared: Declared = on_every_processor,
     *,
+    doubtful: bool = False,
     seen: Seen | None = None,
 ) -> Iterator[tuple[Key, Misread, list[Place]]]:
-    """Yields the nodes that a runtime rejects or computes wrongly, by operator and by the fault."""
+    """Yields the nodes that a runtime rejects or computes wrongly, by operator and by the fault.
+
+    With `doubtful`, these are the nodes that some processors or providers may misread, and the
+    nodes that are perhaps misread because a fact about them is unknown.
+    """
     read_by, known = readers(), Seen().places if seen is None else seen.places
     roots = facts.document.roots
     for key in sorted({key for root in roots for key in root.index}):
-        for misread in declared(facts.adapters, row, key):
+        for misread in misreadings(facts.adapters, row, key):
             if (id(misread), key) not in known:
                 known[id(misread), key] = [
-                    (scope, at)
+                    ((scope, at), answer)
                     for root in roots
                     for scope, at in root.index.get(key, ())
-                    if misread.is_form(
-                        node_at(facts, scope, at),
-                        root.imports.get(key[0]) or 1,
-                        Surroundings(facts, scope, read_by),
+                    if (
+                        answer := misread.is_form(
+                            node_at(facts, scope, at),
+                            root.imports.get(key[0]) or 1,
+                            Surroundings(facts, scope, read_by),
+                        )
                     )
+                    is not False
                 ]
-            if places := known[id(misread), key]:
+            uncertain = misread.is_uncertain(row)
+            places = [
+                place
+                for place, answer in known[id(misread), key]
+                if (uncertain or answer is None) == doubtful
+            ]
+            if places:
                 yield key, misread, places
 
 
@@ -389,9 +398,13 @@ def runs(
     op: Builder,
     row: RuntimeRelease,
     rules: DeclaredRules,
-    declared: Declared = on_every_processor,
+    *,
+    doubtful: bool = False,
 ) -> bool:
-    """Returns whether a runtime can run these nodes, as far as is known."""
+    """Returns whether a runtime can run these nodes, as far as is known.
+
+    With `doubtful`, nodes that are perhaps misread do not count as nodes that run.
+    """
     root = op.scope.root
 
     def type_of(name: str) -> TypeProto | None:
@@ -405,8 +418,10 @@ def runs(
         since = _since(root, key)
         version = root.imports.get(key[0]) or 1
         written = Node(node, layouts.layout(*key, version), op.env)
-        if any(one.is_form(written, version) for one in declared(rules, row, key)):
-            return False
+        for one in misreadings(rules, row, key):
+            answer = one.is_form(written, version)
+            if answer is not False and (doubtful or (answer and not one.is_uncertain(row))):
+                return False
         rank = rank_of(type_of(node.input[0])) if node.input and node.input[0] else None
         if _failing(node, key, since, row, rank) is not None:
             return False
@@ -450,7 +465,7 @@ def unknown(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> list
     """Returns notes on what is not known about a runtime and the operators of a model."""
     document = facts.document
     notes = [*_unknown_domains(document, row), *_unknown_operators(document, row)]
-    notes += _by_processor(facts, row, seen)
+    notes += _perhaps_misread(facts, row, seen)
     if row.flag("fixed_sizes"):
         notes += _free_sizes(document.model.graph, row)
     if row.probed is not None and not row.kernels:
@@ -467,14 +482,15 @@ def unknown(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> list
     return notes
 
 
-def _by_processor(facts: Facts, row: RuntimeRelease, seen: Seen | None) -> Iterator[str]:
-    """Yields notes on nodes that a runtime handles wrongly only on some processors."""
-    for key, misread, places in misread_nodes(facts, row, on_some_processors, seen=seen):
-        doubt = (
-            "computes the same on all processors"
-            if misread.processors
-            else "shares this fault of the CPU provider"
-        )
+def _perhaps_misread(facts: Facts, row: RuntimeRelease, seen: Seen | None) -> Iterator[str]:
+    """Yields notes on nodes that a runtime may handle wrongly, which depends on unknown facts."""
+    for key, misread, places in misread_nodes(facts, row, doubtful=True, seen=seen):
+        if misread.processors:
+            doubt = "computes the same on all processors"
+        elif row.provider:
+            doubt = "shares this fault of the CPU provider"
+        else:
+            doubt = "handles this node correctly, which depends on values that are not known"
         says = f"whether {row.shown} {doubt}: {misread.described(key[1])}"
         yield str(_lack(key, places, says))
 
