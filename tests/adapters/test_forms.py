@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, parser
 from opshift import convert_version
 from opshift.look.accepts import accepts
 from opshift.opsets import schemas
+from opshift.verify import oracle
 
 pytestmark = pytest.mark.skipif(
     (schemas.latest("") or 0) < 28, reason="the installed onnx does not read all of these models"
@@ -31,6 +33,14 @@ def nodes(graph: GraphProto) -> Iterator[NodeProto]:
         for attribute in node.attribute:
             if attribute.type == AttributeProto.GRAPH:
                 yield from nodes(attribute.g)
+
+
+@pytest.mark.parametrize("target", [17, "onnxruntime==1.15"])
+def test_a_pad_that_wraps_before_opset_19_is_written_in_other_nodes(target):
+    pad = '(float[1,3] x) => (float[1,6] y) <int64[4] p = {0, 1, 0, 2}> { y = Pad<mode = "wrap">(x, p) }'
+    result = convert_version(model(18, pad), target)
+    (padded,) = oracle.evaluate(result, {"x": np.array([[1, 2, 3]], np.float32)})
+    assert padded.tolist() == [[3, 1, 2, 3, 1, 2]]
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,18 @@ def _whole_sizes(node: Node, op: Builder, sizes: Value | None) -> Value | None:
 RESIZE_19_UP = boundary(19, "Resize:2a564e", directions="up")
 
 
+@misread(
+    "Resize",
+    "onnxruntime 0.4..1.14",
+    "Resize below opset 19 with half_pixel_symmetric, which opset 19 added, does not load",
+    source="2026-11-29 measured in 1.14.1 to 1.32: opset 18",
+    since=11,
+    before=19,
+)
+def is_symmetric_like_opset_19(node: Node) -> bool:
+    return node.str("coordinate_transformation_mode") == "half_pixel_symmetric"
+
+
 @adapter("Resize", 19, 18)
 def resize_19_18(node: Node, op: Builder) -> Result:
     """Opset 19 added half_pixel_symmetric; below opset 19, half_pixel or sampling is written."""

@@ -254,6 +254,17 @@ def counts_axes_from_the_end(node: Node) -> bool:
     return known is not None and bool((known < 0).any())
 
 
+@misread(
+    "Pad",
+    "onnxruntime 0.4..1.15",
+    "Pad below opset 19 with mode wrap, which opset 19 added, does not load",
+    source="2026-11-29 measured in 1.10.0 to 1.32: opsets 13 and 18; an exporter writes wrap at 18",
+    before=19,
+)
+def wraps_like_opset_19(node: Node) -> bool:
+    return node.str("mode") == "wrap"
+
+
 @form("Pad")
 def for_old_runtimes(node: Node, op: Builder) -> Result:
     """onnxruntime 0.4 is wrong for pads that add and crop below 11; 1.14 fails at negative axes."""
@@ -287,6 +298,8 @@ PAD_19_UP = boundary(19, "Pad:754cbf", directions="up")
 def pad_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added `axes` to Pad; below opset 18, `pads` lists all axes, with zeros."""
     x, pads, axes = node["data"], node["pads"], node.input("axes")
+    if node.str("mode") == "wrap":  # of opset 19, which exporters write at 18
+        return _by_axis(node, op)  # pragma: no cover: examples are legal nodes
     if axes is None:
         return op.same(node, inputs={"axes": None})
     known, rank = axes.const_or_none(), x.rank_or_none

@@ -77,6 +77,19 @@ def of_float16(node: Node) -> bool:
     return node["X"].elem_type_or_none == T.FLOAT16
 
 
+@misread(
+    "LayerNormalization",
+    "onnxruntime 1.14..1.18",
+    "LayerNormalization of float16 before other nodes may return wrong numbers after the first run",
+    source="2026-11-29 measured in 1.13.1 to 1.24.4: 28 operators of float16 before MatMul and Add,"
+    " run three times with two inputs in turn",
+    since=17,
+    wider="X",
+)
+def reuses_memory(node: Node) -> bool | None:
+    return None if node["X"].elem_type_or_none == T.FLOAT16 else False
+
+
 def stretches(x: Value, part: Value, axis: int) -> bool:
     """Returns whether a scale or a bias is known to broadcast to the last axes of x."""
     dims, own = x.dims_or_none, part.shape_or_none

@@ -35,11 +35,31 @@ def cuts_an_odd_pad(node: Node) -> bool:
 @misread(
     "ConvTranspose",
     "onnxruntime 0.4..1.0",
+    "ConvTranspose along one or three axes is not supported",
+    source="2026-11-29 measured in 0.4 to 1.7: ConvTranspose along one and three axes",
+)
+def has_not_two_axes(node: Node) -> bool:
+    return node["X"].rank_or_none not in (None, 4)
+
+
+@misread(
+    "ConvTranspose",
+    "onnxruntime 0.4..1.0",
     "ConvTranspose with dilations ignores them",
     source=MEASURED,
 )
 def is_dilated(node: Node) -> bool:
     return any(one > 1 for one in node.ints_or_none("dilations") or ())
+
+
+@misread(
+    "ConvTranspose",
+    "onnxruntime 1.1..1.3",
+    "ConvTranspose along three axes is not supported",
+    source="2026-11-29 measured in 0.4 to 1.7: ConvTranspose along one and three axes",
+)
+def has_three_axes(node: Node) -> bool:
+    return (node["X"].rank_or_none or 4) > 4
 
 
 @alternative("ConvTranspose", runtime="onnxruntime==1.4")
