@@ -74,7 +74,7 @@ def test_a_later_fact_replaces_that_of_the_same_target_only(learn):
     ("tried", "runs", "sentence"),
     [
         ([{}], True, "the first result ran in onnxruntime==1.15.1, so the table"),
-        ([{}, {}], False, "no result ran in onnxruntime==1.15.1; give a report of a success"),
+        ([{}, {}], False, "no result ran in onnxruntime==1.15.1; give a report whose result ran"),
     ],
 )
 def test_a_report_without_a_fact_is_an_error(learn, tried, runs, sentence):

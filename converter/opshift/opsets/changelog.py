@@ -49,12 +49,12 @@ class OperatorId:
     @staticmethod
     def parse(text: str) -> OperatorId:
         """Parses a text such as `com.acme.FastConv:3`; without a domain, ai.onnx is meant."""
-        found = re.fullmatch(r"(?:([^\s:]+)\.)?([^\s:.]+):([1-9]\d*)", text)
-        if found is None:
+        match = re.fullmatch(r"(?:([^\s:]+)\.)?([^\s:.]+):([1-9]\d*)", text)
+        if match is None:
             raise BadTarget(
-                f"an operator is DOMAIN.NAME:VERSION, as in com.acme.Run:3, not {text!r}"
+                f"{text!r} is not an operator; write DOMAIN.NAME:VERSION, such as com.acme.Run:3"
             )
-        return OperatorId(normal(found[1] or ""), found[2], int(found[3]))
+        return OperatorId(normal(match[1] or ""), match[2], int(match[3]))
 
     @staticmethod
     def of(domain: str, op_type: str, version: int) -> OperatorId:
@@ -83,8 +83,12 @@ class Entry:
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the implementation in the documented JSON form."""
-        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "details"}
-        return {**own, "operator": asdict(self.operator), **self.details.as_dict()}
+        members = {
+            member.name: getattr(self, member.name)
+            for member in fields(self)
+            if member.name != "details"
+        }
+        return {**members, "operator": asdict(self.operator), **self.details.as_dict()}
 
 
 UNSTATED = "inputs, outputs, types and attributes are not stated"
@@ -113,9 +117,9 @@ class Details:
         if self.page:
             yield self.page
         for kind, params in (("input", self.change.inputs), ("output", self.change.outputs)):
-            for one in params:
-                words = [one.type, one.option, one.rank and f"rank {one.rank}"]
-                yield f"{kind} {one.name}: {', '.join(filter(None, words))}"
+            for param in params:
+                words = [param.type, param.option, param.rank and f"rank {param.rank}"]
+                yield f"{kind} {param.name}: {', '.join(filter(None, words))}"
         if self.change.op_type and not self.change.deprecated and not self.stated:
             yield UNSTATED
         for attribute in self.change.attributes:
@@ -127,9 +131,9 @@ class Details:
         """Returns the signature in the documented JSON form."""
         inputs, outputs = (
             [
-                {"name": one.name, "type": one.type, "option": one.option}
-                | ({"rank": one.rank} if one.rank else {})
-                for one in params
+                {"name": param.name, "type": param.type, "option": param.option}
+                | ({"rank": param.rank} if param.rank else {})
+                for param in params
             ]
             for params in (self.change.inputs, self.change.outputs)
         )
@@ -153,7 +157,7 @@ class Delta:
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the difference in the documented JSON form."""
-        before, after = (one.as_dict() if one else None for one in (self.before, self.after))
+        before, after = (entry.as_dict() if entry else None for entry in (self.before, self.after))
         return {"op_type": self.op_type, "before": before, "after": after}
 
     @property
@@ -170,9 +174,9 @@ class Changelog:
 
     def __init__(self) -> None:
         self._changes: dict[tuple[str, str], list[tuple[int, Change | None]]] = {}
-        self._entries: dict[tuple[str, str], tuple[Entry, ...]] = {}  # of those asked for
+        self._entries: dict[tuple[str, str], tuple[Entry, ...]] = {}  # a cache
         self._newest: dict[str, int] = {}
-        self._pages: dict[str, str] = {}  # where the documentation of a domain is
+        self._pages: dict[str, str] = {}  # the address of the documentation, by domain
         self.documented: frozenset[str] = frozenset()  # the domains that only documents describe
 
     @property
@@ -185,11 +189,13 @@ class Changelog:
         copy = Changelog()
         copy._changes, copy._newest = dict(self._changes), dict(self._newest)
         copy._pages, copy.documented = self._pages, self.documented
-        for one in sorted(operators):
-            copy._changes.setdefault((one.domain, one.op_type), []).append(
-                (one.since_version, None)
+        for operator in sorted(operators):
+            copy._changes.setdefault((operator.domain, operator.op_type), []).append(
+                (operator.since_version, None)
             )
-            copy._newest[one.domain] = max(copy._newest.get(one.domain, 0), one.since_version)
+            copy._newest[operator.domain] = max(
+                copy._newest.get(operator.domain, 0), operator.since_version
+            )
         return copy
 
     def add(self, data: bytes, origin: str, *, missing: bool = False) -> None:
@@ -206,7 +212,9 @@ class Changelog:
             if domain.name in self._newest:
                 if missing:
                     continue
-                raise BadTarget(f"{origin} describes {domain.name or 'ai.onnx'!r} a second time")
+                raise BadTarget(
+                    f"{origin} describes {domain.name or 'ai.onnx'!r} a second time; remove it"
+                )
             self._newest[domain.name] = max((v.version for v in domain.versions), default=0)
             self._pages[domain.name] = domain.documentation
             for version in domain.versions:
@@ -216,13 +224,17 @@ class Changelog:
 
     def add_documents(self) -> None:
         """Adds the operator sets of documents, except domains that a package describes."""
-        self.documented = frozenset(one.domain for one in described.sets()) - self.domains
+        self.documented = frozenset(document.domain for document in described.sets()) - self.domains
         for (domain, op), operators in described.described().items():
             if domain in self.documented:
-                self._changes[domain, op] = [(one.schema.since, one.change()) for one in operators]
-        for one in described.sets():
-            if one.domain in self.documented:
-                self._newest[one.domain] = max(one.version, self._newest.get(one.domain, 0))
+                self._changes[domain, op] = [
+                    (implementation.schema.since, implementation.change())
+                    for implementation in operators
+                ]
+        for document in described.sets():
+            domain = document.domain
+            if domain in self.documented:
+                self._newest[domain] = max(document.version, self._newest.get(domain, 0))
 
     def newest(self, domain: str) -> int | None:
         """Returns the newest version in the database, or None for an unknown domain."""
@@ -232,19 +244,19 @@ class Changelog:
         return sorted(op for d, op in self._changes if d == domain)
 
     def history(self, domain: str, op_type: str) -> tuple[Entry, ...]:
-        found = self._entries.get((domain, op_type))
-        if found is None:
+        entries = self._entries.get((domain, op_type))
+        if entries is None:
             changes = self._changes.get((domain, op_type), ())
             page = self._pages.get(domain, "").replace("{op}", op_type)
-            found = tuple(_entry(domain, op_type, *change, page) for change in changes)
-            self._entries[domain, op_type] = found
-        return found
+            entries = tuple(_entry(domain, op_type, *change, page) for change in changes)
+            self._entries[domain, op_type] = entries
+        return entries
 
     def meaning(self, domain: str, op_type: str, version: int) -> Entry | None:
         """Returns the implementation of an operator in a model that imports `version`, or None."""
-        found = self.history(domain, op_type)
-        at = bisect.bisect_right(found, version, key=lambda entry: entry.operator.since_version)
-        return found[at - 1] if at else None
+        entries = self.history(domain, op_type)
+        at = bisect.bisect_right(entries, version, key=lambda entry: entry.operator.since_version)
+        return entries[at - 1] if at else None
 
     def changed(self, domain: str, version: int) -> frozenset[str]:
         """Returns the operators with an implementation that begins at `version`."""
@@ -252,11 +264,11 @@ class Changelog:
 
     @functools.cached_property
     def _beginning(self) -> dict[tuple[str, int], frozenset[str]]:
-        found: dict[tuple[str, int], set[str]] = {}
+        by_version: dict[tuple[str, int], set[str]] = {}
         for (domain, op), changes in self._changes.items():
             for version, _ in changes:
-                found.setdefault((domain, version), set()).add(op)
-        return {place: frozenset(ops) for place, ops in found.items()}
+                by_version.setdefault((domain, version), set()).add(op)
+        return {place: frozenset(ops) for place, ops in by_version.items()}
 
     def deltas(self, domain: str, start: int, to: int) -> Iterator[Delta]:
         """Yields the operators whose implementations at `start` and `to` differ."""
@@ -288,8 +300,8 @@ def latest(domain: str) -> int | None:
 
 def is_experimental(domain: str, op_type: str, version: int) -> bool:
     """Returns whether the implementation of an operator at a version is experimental."""
-    found = default().meaning(domain, op_type, version)
-    return found is not None and found.details.change.experimental
+    entry = default().meaning(domain, op_type, version)
+    return entry is not None and entry.details.change.experimental
 
 
 def reached(domain: str, newest: int | None) -> int | None:
@@ -302,11 +314,11 @@ def reached(domain: str, newest: int | None) -> int | None:
 @described.remembered
 def default() -> Changelog:
     """Returns the shipped database, completed by the data of installed packages."""
-    found = Changelog()
-    found.add(plugins.data("opshift.opsets", FILE), FILE)
+    changelog = Changelog()
+    changelog.add(plugins.data("opshift.opsets", FILE), FILE)
     for point in plugins.offered(GROUP):
         data = plugins.data(point.load().__name__, FILE)
-        found.add(data, f"{FILE} of {point.value}")
-    found.add_documents()
-    found.add(plugins.data("opshift.opsets", VENDORS), VENDORS, missing=True)
-    return found
+        changelog.add(data, f"{FILE} of {point.value}")
+    changelog.add_documents()
+    changelog.add(plugins.data("opshift.opsets", VENDORS), VENDORS, missing=True)
+    return changelog

@@ -98,12 +98,12 @@ def remembered(function: _Answer) -> _Answer:
 def give(paths: Iterable[str]) -> dict[str, int]:
     """Makes this process and its children use operator-set documents; returns their versions."""
     listed = [os.path.abspath(path) for path in paths]
-    found = dict(sorted(map(_read, listed)))  # the later of two versions of a domain wins
-    known = list(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))
-    added = [path for path in listed if path not in known]
+    versions = dict(sorted(map(_read, listed)))  # the later of two versions of a domain wins
+    active = list(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))
+    added = [path for path in listed if path not in active]
     if added:
-        os.environ[VARIABLE] = os.pathsep.join([*known, *added])
-    return found
+        os.environ[VARIABLE] = os.pathsep.join([*active, *added])
+    return versions
 
 
 def is_document(path: str) -> bool:
@@ -120,8 +120,8 @@ def sets() -> list[OperatorSet]:
     """Returns all operator sets that documents describe, by domain and version."""
     _find()
     work = _present.get()
-    found = _sets if work is None else work.sets
-    return [found[key].content for key in sorted(found)]
+    active = _sets if work is None else work.sets
+    return [active[key].content for key in sorted(active)]
 
 
 @remembered
@@ -131,41 +131,45 @@ def described() -> dict[tuple[str, str], list[Operator]]:
     An operator that a later set of its domain lacks is deprecated from that set on. If only one of
     two sets states the signature of an operator, this signature is used.
     """
-    found: dict[tuple[str, str], dict[int, Operator]] = {}
+    implementations: dict[tuple[str, str], dict[int, Operator]] = {}
     last: dict[str, dict[str, Operator]] = {}
-    for one in sets():
-        present = {operator.schema.name: operator for operator in one.operators}
-        for name, operator in last.get(one.domain, {}).items():
+    for document in sets():
+        present = {operator.schema.name: operator for operator in document.operators}
+        for name, operator in last.get(document.domain, {}).items():
             if name not in present:
-                schema = replace(operator.schema, since=one.version, deprecated=True)
-                found[one.domain, name][one.version] = replace(operator, schema=schema)
-        last[one.domain] = present
-        for operator in one.operators:
+                schema = replace(operator.schema, since=document.version, deprecated=True)
+                implementations[document.domain, name][document.version] = replace(
+                    operator, schema=schema
+                )
+        last[document.domain] = present
+        for operator in document.operators:
             schema = operator.schema
-            same = found.setdefault((one.domain, schema.name), {})
-            known = same.setdefault(schema.since, operator).schema
-            if known.stated < schema.stated:
+            same = implementations.setdefault((document.domain, schema.name), {})
+            earlier = same.setdefault(schema.since, operator).schema
+            if earlier.stated < schema.stated:
                 same[schema.since] = operator
-            elif known.stated == schema.stated and known != schema:
+            elif earlier.stated == schema.stated and earlier != schema:
                 raise BadTarget(
-                    f"{one.domain}.{schema.name}:{schema.since} is described in two ways; an"
+                    f"{document.domain}.{schema.name}:{schema.since} is described in two ways; an"
                     " operator that changes needs another since_version"
                 )
-    return {key: [same[since] for since in sorted(same)] for key, same in found.items()}
+    return {key: [same[since] for since in sorted(same)] for key, same in implementations.items()}
 
 
 def operator(domain: str, op: str, since: int) -> Operator | None:
     """Returns one implementation of an operator that documents describe, or None."""
     same = described().get((domain, op), ())
-    return next((one for one in same if one.schema.since == since), None)
+    return next(
+        (implementation for implementation in same if implementation.schema.since == since), None
+    )
 
 
 def body(domain: str, op: str, since: int) -> FunctionProto | None:
     """Returns the function body of an operator that documents describe, or None."""
-    for one in sets():
-        for operator in one.operators if one.domain == domain else ():
+    for document in sets():
+        for operator in document.operators if document.domain == domain else ():
             if operator.schema.name == op and operator.schema.since == since:
-                return one.body(op)
+                return document.body(op)
     return None
 
 
@@ -190,7 +194,7 @@ def _read(path: str) -> tuple[str, int]:
     return _add(_sets, data, path)
 
 
-def _add(known: _Sets, data: bytes, origin: str, *, foreign_only: bool = False) -> tuple[str, int]:
+def _add(sets: _Sets, data: bytes, origin: str, *, foreign_only: bool = False) -> tuple[str, int]:
     """Adds a document and returns its version; raises if another document contradicts it.
 
     A document of ONNX's own domains is an error, or is skipped if `foreign_only` is set.
@@ -198,17 +202,17 @@ def _add(known: _Sets, data: bytes, origin: str, *, foreign_only: bool = False) 
     from opshift import versions
     from opshift.opsets import operator_set
 
-    found = operator_set.read(data, origin)
-    key = (found.domain, found.version)
-    if found.domain in versions.DOMAINS:
+    content = operator_set.read(data, origin)
+    key = (content.domain, content.version)
+    if content.domain in versions.DOMAINS:
         if foreign_only:
             return key
         raise BadTarget(
-            f"{origin} describes {found.domain or 'ai.onnx'}, which ONNX describes; leave it out"
+            f"{origin} describes {content.domain or 'ai.onnx'}, which ONNX describes; leave it out"
         )
-    if (same := known.get(key)) is None:
-        known[key] = DescribedSet(found, data, origin)
-        if known is _sets:
+    if (same := sets.get(key)) is None:
+        sets[key] = DescribedSet(content, data, origin)
+        if sets is _sets:
             for forget in _forgetting:
                 forget()
     elif same.data != data:

@@ -54,10 +54,10 @@ class T(enum.IntEnum):
     @property
     def fraction(self) -> Fraction:
         """The precision and range of a floating-point type; raises TypeError for other types."""
-        found = ELEMENTS[self].fraction
-        if found is None:
+        fraction = ELEMENTS[self].fraction
+        if fraction is None:
             raise TypeError(f"{self.name} is not a floating-point type")
-        return found
+        return fraction
 
     @property
     def is_float8(self) -> bool:

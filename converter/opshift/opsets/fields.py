@@ -42,12 +42,12 @@ class FieldTable:
     def of(self, key: Key, release: str) -> frozenset[str]:
         """Returns the attributes, inputs and outputs of an operator that a release lacks."""
         around = measured.around(release, self.releases)
-        found = self.unknown.get(key, {}).items() if around else ()
-        return frozenset(field for field, releases in found if around <= set(releases))
+        fields = self.unknown.get(key, {}).items() if around else ()
+        return frozenset(field for field, releases in fields if around <= set(releases))
 
 
 def given(node: NodeProto, unknown: Collection[str]) -> str | None:
-    """Returns a description of the first attribute, input or output that is unknown, or None."""
+    """Returns as text the first attribute, input or output of a node that is in `unknown`."""
     for attribute in node.attribute:
         if attribute.name in unknown:
             return f"an attribute {attribute.name}"

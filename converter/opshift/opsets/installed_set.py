@@ -23,18 +23,18 @@ def of_installed(domain: str, version: int) -> OperatorSet:
         raise BadTarget(f"{shown} {version} cannot be exported: {ends}")
     operators, functions = [], []
     for name in schemas.operators(domain):
-        one = schemas.schema(domain, name, version)
-        if one is None or one.deprecated:
+        schema = schemas.schema(domain, name, version)
+        if schema is None or schema.deprecated:
             continue
-        body = schemas.body(domain, name, one.since, version) if one.has_body else None
+        body = schemas.body(domain, name, schema.since, version) if schema.has_body else None
         if body is not None:
             functions.append(_named(body, domain, name))
-        operators.append(Operator(one, *schemas.prose(domain, name, one.since)))
+        operators.append(Operator(schema, *schemas.prose(domain, name, schema.since)))
     return OperatorSet(domain, version, tuple(operators), tuple(functions))
 
 
 def _named(body: FunctionProto, domain: str, name: str) -> FunctionProto:
-    found = FunctionProto()
-    found.CopyFrom(body)
-    found.domain, found.name = domain, name
-    return found
+    copy = FunctionProto()
+    copy.CopyFrom(body)
+    copy.domain, copy.name = domain, name
+    return copy

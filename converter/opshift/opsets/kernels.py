@@ -85,18 +85,18 @@ class KernelTable:
         if not releases or lack is None:
             return None
         by_choice = {types: releases & set(where) for types, where in lack.choices.items()}
-        found = frozenset(types for types, where in by_choice.items() if where == releases)
-        in_doubt = frozenset(types for types, where in by_choice.items() if where) - found
-        return Missing(lack.variables, found, in_doubt) if found or in_doubt else None
+        missing = frozenset(types for types, where in by_choice.items() if where == releases)
+        in_doubt = frozenset(types for types, where in by_choice.items() if where) - missing
+        return Missing(lack.variables, missing, in_doubt) if missing or in_doubt else None
 
 
 def tried(allowed: Iterable[Collection[str]]) -> list[list[str]]:
     """Returns the element types that a measurement tries for each type variable."""
-    found = [sorted(types) for types in allowed]
+    choices = [sorted(types) for types in allowed]
     for keep in (COMMON, COMMON[:4], COMMON[:2]):
-        if math.prod(map(len, found)) > (MANY if keep is COMMON else FEW):
-            found = [[t for t in types if t in keep] or types[:1] for types in found]
-    return found
+        if math.prod(map(len, choices)) > (MANY if keep is COMMON else FEW):
+            choices = [[t for t in types if t in keep] or types[:1] for types in choices]
+    return choices
 
 
 @functools.cache
@@ -118,11 +118,13 @@ def read(text: str) -> KernelTable:
         choices: dict[Types, list[int]] = {}
         for group in groups:
             where, *listed = group.split()
-            for one in listed or [""]:
-                types = tuple(LONG[short] for short in one.split("/")) if one else ()
+            for combination in listed or [""]:
+                types = (
+                    tuple(LONG[short] for short in combination.split("/")) if combination else ()
+                )
                 choices.setdefault(types, []).extend(measured.numbers(where, releases))
-        found = {types: tuple(sorted(numbers)) for types, numbers in choices.items()}
-        lacks.setdefault((domain, op), {})[int(since)] = Lack(tuple(variables), found)
+        by_types = {types: tuple(sorted(numbers)) for types, numbers in choices.items()}
+        lacks.setdefault((domain, op), {})[int(since)] = Lack(tuple(variables), by_types)
     return KernelTable(runtime, tuple(releases), lacks)
 
 

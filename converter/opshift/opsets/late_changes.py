@@ -24,7 +24,7 @@ class LateChange:
 @functools.cache
 def table() -> dict[tuple[str, str, int], tuple[LateChange, ...]]:
     """Returns all changes by domain, operator and since-version, the oldest release first."""
-    found: dict[tuple[str, str, int], list[LateChange]] = {}
+    by_operator: dict[tuple[str, str, int], list[LateChange]] = {}
     for row in plugins.data("opshift.opsets", FILE).decode().splitlines():
         if row.startswith("#"):
             continue
@@ -35,25 +35,25 @@ def table() -> dict[tuple[str, str, int], tuple[LateChange, ...]]:
         if rest:
             place, at, types = rest
             change = LateChange(release, kind, (place, int(at)), frozenset(types.split(",")))
-        found.setdefault((domain, operator, int(since)), []).append(change)
-    return {key: tuple(changes) for key, changes in found.items()}
+        by_operator.setdefault((domain, operator, int(since)), []).append(change)
+    return {key: tuple(changes) for key, changes in by_operator.items()}
 
 
 @functools.cache
 def operators_added() -> frozenset[tuple[str, str]]:
-    """Returns the operators that have an implementation which was added late."""
+    """Returns the operators that onnx added to an opset after its publication."""
     return frozenset(
         (domain, op)
         for (domain, op, _), changes in table().items()
-        if any(one.kind == "added" for one in changes)
+        if any(change.kind == "added" for change in changes)
     )
 
 
 def added_after(domain: str, op: str, since: int, release: str) -> str | None:
-    """Returns the release of onnx that added an implementation after `release`, or None."""
+    """Returns the first release of onnx after `release` that added an implementation, or None."""
     changes = table().get((domain, op, since), ())
-    added = (one.release for one in changes if one.kind == "added")
-    return next((one for one in added if _number(one) > _number(release)), None)
+    added = (change.release for change in changes if change.kind == "added")
+    return next((later for later in added if _number(later) > _number(release)), None)
 
 
 def _number(release: str) -> tuple[int, ...]:
@@ -63,11 +63,13 @@ def _number(release: str) -> tuple[int, ...]:
 def lost(domain: str, op: str, since: int, at: int, kind: str) -> str | None:
     """Returns the release of onnx in which an input lost an accepted type, or None."""
     changes = table().get((domain, op, since), ())
-    own = [one for one in changes if one.parameter == ("input", at) and kind in one.types]
-    return own[-1].release if own and own[-1].kind == "lost" else None
+    of_input = [
+        change for change in changes if change.parameter == ("input", at) and kind in change.types
+    ]
+    return of_input[-1].release if of_input and of_input[-1].kind == "lost" else None
 
 
 def deprecated(domain: str, op: str, since: int) -> str | None:
     """Returns the release of onnx that deprecated an implementation late, or None."""
     changes = table().get((domain, op, since), ())
-    return next((one.release for one in changes if one.kind == "deprecated"), None)
+    return next((change.release for change in changes if change.kind == "deprecated"), None)

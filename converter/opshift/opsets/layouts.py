@@ -17,9 +17,9 @@ from opshift.opsets.schemas import Schema
 @described.remembered
 def layout(domain: str, op: str, version: int) -> Schema | None:
     """Returns the schema of an operator, or its entry in the version database, or None."""
-    found = schemas.schema(domain, op, version)
-    if found is not None or domain in versions.DOMAINS or schemas.is_documented(domain):
-        return found
+    schema = schemas.schema(domain, op, version)
+    if schema is not None or domain in versions.DOMAINS or schemas.is_documented(domain):
+        return schema
     entry = schemas.known().meaning(domain, op, version)
     if entry is None or entry.deprecated or not entry.details.stated:
         return None
@@ -27,23 +27,25 @@ def layout(domain: str, op: str, version: int) -> Schema | None:
 
 
 def of_entry(domain: str, since: int, change: Change) -> Schema:
-    """The schema that an entry of the database states."""
+    """Returns the schema that an entry of the version database describes."""
     lines = [f"  {variable}" for variable in change.types]
     for kind, params in (("input", change.inputs), ("output", change.outputs)):
-        lines += [f"  {kind} {one.name}: {one.type}{_properties(one)}" for one in params]
-    for one in change.attributes:
-        default = f" = {one.default}" if one.default else ""
-        state = ", required" if one.required else default
-        lines.append(f"  attribute {one.name}: {one.type}{state}")
+        lines += [f"  {kind} {param.name}: {param.type}{_properties(param)}" for param in params]
+    for attribute in change.attributes:
+        default = f" = {attribute.default}" if attribute.default else ""
+        state = ", required" if attribute.required else default
+        lines.append(f"  attribute {attribute.name}: {attribute.type}{state}")
     return signature_text.read_schema(
         "\n".join(lines), domain, change.op_type, since, f"the database of {domain}",
         has_body=change.has_function_body, is_open=True,
     )  # fmt: skip
 
 
-def _properties(one: Parameter) -> str:
-    """The database does not state how often a variadic parameter occurs, and with which types."""
-    words = [one.option] if one.option else []
-    if one.option == "variadic":
+def _properties(param: Parameter) -> str:
+    """Returns the properties of a parameter; a variadic one may be empty and mix types."""
+    words = [param.option] if param.option else []
+    if param.option == "variadic":
         words += ["heterogeneous", "at least 0"]
-    return "".join(f", {word}" for word in [*words, *([f"rank {one.rank}"] if one.rank else [])])
+    return "".join(
+        f", {word}" for word in [*words, *([f"rank {param.rank}"] if param.rank else [])]
+    )

@@ -66,7 +66,7 @@ def learn(report: Mapping[str, Any], name: str, path: Path) -> str:
     *failed, last = trials["trials"]
     target: str = trials["target"]
     if not trials["runs"]:
-        raise BadTarget(f"{name}: no result ran in {target}; give a report of a success")
+        raise BadTarget(f"{name}: no result ran in {target}; give a report whose result ran")
     if not failed:
         raise BadTarget(
             f"{name}: the first result ran in {target}, so the table of targets needs no change"
@@ -80,9 +80,9 @@ def learn(report: Mapping[str, Any], name: str, path: Path) -> str:
         fact["functions"] = False
     fact["source"] = f"a model ran in {trials['python']}"
     fact["date"] = datetime.date.today().isoformat()
-    known = toml.loads(path.read_text("utf-8")) if path.is_file() else {}
+    facts = toml.loads(path.read_text("utf-8")) if path.is_file() else {}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(HEAD + "".join(_written({**known, target: fact})), "utf-8")
+    path.write_text(HEAD + "".join(_written({**facts, target: fact})), "utf-8")
     return target
 
 

@@ -29,20 +29,20 @@ def around(release: str, releases: tuple[str, ...]) -> frozenset[int]:
 
 def numbers(where: str, releases: Sequence[str]) -> list[int]:
     """Returns the numbers of the releases in a text such as `0.4..1.2,1.7`."""
-    found: list[int] = []
-    for one in where.split(","):
-        low, _, high = one.partition("..")
-        found += range(releases.index(low), releases.index(high or low) + 1)
-    return found
+    indices: list[int] = []
+    for part in where.split(","):
+        low, _, high = part.partition("..")
+        indices += range(releases.index(low), releases.index(high or low) + 1)
+    return indices
 
 
-def shown(found: Iterable[int], releases: Sequence[str]) -> str:
+def shown(indices: Iterable[int], releases: Sequence[str]) -> str:
     """Returns the text for numbers of releases, which `numbers` parses."""
     ranges: list[list[int]] = []
-    for number in sorted(found):
+    for number in sorted(indices):
         if ranges and ranges[-1][-1] == number - 1:
             ranges[-1].append(number)
         else:
             ranges.append([number])
-    ends = [(releases[one[0]], releases[one[-1]]) for one in ranges]
+    ends = [(releases[run[0]], releases[run[-1]]) for run in ranges]
     return ",".join(low if low == high else f"{low}..{high}" for low, high in ends)

@@ -17,12 +17,12 @@ def described_by(word: str, domain: str, operators: Iterable[str], count: int = 
     if len(word) < SHORTEST:
         return []
     stem = re.compile(rf"\b{re.escape(word[: max(SHORTEST, len(word) - FLEXIBLE)])}", re.IGNORECASE)
-    found = []
+    matches = []
     for op in operators:
         sentence = _first_sentence(domain, op)
         if match := stem.search(sentence):
-            found.append((match.start(), len(sentence), op))
-    return [op for *_, op in sorted(found)[:count]]
+            matches.append((match.start(), len(sentence), op))
+    return [op for *_, op in sorted(matches)[:count]]
 
 
 def _first_sentence(domain: str, op: str) -> str:

@@ -45,28 +45,31 @@ class Operator:
 
     def change(self) -> Change:
         """Returns the entry of this implementation for the operator version database."""
-        one = self.schema
+        schema = self.schema
         return Change(
-            op_type=one.name,
-            deprecated=one.deprecated,
-            has_function_body=one.has_body,
-            types=one.listed_types,
-            inputs=map(_parameter, one.inputs),
-            outputs=map(_parameter, one.outputs),
-            attributes=[_attribute(a) for _, a in sorted(one.attributes.items())],
+            op_type=schema.name,
+            deprecated=schema.deprecated,
+            has_function_body=schema.has_body,
+            types=schema.listed_types,
+            inputs=map(_parameter, schema.inputs),
+            outputs=map(_parameter, schema.outputs),
+            attributes=[_attribute(a) for _, a in sorted(schema.attributes.items())],
             experimental=self.experimental,
         )
 
 
-def _parameter(one: Param) -> Parameter:
-    option = "variadic" if one.variadic else "optional" if one.optional else ""
-    return Parameter(name=one.name, type=one.variable, option=option, rank=one.rank)
+def _parameter(param: Param) -> Parameter:
+    option = "variadic" if param.variadic else "optional" if param.optional else ""
+    return Parameter(name=param.name, type=param.variable, option=option, rank=param.rank)
 
 
-def _attribute(one: schema.Attribute) -> Attribute:
-    default = "" if one.default is None else default_text(one.default)
+def _attribute(attribute: schema.Attribute) -> Attribute:
+    default = "" if attribute.default is None else default_text(attribute.default)
     return Attribute(
-        name=one.name, type=kind_name(one.kind), required=one.required, default=default
+        name=attribute.name,
+        type=kind_name(attribute.kind),
+        required=attribute.required,
+        default=default,
     )
 
 
@@ -81,26 +84,29 @@ class OperatorSet:
 
     def body(self, op: str) -> FunctionProto | None:
         """Returns the function body of an operator, or None."""
-        return next((one for one in self.functions if one.name == op), None)
+        return next((function for function in self.functions if function.name == op), None)
 
 
 # -- the message ---------------------------------------------------------------------------------
 
 
-def write(found: OperatorSet) -> bytes:
+def write(operator_set: OperatorSet) -> bytes:
     """Returns an operator set as the bytes of an OperatorSetProto."""
     from opshift.protos.operator_messages import OperatorSetProto
 
     proto = OperatorSetProto(
-        magic=MAGIC, ir_version=IR_VERSION, domain=found.domain, opset_version=found.version,
-        functions=found.functions,
+        magic=MAGIC, ir_version=IR_VERSION, domain=operator_set.domain,
+        opset_version=operator_set.version, functions=operator_set.functions,
     )  # fmt: skip
-    for one in found.operators:
-        signature = signature_of(one.schema) if one.schema.stated else ""
-        text = "\n\n".join(filter(None, (one.documentation.strip(), signature)))
-        status = 0 if one.experimental else 1  # EXPERIMENTAL and STABLE of OperatorStatus
+    for operator in operator_set.operators:
+        signature = signature_of(operator.schema) if operator.schema.stated else ""
+        text = "\n\n".join(filter(None, (operator.documentation.strip(), signature)))
+        status = 0 if operator.experimental else 1  # EXPERIMENTAL and STABLE of OperatorStatus
         proto.operator.add(
-            op_type=one.schema.name, since_version=one.schema.since, status=status, doc_string=text
+            op_type=operator.schema.name,
+            since_version=operator.schema.since,
+            status=status,
+            doc_string=text,
         )
     return bytes(proto.SerializeToString(deterministic=True))
 
@@ -125,31 +131,33 @@ def read(data: bytes, origin: str) -> OperatorSet:
         raise BadTarget(f"{origin} does not state the version of its operator set")
     if proto.opset_version > NEWEST:
         raise BadTarget(
-            f"{origin} describes version {proto.opset_version} of its domain; versions above"
-            f" {NEWEST:,} are not read"
+            f"{origin} describes version {proto.opset_version} of its domain; opshift reads"
+            f" versions up to {NEWEST:,}"
         )
     if len(proto.operator) > MOST_OPERATORS:
         raise BadTarget(
-            f"{origin} describes {len(proto.operator):,} operators; more than {MOST_OPERATORS:,}"
-            " are not read"
+            f"{origin} describes {len(proto.operator):,} operators; opshift reads at most"
+            f" {MOST_OPERATORS:,}"
         )
-    names = [one.op_type for one in proto.operator]
+    names = [operator.op_type for operator in proto.operator]
     if len(set(names)) < len(names):
         raise BadTarget(f"{origin} describes an operator twice; keep one description of each")
     domain = normal(proto.domain)
     return OperatorSet(
         domain,
         proto.opset_version,
-        tuple(_operator(one, domain, proto, origin) for one in proto.operator),
+        tuple(_operator(operator, domain, proto, origin) for operator in proto.operator),
         tuple(proto.functions),
     )
 
 
 def _is_legible(proto: OperatorSetProto) -> bool:
-    """Whether the names and texts are UTF-8, which protobuf does not require when it reads them."""
+    """Returns whether all names and texts are UTF-8, which protobuf does not check on reading."""
     try:
-        texts = [proto.domain, *(one.name for one in proto.functions)]
-        texts += [text for one in proto.operator for text in (one.op_type, one.doc_string)]
+        texts = [proto.domain, *(function.name for function in proto.functions)]
+        texts += [
+            text for operator in proto.operator for text in (operator.op_type, operator.doc_string)
+        ]
     except UnicodeDecodeError:
         return False
     return all(isinstance(text, str) for text in texts)
@@ -163,10 +171,10 @@ def _operator(proto: OperatorProto, domain: str, owner: OperatorSetProto, origin
             f" {owner.opset_version}; correct since_version"
         )
     prose, sign, signature = f"\n{proto.doc_string}".rpartition(f"\n{SIGNATURE}\n")
-    has_body = proto.op_type in {one.name for one in owner.functions}
+    has_body = proto.op_type in {function.name for function in owner.functions}
     name, since = proto.op_type, proto.since_version
     if sign:
-        found = read_schema(signature, domain, name, since, where, has_body=has_body)
+        schema = read_schema(signature, domain, name, since, where, has_body=has_body)
     else:
-        found, prose = unstated(domain, name, since, has_body=has_body), proto.doc_string
-    return Operator(found, prose.strip(), experimental=proto.status == 0)
+        schema, prose = unstated(domain, name, since, has_body=has_body), proto.doc_string
+    return Operator(schema, prose.strip(), experimental=proto.status == 0)

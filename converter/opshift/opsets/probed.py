@@ -62,8 +62,8 @@ class Outcomes:
     def having(self, outcome: str, releases: frozenset[int]) -> frozenset[Types]:
         """Returns the combinations of types that had this outcome in all given releases."""
         return frozenset(
-            types for (found, types), where in self.types.items()
-            if found == outcome and releases <= where
+            types for (outcome_here, types), where in self.types.items()
+            if outcome_here == outcome and releases <= where
         )  # fmt: skip
 
     def running(self, releases: frozenset[int]) -> frozenset[Types]:
@@ -73,8 +73,8 @@ class Outcomes:
     def with_feature(self, outcome: str, releases: frozenset[int]) -> frozenset[str]:
         """Returns the features that had this outcome in all given releases."""
         return frozenset(
-            feature for (found, feature), where in self.features.items()
-            if found == outcome and releases <= where
+            feature for (outcome_here, feature), where in self.features.items()
+            if outcome_here == outcome and releases <= where
         )  # fmt: skip
 
 
@@ -88,7 +88,7 @@ class ProbeTable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(one.name for one in self.releases)
+        return tuple(release.name for release in self.releases)
 
     def around(self, release: str) -> frozenset[int]:
         """Returns the numbers of the probed releases that represent a release.
@@ -96,7 +96,7 @@ class ProbeTable:
         A probed release represents itself and its patches: 1.15 also represents 1.15.1. Other
         releases are represented by the probed releases before and after them.
         """
-        patches = [n for n, one in enumerate(self.names) if f"{one}.".startswith(f"{release}.")]
+        patches = [n for n, name in enumerate(self.names) if f"{name}.".startswith(f"{release}.")]
         if release and patches:
             return frozenset(patches[:1])
         return measured.around(release, self.names)
@@ -131,11 +131,11 @@ class ReleaseTable:
 
     def fails(self, key: Key) -> bool:
         """Returns whether a model with this operator failed."""
-        found = self.table.outcomes.get(key, {}).values()
+        versions = self.table.outcomes.get(key, {}).values()
         return any(
             outcome in FAILED and self.releases <= where
-            for one in found
-            for of in (one.types, one.features)
+            for outcomes in versions
+            for of in (outcomes.types, outcomes.features)
             for (outcome, _), where in of.items()
         )
 
@@ -144,53 +144,65 @@ class ReleaseTable:
 
         For a release between two probed releases, the outcome is "" if a model runs in one of them.
         """
-        one = self.table.outcomes.get(key, {}).get(since)
-        if one is None or any(one.running(frozenset({number})) for number in self.releases):
+        outcomes = self.table.outcomes.get(key, {}).get(since)
+        if outcomes is None or any(
+            outcomes.running(frozenset({number})) for number in self.releases
+        ):
             return ""
-        return next((o for o in (REFUSED, DIES, WRONG) if one.having(o, self.releases)), "")
+        return next((o for o in (REFUSED, DIES, WRONG) if outcomes.having(o, self.releases)), "")
 
     def runs_at(self, key: Key, since: int) -> bool | None:
         """Returns whether a model of an operator version runs, or None if this is unknown."""
-        one = self.table.outcomes.get(key, {}).get(since)
-        if one is not None and one.running(self.releases):
+        outcomes = self.table.outcomes.get(key, {}).get(since)
+        if outcomes is not None and outcomes.running(self.releases):
             return True
         return False if self.unread(key, since) else None
 
     def missing(self, key: Key, since: int) -> Missing | None:
         """Returns the element types for which an operator version fails, if it runs for others."""
-        one = self.table.outcomes.get(key, {}).get(since)
-        if one is None or not one.variables or self.unread(key, since):
+        outcomes = self.table.outcomes.get(key, {}).get(since)
+        if outcomes is None or not outcomes.variables or self.unread(key, since):
             return None
-        found = {
-            types: outcome for outcome in FAILED for types in one.having(outcome, self.releases)
+        by_types = {
+            types: outcome
+            for outcome in FAILED
+            for types in outcomes.having(outcome, self.releases)
         }
-        return Missing(one.variables, frozenset(found), outcomes=found) if found else None
+        return (
+            Missing(outcomes.variables, frozenset(by_types), outcomes=by_types)
+            if by_types
+            else None
+        )
 
-    def failing(self, key: Key, since: int, given: Collection[str]) -> tuple[str, str] | None:
+    def failing(self, key: Key, since: int, features: Collection[str]) -> tuple[str, str] | None:
         """Returns the first of the given features that fails, with its outcome, or None."""
-        one = self.table.outcomes.get(key, {}).get(since)
-        if one is None:
+        outcomes = self.table.outcomes.get(key, {}).get(since)
+        if outcomes is None:
             return None
         pairs = (
             (feature, outcome)
             for outcome in FAILED
-            for feature in sorted(one.with_feature(outcome, self.releases).intersection(given))
+            for feature in sorted(
+                outcomes.with_feature(outcome, self.releases).intersection(features)
+            )
         )
         return next(pairs, None)
 
-    def untried(self, key: Key, since: int, types: Types, given: Collection[str]) -> str:
+    def untried(self, key: Key, since: int, types: Types, features: Collection[str]) -> str:
         """Returns the element types or the feature that no probed model has, as text or ""."""
-        one = self.table.outcomes.get(key, {}).get(since)
-        known = [one.having(o, self.releases) for o in (RUNS, PARTLY, *FAILED)] if one else []
-        if one is None or not any(known):
+        outcomes = self.table.outcomes.get(key, {}).get(since)
+        combinations = (
+            [outcomes.having(o, self.releases) for o in (RUNS, PARTLY, *FAILED)] if outcomes else []
+        )
+        if outcomes is None or not any(combinations):
             return AT_ALL
-        if types not in frozenset().union(*known):
+        if types not in frozenset().union(*combinations):
             return "of " + ", ".join(kind or "an unknown type" for kind in types)
-        seen = one.with_feature(RUNS, self.releases)
-        names = sorted(f for f in given if "=" not in f and f not in seen)
+        running = outcomes.with_feature(RUNS, self.releases)
+        names = sorted(f for f in features if "=" not in f and f not in running)
         if names:
             return f"with {named(names[0])}"
-        partly = types in one.having(PARTLY, self.releases)
+        partly = types in outcomes.having(PARTLY, self.releases)
         return "in this form, as some forms failed in a probe" if partly else ""
 
     def lost(self, key: Key) -> bool:
@@ -202,7 +214,7 @@ class ReleaseTable:
 def variables(schema: Schema) -> tuple[str, ...]:
     """Returns the type variables of an operator that allow several types."""
     params = (*schema.inputs, *schema.outputs)
-    return tuple(dict.fromkeys(one.variable for one in params if len(one.types) > 1))
+    return tuple(dict.fromkeys(param.variable for param in params if len(param.types) > 1))
 
 
 # -- features ------------------------------------------------------------------------------------
@@ -215,20 +227,22 @@ def features(node: NodeProto, schema: Schema, rank: int | None) -> frozenset[str
     """
     from opshift.protos import helper
 
-    found = set[str]() if rank is None else {f"@rank={rank}"}
+    names_of_features = set[str]() if rank is None else {f"@rank={rank}"}
     for attribute in node.attribute:
-        known = schema.attributes.get(attribute.name)
-        if attribute.ref_attr_name or (known is not None and known.is_graph):
+        formal = schema.attributes.get(attribute.name)
+        if attribute.ref_attr_name or (formal is not None and formal.is_graph):
             continue
         value = _plain(helper.get_attribute_value(attribute))
-        if known is None or value != _plain(known.default):
-            found.add(f"@{attribute.name}")
+        if formal is None or value != _plain(formal.default):
+            names_of_features.add(f"@{attribute.name}")
             if (text := _shown(value)) is not None:
-                found.add(f"@{attribute.name}={text}")
+                names_of_features.add(f"@{attribute.name}={text}")
     sides = (("input", node.input, schema.min_input), ("output", node.output, schema.min_output))
     for side, names, least in sides:
-        found |= {f"@{side}{i}" for i, name in enumerate(names) if name and i >= max(least, 1)}
-    return frozenset(found)
+        names_of_features |= {
+            f"@{side}{i}" for i, name in enumerate(names) if name and i >= max(least, 1)
+        }
+    return frozenset(names_of_features)
 
 
 def named(feature: str) -> str:
@@ -244,13 +258,13 @@ def named(feature: str) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode(errors="replace")
-    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+    return [_plain(element) for element in value] if isinstance(value, (list, tuple)) else value
 
 
 def _shown(value: Any) -> str | None:
     """Returns a short text without blanks for an attribute value, or None if it is too long."""
     parts = value if isinstance(value, list) else [value]
-    if not all(isinstance(one, (int, str)) for one in parts):
+    if not all(isinstance(part, (int, str)) for part in parts):
         return None
     text = ",".join(map(str, parts))
     return text if len(text) <= LONGEST and re.fullmatch(r"[\w,.+-]*", text) else None
@@ -268,11 +282,11 @@ def read(text: str) -> ProbeTable:
         while len(lines) > 1 + len(releases) and lines[1 + len(releases)].startswith("release "):
             _, name, date, source = lines[1 + len(releases)].split(" ", 3)
             releases.append(ProbedRelease(name, date, source))
-        names = [one.name for one in releases]
+        names = [release.name for release in releases]
         outcomes: dict[Key, dict[int, Outcomes]] = {}
         for line in lines[1 + len(releases) :]:
-            key, since, found = _outcomes(line, names)
-            outcomes.setdefault(key, {})[since] = found
+            key, since, outcomes_of_version = _outcomes(line, names)
+            outcomes.setdefault(key, {})[since] = outcomes_of_version
     except (ValueError, IndexError, KeyError) as error:
         raise BadTarget(f"a table of outcomes cannot be read: {error}; probe again") from error
     return ProbeTable(runtime, tuple(releases), outcomes)
@@ -289,11 +303,11 @@ def _outcomes(line: str, names: list[str]) -> tuple[Key, int, Outcomes]:
         if outcome not in (RUNS, PARTLY, *FAILED):
             raise ValueError(f"{outcome!r} is not an outcome")
         numbers = frozenset(measured.numbers(where, names))
-        for one in listed:
-            if one.startswith("@"):
-                features[outcome, one] = features.get((outcome, one), frozenset()) | numbers
+        for word in listed:
+            if word.startswith("@"):
+                features[outcome, word] = features.get((outcome, word), frozenset()) | numbers
             else:
-                choice = outcome, _long(one)
+                choice = outcome, _long(word)
                 types[choice] = types.get(choice, frozenset()) | numbers
     return (domain, op), int(since), Outcomes(tuple(variables), types, features)
 
@@ -301,16 +315,18 @@ def _outcomes(line: str, names: list[str]) -> tuple[Key, int, Outcomes]:
 def written(table: ProbeTable) -> Iterator[str]:
     """Yields the lines of a table's text, which `read` parses."""
     yield f"runtime {table.runtime}"
-    yield from (f"release {one.name} {one.date} {one.source}" for one in table.releases)
+    yield from (
+        f"release {release.name} {release.date} {release.source}" for release in table.releases
+    )
     for (domain, op), versions in sorted(table.outcomes.items()):
-        for since, one in sorted(versions.items()):
-            yield line((domain, op), since, one, table.names)
+        for since, versioned in sorted(versions.items()):
+            yield line((domain, op), since, versioned, table.names)
 
 
-def line(key: Key, since: int, one: Outcomes, names: tuple[str, ...]) -> str:
+def line(key: Key, since: int, outcomes: Outcomes, names: tuple[str, ...]) -> str:
     """Returns the line for the outcomes of one operator version."""
-    head = " ".join([qualified(*key), str(since), *one.variables])
-    return "; ".join([head, *_groups(one, names)])
+    head = " ".join([qualified(*key), str(since), *outcomes.variables])
+    return "; ".join([head, *_groups(outcomes, names)])
 
 
 def shippable(table: ProbeTable) -> ProbeTable:
@@ -322,32 +338,34 @@ def shippable(table: ProbeTable) -> ProbeTable:
     outcomes = {
         key: {
             since: replace(
-                one,
+                versioned,
                 types={
-                    c: n for c, n in one.types.items() if c[0] not in FAILED and _is_common(c[1])
+                    c: n
+                    for c, n in versioned.types.items()
+                    if c[0] not in FAILED and _is_common(c[1])
                 },
-                features={f: n for f, n in one.features.items() if f[0] not in FAILED},
+                features={f: n for f, n in versioned.features.items() if f[0] not in FAILED},
             )
-            for since, one in versions.items()
+            for since, versioned in versions.items()
         }
         for key, versions in table.outcomes.items()
     }
-    found = {key: {n: o for n, o in of.items() if o.types} for key, of in outcomes.items()}
-    return replace(table, outcomes={key: of for key, of in found.items() if of})
+    common = {key: {n: o for n, o in of.items() if o.types} for key, of in outcomes.items()}
+    return replace(table, outcomes={key: of for key, of in common.items() if of})
 
 
 def _is_common(types: Types) -> bool:
-    return not any(one in LONG.values() and one not in COMMON for one in types)
+    return not any(kind in LONG.values() and kind not in COMMON for kind in types)
 
 
-def _groups(one: Outcomes, names: tuple[str, ...]) -> Iterator[str]:
-    found: dict[tuple[str, str], list[str]] = {}
-    for (outcome, types), numbers in sorted(one.types.items()):
-        found.setdefault((outcome, measured.shown(numbers, names)), []).append(_short(types))
-    for (outcome, feature), numbers in sorted(one.features.items()):
-        found.setdefault((outcome, measured.shown(numbers, names)), []).append(feature)
+def _groups(outcomes: Outcomes, names: tuple[str, ...]) -> Iterator[str]:
+    groups: dict[tuple[str, str], list[str]] = {}
+    for (outcome, types), numbers in sorted(outcomes.types.items()):
+        groups.setdefault((outcome, measured.shown(numbers, names)), []).append(_short(types))
+    for (outcome, feature), numbers in sorted(outcomes.features.items()):
+        groups.setdefault((outcome, measured.shown(numbers, names)), []).append(feature)
     for outcome in (RUNS, PARTLY, *FAILED):
-        for (of, where), listed in found.items():
+        for (of, where), listed in groups.items():
             if of == outcome and where:
                 yield " ".join([outcome, where, *listed])
 
@@ -356,21 +374,21 @@ ALL_FIXED = "*"  # an operator version without type variables
 
 
 def _short(types: Types) -> str:
-    return "/".join(SHORT.get(one, one) or UNUSED for one in types) or ALL_FIXED
+    return "/".join(SHORT.get(kind, kind) or UNUSED for kind in types) or ALL_FIXED
 
 
 def _long(text: str) -> Types:
     if text == ALL_FIXED:
         return ()
-    return tuple("" if one == UNUSED else LONG.get(one, one) for one in text.split("/"))
+    return tuple("" if word == UNUSED else LONG.get(word, word) for word in text.split("/"))
 
 
 def merged(tables: Iterable[ProbeTable]) -> ProbeTable | None:
     """Merges tables of one runtime; for equal releases, the last table wins."""
     by_release = {
-        one.name: (table, number)
+        release.name: (table, number)
         for table in tables
-        for number, one in enumerate(table.releases)
+        for number, release in enumerate(table.releases)
     }  # fmt: skip
     if not by_release:
         return None
@@ -378,23 +396,23 @@ def merged(tables: Iterable[ProbeTable]) -> ProbeTable | None:
     types: dict[tuple[Key, int], dict[tuple[str, Types], frozenset[int]]] = {}
     features: dict[tuple[Key, int], dict[tuple[str, str], frozenset[int]]] = {}
     variables: dict[tuple[Key, int], tuple[str, ...]] = {}
-    for number, (table, own) in enumerate(parts):
+    for number, (table, index) in enumerate(parts):
         for key, versions in table.outcomes.items():
-            for since, one in versions.items():
-                variables.setdefault((key, since), one.variables)
-                _add(types.setdefault((key, since), {}), one.types, own, number)
-                _add(features.setdefault((key, since), {}), one.features, own, number)
+            for since, versioned in versions.items():
+                variables.setdefault((key, since), versioned.variables)
+                _add(types.setdefault((key, since), {}), versioned.types, index, number)
+                _add(features.setdefault((key, since), {}), versioned.features, index, number)
     outcomes: dict[Key, dict[int, Outcomes]] = {}
     for (key, since), names in variables.items():
-        found = Outcomes(names, types[key, since], features[key, since])
-        outcomes.setdefault(key, {})[since] = found
-    releases = tuple(table.releases[own] for table, own in parts)
+        merged_outcomes = Outcomes(names, types[key, since], features[key, since])
+        outcomes.setdefault(key, {})[since] = merged_outcomes
+    releases = tuple(table.releases[index] for table, index in parts)
     return ProbeTable(parts[0][0].runtime, releases, outcomes)
 
 
 def _add(
-    found: dict[Any, frozenset[int]], of: Mapping[Any, frozenset[int]], own: int, n: int
+    target: dict[Any, frozenset[int]], source: Mapping[Any, frozenset[int]], index: int, n: int
 ) -> None:
-    for choice, where in of.items():
-        if own in where:
-            found[choice] = found.get(choice, frozenset()) | {n}
+    for choice, where in source.items():
+        if index in where:
+            target[choice] = target.get(choice, frozenset()) | {n}

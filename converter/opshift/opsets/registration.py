@@ -29,47 +29,49 @@ def register() -> None:
     from opshift.protos import whole
 
     present = {(s.domain, s.name, s.since_version) for s in defs.get_all_schemas_with_history()}
-    for one in (one for point in points for one in point.load()()):
-        if (one.domain, one.name, one.since_version) not in present:
-            whole.defs.register_schema(one)
-            present.add((one.domain, one.name, one.since_version))
+    for schema in (schema for point in points for schema in point.load()()):
+        if (schema.domain, schema.name, schema.since_version) not in present:
+            whole.defs.register_schema(schema)
+            present.add((schema.domain, schema.name, schema.since_version))
 
 
 def as_onnx(operator: Operator) -> Any:
     """Returns a document's schema as an onnx schema, without inference of types."""
     from opshift.protos import whole
 
-    one = operator.schema
-    variables = {p.variable: p.types for p in (*one.inputs, *one.outputs)}
+    schema = operator.schema
+    variables = {p.variable: p.types for p in (*schema.inputs, *schema.outputs)}
     return whole.defs.OpSchema(
-        one.name,
-        one.domain,
-        one.since,
+        schema.name,
+        schema.domain,
+        schema.since,
         operator.documentation,
-        inputs=[_parameter(p, one.min_input - i) for i, p in enumerate(one.inputs)],
-        outputs=[_parameter(p, one.min_output - i) for i, p in enumerate(one.outputs)],
+        inputs=[_parameter(p, schema.min_input - i) for i, p in enumerate(schema.inputs)],
+        outputs=[_parameter(p, schema.min_output - i) for i, p in enumerate(schema.outputs)],
         type_constraints=[(v, sorted(types), "") for v, types in variables.items() if types != {v}],
-        attributes=[_attribute(a) for a in one.attributes.values()],
+        attributes=[_attribute(a) for a in schema.attributes.values()],
     )
 
 
-def _parameter(one: Param, least: int) -> Any:
+def _parameter(param: Param, least: int) -> Any:
     from opshift.protos import whole
 
     kinds = whole.defs.OpSchema.FormalParameterOption
-    kind = kinds.Variadic if one.variadic else kinds.Optional if one.optional else kinds.Single
+    kind = kinds.Variadic if param.variadic else kinds.Optional if param.optional else kinds.Single
     return whole.defs.OpSchema.FormalParameter(
-        one.name, one.variable, param_option=kind, is_homogeneous=one.homogeneous,
-        min_arity=max(0, least) if one.variadic else 1,
+        param.name, param.variable, param_option=kind, is_homogeneous=param.homogeneous,
+        min_arity=max(0, least) if param.variadic else 1,
     )  # fmt: skip
 
 
-def _attribute(one: Attribute) -> Any:
+def _attribute(attribute: Attribute) -> Any:
     from opshift.protos import whole
 
     kinds: Any = whole.defs.OpSchema.AttrType  # the type stubs do not declare it as an enum
-    kind = kinds(one.kind)
-    if one.default is None:
-        return whole.defs.OpSchema.Attribute(one.name, kind, required=one.required)
-    default = whole.helper.make_attribute(one.name, one.default, attr_type=one.kind)
-    return whole.defs.OpSchema.Attribute(one.name, default_value=default)
+    kind = kinds(attribute.kind)
+    if attribute.default is None:
+        return whole.defs.OpSchema.Attribute(attribute.name, kind, required=attribute.required)
+    default = whole.helper.make_attribute(
+        attribute.name, attribute.default, attr_type=attribute.kind
+    )
+    return whole.defs.OpSchema.Attribute(attribute.name, default_value=default)

@@ -62,7 +62,7 @@ def _attributes(old: Schema, new: Schema) -> Iterator[SchemaChange]:
 
 def _attribute(old: Attribute, new: Attribute) -> Iterator[SchemaChange]:
     if old.kind != new.kind:
-        kinds = [AttributeProto.AttributeType.Name(one.kind) for one in (old, new)]
+        kinds = [AttributeProto.AttributeType.Name(attribute.kind) for attribute in (old, new)]
         yield SchemaChange(
             f"attribute {old.name} changed its type from {kinds[0]} to {kinds[1]}", True
         )
@@ -108,12 +108,12 @@ def _parameters(
         if before.variadic != after.variadic:
             state = "variadic" if after.variadic else "a single value"
             yield SchemaChange(f"{kind} {after.name} became {state}", not after.variadic)
-    kept = {to for _, _, to, _ in pairs}
-    for added in (param for at, param in enumerate(new) if at not in kept):
+    paired_new = {to for _, _, to, _ in pairs}
+    for added in (param for at, param in enumerate(new) if at not in paired_new):
         state = "optional" if added.optional or added.variadic else "required"
         yield SchemaChange(f"{kind} {added.name} was added, {state}", state == "required")
-    left = {at for at, _, _, _ in pairs}
-    for removed in (param for at, param in enumerate(old) if at not in left):
+    paired_old = {at for at, _, _, _ in pairs}
+    for removed in (param for at, param in enumerate(old) if at not in paired_old):
         yield SchemaChange(f"{kind} {removed.name} was removed", True)
 
 
@@ -139,8 +139,8 @@ def _types(old: Schema, new: Schema) -> Iterator[SchemaChange]:
 def _listed(types: frozenset[str]) -> str:
     """Returns tensor types by element type, and the number of other types."""
     kinds: dict[str, list[str]] = {}
-    for one in sorted(types):
-        kind, _, element = one.removesuffix(")").partition("(")
+    for type_name in sorted(types):
+        kind, _, element = type_name.removesuffix(")").partition("(")
         kinds.setdefault(kind, []).append(element)
     parts = [
         f"{kind}({', '.join(elements)})" if len(elements) < 6 else f"{len(elements)} {kind} types"
@@ -159,7 +159,10 @@ def _arity(kind: str, old: tuple[int, int], new: tuple[int, int]) -> Iterator[Sc
 
 
 def _prose(old: Schema, new: Schema) -> Iterator[SchemaChange]:
-    before, after = (schemas.prose(one.domain, one.name, one.since)[0] for one in (old, new))
+    before, after = (
+        schemas.prose(implementation.domain, implementation.name, implementation.since)[0]
+        for implementation in (old, new)
+    )
     if _normal(before) != _normal(after):
         yield SchemaChange("the text of the documentation changed", False)
     if old.has_body != new.has_body:
@@ -173,8 +176,8 @@ def _normal(text: str) -> str:
     return " ".join(text.split())
 
 
-def _body(one: Schema) -> list[str]:
-    found = schemas.body(one.domain, one.name, one.since, schemas.latest(one.domain) or one.since)
-    return (
-        [node.SerializeToString(deterministic=True).hex() for node in found.node] if found else []
+def _body(schema: Schema) -> list[str]:
+    body = schemas.body(
+        schema.domain, schema.name, schema.since, schemas.latest(schema.domain) or schema.since
     )
+    return [node.SerializeToString(deterministic=True).hex() for node in body.node] if body else []

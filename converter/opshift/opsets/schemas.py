@@ -31,16 +31,16 @@ def schema(domain: str, op: str, version: int) -> Schema | None:
 @described.remembered
 def history(domain: str, op: str) -> tuple[Schema, ...]:
     """Returns all implementations of an operator in the installed onnx, oldest first."""
-    found = (_described(entry.operator) for entry in known().history(domain, op))
-    return tuple(one for one in found if one is not None)
+    implementations = (_described(entry.operator) for entry in known().history(domain, op))
+    return tuple(implementation for implementation in implementations if implementation is not None)
 
 
 @described.remembered
 def may_hold_graphs(domain: str, op: str) -> bool:
     """Returns whether nodes of an operator can have subgraphs; true for unknown operators."""
-    found = [_attribute_kinds(entry.operator) for entry in known().history(domain, op)]
-    kinds = [one for one in found if one is not None]
-    return not kinds or any(not GRAPHS.isdisjoint(one) for one in kinds)
+    per_implementation = [_attribute_kinds(entry.operator) for entry in known().history(domain, op)]
+    kinds = [kind_set for kind_set in per_implementation if kind_set is not None]
+    return not kinds or any(not GRAPHS.isdisjoint(kind_set) for kind_set in kinds)
 
 
 def operators(domain: str) -> Iterator[str]:
@@ -75,8 +75,15 @@ def known() -> Changelog:
     domains = set(map(normal, defs.schema_version_map()))
     if domains <= shipped.domains | {_RESERVED}:  # reading all schemas from onnx is slow
         return shipped
-    alone = (one for one in _registered() if normal(one.domain) not in shipped.domains)
-    ids = [OperatorId(normal(one.domain), one.name, one.since_version) for one in alone]
+    alone = (
+        registered
+        for registered in _registered()
+        if normal(registered.domain) not in shipped.domains
+    )
+    ids = [
+        OperatorId(normal(registered.domain), registered.name, registered.since_version)
+        for registered in alone
+    ]
     return shipped.completed(ids) if ids else shipped
 
 
@@ -89,76 +96,94 @@ def body(domain: str, op: str, since: int, version: int) -> FunctionProto | None
     """Returns the static function body for the newest version up to `version`, or None."""
     if is_documented(domain):
         return described.body(domain, op, since)
-    own = raw(domain, op, since)
-    fits = [v for v in own.function_opset_versions if v <= version]
-    return _parsed(own.get_function_with_opset_version(max(fits))) if fits else None
+    onnx_schema = raw(domain, op, since)
+    fits = [v for v in onnx_schema.function_opset_versions if v <= version]
+    return _parsed(onnx_schema.get_function_with_opset_version(max(fits))) if fits else None
 
 
 def body_for_node(
     domain: str, op: str, since: int, version: int, node: bytes, types: list[bytes]
 ) -> FunctionProto | None:
     """Returns the function body for a node's attributes and input types, or None."""
-    own = raw(domain, op, since)
-    fits = [v for v in own.context_dependent_function_opset_versions if v <= version]
+    onnx_schema = raw(domain, op, since)
+    fits = [v for v in onnx_schema.context_dependent_function_opset_versions if v <= version]
     if not fits:
         return None
-    text = own.get_context_dependent_function_with_opset_version(max(fits), node, types)
+    text = onnx_schema.get_context_dependent_function_with_opset_version(max(fits), node, types)
     return _parsed(text) if text else None
 
 
 def _parsed(text: bytes | FunctionProto) -> FunctionProto:
     if isinstance(text, FunctionProto):
         return text
-    found = FunctionProto()
-    found.ParseFromString(text)
-    return found
+    function = FunctionProto()
+    function.ParseFromString(text)
+    return function
 
 
 @described.remembered
 def fingerprint(domain: str, op: str, since: int) -> str:
     """Returns six hex digits that identify the structure of a schema and its predecessor."""
-    return fingerprint_of([one for one in history(domain, op) if one.since <= since][-2:])
+    return fingerprint_of(
+        [implementation for implementation in history(domain, op) if implementation.since <= since][
+            -2:
+        ]
+    )
 
 
 def fingerprint_of(pair: Sequence[Schema]) -> str:
     return hashlib.sha256("".join(map(_structure, pair)).encode()).hexdigest()[:6]
 
 
-def _structure(one: Schema) -> str:
+def _structure(schema: Schema) -> str:
     params = [
-        (p.name, sorted(p.types), p.optional, p.variadic) for p in (*one.inputs, *one.outputs)
+        (p.name, sorted(p.types), p.optional, p.variadic) for p in (*schema.inputs, *schema.outputs)
     ]
     attributes = [
-        (a.name, a.kind, a.required, repr(a.default)) for _, a in sorted(one.attributes.items())
+        (a.name, a.kind, a.required, repr(a.default)) for _, a in sorted(schema.attributes.items())
     ]
-    return repr((one.name, one.since, one.deprecated, params, attributes))
+    return repr((schema.name, schema.since, schema.deprecated, params, attributes))
 
 
 @described.remembered
 def raw(domain: str, op: str, since: int) -> Any:  # the stubs of onnx know half of OpSchema
     """Returns onnx's schema object, with function bodies and inference."""
-    if is_documented(domain) and (one := described.operator(domain, op, since)) is not None:
-        return registration.as_onnx(one)
+    if is_documented(domain) and (operator := described.operator(domain, op, since)) is not None:
+        return registration.as_onnx(operator)
     registration.register()
     return defs.get_schema(op, since, domain)
 
 
 def prose(domain: str, op: str, since: int) -> tuple[str, bool]:
     """Returns the documentation of an implementation, and whether it is experimental."""
-    if is_documented(domain) and (one := described.operator(domain, op, since)) is not None:
-        return one.documentation, one.experimental
-    own = raw(domain, op, since)
-    return own.doc or "", own.support_level == defs.OpSchema.SupportType.EXPERIMENTAL
+    if is_documented(domain) and (operator := described.operator(domain, op, since)) is not None:
+        return operator.documentation, operator.experimental
+    onnx_schema = raw(domain, op, since)
+    return (
+        onnx_schema.doc or "",
+        onnx_schema.support_level == defs.OpSchema.SupportType.EXPERIMENTAL,
+    )
 
 
 def installed(domain: str) -> list[Schema]:
     """Returns the schemas of a domain in the installed onnx, oldest first."""
     if is_documented(domain):
         documents = described.described().items()
-        found = [one.schema for (own, _), same in documents for one in same if own == domain]
+        implementations = [
+            implementation.schema
+            for (described_domain, _), same in documents
+            for implementation in same
+            if described_domain == domain
+        ]
     else:
-        found = [_describe(one) for one in _registered() if normal(one.domain) == domain]
-    return sorted(found, key=lambda one: (one.name, one.since))
+        implementations = [
+            _describe(registered)
+            for registered in _registered()
+            if normal(registered.domain) == domain
+        ]
+    return sorted(
+        implementations, key=lambda implementation: (implementation.name, implementation.since)
+    )
 
 
 def newest_installed(domain: str) -> int:
@@ -178,47 +203,57 @@ def _registered() -> Sequence[Any]:
 def _described(operator: OperatorId) -> Schema | None:
     """Returns the full schema of an implementation, or None if the installed onnx lacks it."""
     if is_documented(operator.domain):
-        one = described.operator(operator.domain, operator.op_type, operator.since_version)
-        return None if one is None else one.schema
-    found = _installed(operator)
-    return None if found is None else _describe(found)
+        operator_document = described.operator(
+            operator.domain, operator.op_type, operator.since_version
+        )
+        return None if operator_document is None else operator_document.schema
+    onnx_schema = _installed(operator)
+    return None if onnx_schema is None else _describe(onnx_schema)
 
 
 def _installed(operator: OperatorId) -> Any:
     """Returns onnx's schema object of an implementation, or None if onnx lacks it."""
     try:
-        found = raw(operator.domain, operator.op_type, operator.since_version)
+        onnx_schema = raw(operator.domain, operator.op_type, operator.since_version)
     except defs.SchemaError:
         return None
-    return found if found.since_version == operator.since_version else None
+    return onnx_schema if onnx_schema.since_version == operator.since_version else None
 
 
 def _attribute_kinds(operator: OperatorId) -> set[int] | None:
     """Returns the attribute kinds of an implementation, or None if the installed onnx lacks it."""
     if is_documented(operator.domain):
-        one = _described(operator)
-        return None if one is None else {attribute.kind for attribute in one.attributes.values()}
-    found = _installed(operator)
-    return None if found is None else {one.type.value for one in found.attributes.values()}
+        implementation = _described(operator)
+        return (
+            None
+            if implementation is None
+            else {attribute.kind for attribute in implementation.attributes.values()}
+        )
+    onnx_schema = _installed(operator)
+    return (
+        None
+        if onnx_schema is None
+        else {attribute.type.value for attribute in onnx_schema.attributes.values()}
+    )
 
 
-def _describe(one: Any) -> Schema:
+def _describe(onnx_schema: Any) -> Schema:
     unbounded = 2**31 - 1
     return Schema(
-        domain=normal(one.domain),
-        name=one.name,
-        since=one.since_version,
-        deprecated=one.deprecated,
-        inputs=tuple(_param(one, p) for p in one.inputs),
-        outputs=tuple(_param(one, p) for p in one.outputs),
-        attributes={name: _attribute(a) for name, a in one.attributes.items()},
-        min_input=one.min_input,
-        max_input=ANY if one.max_input == unbounded else one.max_input,
-        min_output=one.min_output,
-        max_output=ANY if one.max_output == unbounded else one.max_output,
-        has_body=one.has_function or one.has_context_dependent_function,
-        input_positions={p.name: i for i, p in enumerate(one.inputs)},
-        output_positions={p.name: i for i, p in enumerate(one.outputs)},
+        domain=normal(onnx_schema.domain),
+        name=onnx_schema.name,
+        since=onnx_schema.since_version,
+        deprecated=onnx_schema.deprecated,
+        inputs=tuple(_param(onnx_schema, p) for p in onnx_schema.inputs),
+        outputs=tuple(_param(onnx_schema, p) for p in onnx_schema.outputs),
+        attributes={name: _attribute(a) for name, a in onnx_schema.attributes.items()},
+        min_input=onnx_schema.min_input,
+        max_input=ANY if onnx_schema.max_input == unbounded else onnx_schema.max_input,
+        min_output=onnx_schema.min_output,
+        max_output=ANY if onnx_schema.max_output == unbounded else onnx_schema.max_output,
+        has_body=onnx_schema.has_function or onnx_schema.has_context_dependent_function,
+        input_positions={p.name: i for i, p in enumerate(onnx_schema.inputs)},
+        output_positions={p.name: i for i, p in enumerate(onnx_schema.outputs)},
     )
 
 
@@ -227,7 +262,10 @@ def _types(schema: Any, param: Any) -> frozenset[str]:
     try:
         return frozenset(param.types)
     except TypeError:  # onnx 1.20 cannot convert this set, but its constraints are readable
-        named = {one.type_param_str: one.allowed_type_strs for one in schema.type_constraints}
+        named = {
+            constraint.type_param_str: constraint.allowed_type_strs
+            for constraint in schema.type_constraints
+        }
         return frozenset(named.get(param.type_str, (param.type_str,)))
 
 

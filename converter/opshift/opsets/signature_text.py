@@ -29,37 +29,37 @@ from opshift.protos import AttributeProto
 SIGNATURE = "Signature:"
 
 
-def signature_of(one: Schema) -> str:
+def signature_of(schema: Schema) -> str:
     """Returns the text that describes a schema."""
-    variables = {p.variable: p.types for p in (*one.inputs, *one.outputs)}
+    variables = {p.variable: p.types for p in (*schema.inputs, *schema.outputs)}
     lines = [SIGNATURE]
     for variable, types in variables.items():
         if types != {variable}:
             lines.append(f"  {variable}: {' '.join(sorted(types))}")
-    lines += _parameters("input", one.inputs, one.min_input)
-    lines += _parameters("output", one.outputs, one.min_output)
-    lines += [f"  attribute {a.name}: {_attribute(a)}" for a in one.attributes.values()]
+    lines += _parameters("input", schema.inputs, schema.min_input)
+    lines += _parameters("output", schema.outputs, schema.min_output)
+    lines += [f"  attribute {a.name}: {_attribute(a)}" for a in schema.attributes.values()]
     return "\n".join(lines)
 
 
 def _parameters(kind: str, params: Iterable[Param], least: int) -> Iterator[str]:
-    for number, one in enumerate(params):
-        words = [one.variable]
-        if one.variadic:
+    for number, param in enumerate(params):
+        words = [param.variable]
+        if param.variadic:
             words.append("variadic")
-            words += [] if one.homogeneous else ["heterogeneous"]
+            words += [] if param.homogeneous else ["heterogeneous"]
             words.append(f"at least {max(0, least - number)}")
-        elif one.optional:
+        elif param.optional:
             words.append("optional")
-        words += [f"rank {one.rank}"] if one.rank else []
-        yield f"  {kind} {one.name}: {', '.join(words)}"
+        words += [f"rank {param.rank}"] if param.rank else []
+        yield f"  {kind} {param.name}: {', '.join(words)}"
 
 
-def _attribute(one: Attribute) -> str:
-    kind = kind_name(one.kind)
-    if one.required:
+def _attribute(attribute: Attribute) -> str:
+    kind = kind_name(attribute.kind)
+    if attribute.required:
         return f"{kind}, required"
-    return kind if one.default is None else f"{kind} = {default_text(one.default)}"
+    return kind if attribute.default is None else f"{kind} = {default_text(attribute.default)}"
 
 
 def kind_name(kind: int) -> str:
@@ -93,16 +93,16 @@ def read_schema(
     least = {"input": 0, "output": 0}
     attributes: dict[str, Attribute] = {}
     for line in filter(str.strip, text.splitlines()):
-        found = _LINE.fullmatch(line)
-        if found is None:
+        match = _LINE.fullmatch(line)
+        if match is None:
             raise BadTarget(f"{where}: the line {line.strip()!r} of its signature is not readable")
-        kind, name, said = found.groups()
+        kind, name, description = match.groups()
         if kind is None:
-            variables[name] = frozenset(said.split())
+            variables[name] = frozenset(description.split())
         elif kind == "attribute":
-            attributes[name] = _read_attribute(name, said, where)
+            attributes[name] = _read_attribute(name, description, where)
         else:
-            variable, *words = said.split(", ")
+            variable, *words = description.split(", ")
             types = variables.get(variable, frozenset({variable}))
             params[kind].append(_read_param(name, variable, types, words, where))
             at_least = next((w for w in words if w.startswith("at least ")), None)
@@ -135,9 +135,9 @@ def _most(params: tuple[Param, ...]) -> int:
 def _read_param(
     name: str, variable: str, types: frozenset[str], words: list[str], where: str
 ) -> Param:
-    known = re.compile(r"optional|variadic|heterogeneous|at least \d{1,9}|rank .+")
+    properties = re.compile(r"optional|variadic|heterogeneous|at least \d{1,9}|rank .+")
     for word in words:
-        if known.fullmatch(word) is None:
+        if properties.fullmatch(word) is None:
             raise BadTarget(f"{where}: {word!r} is not a property of a parameter")
     ranks = [word.removeprefix("rank ") for word in words if word.startswith("rank ")]
     return Param(
@@ -147,26 +147,26 @@ def _read_param(
 
 
 def _check_ranks(inputs: tuple[Param, ...], outputs: tuple[Param, ...], where: str) -> None:
-    """Refuses a rule that is unreadable, and a rule for the rank of an input."""
-    names = [one.name for one in inputs]
-    for one in filter(lambda one: one.rank, (*inputs, *outputs)):
+    """Raises BadTarget for an unreadable rank rule, and for the rank rule of an input."""
+    names = [param.name for param in inputs]
+    for param in (param for param in (*inputs, *outputs) if param.rank):
         try:
-            if one in inputs:
-                raise ValueError(one.name)
-            output_rank(one.rank, names.index)
+            if param in inputs:
+                raise ValueError(param.name)
+            output_rank(param.rank, names.index)
         except ValueError:
             raise BadTarget(
-                f"{where}: the rank of {one.name!r} is described as {one.rank!r}; describe it for"
-                " an output, as in `rank 3`, `rank X`, `rank X + 1`, `rank max A B` or `rank A @ B`"
+                f"{where}: the rank of {param.name!r} is described as {param.rank!r}; describe it"
+                " for an output: `rank 3`, `rank X`, `rank X + 1`, `rank max A B` or `rank A @ B`"
             ) from None
 
 
-def _read_attribute(name: str, said: str, where: str) -> Attribute:
-    head, sign, default = said.partition(" = ")
+def _read_attribute(name: str, description: str, where: str) -> Attribute:
+    head, sign, default = description.partition(" = ")
     kind, comma, word = head.partition(", ")
     if kind not in set(AttributeProto.AttributeType.keys()) or word not in ("", "required"):
         raise BadTarget(
-            f"{where}: attribute {name!r} is described as {said!r}, which is not a type"
+            f"{where}: attribute {name!r} is described as {description!r}, which is not a type"
         )
     try:
         value = _value(kind, json.loads(default)) if sign else None
@@ -183,20 +183,20 @@ _MESSAGES = {
 }  # fmt: skip
 
 
-def _value(kind: str, found: Any) -> Any:
+def _value(kind: str, content: Any) -> Any:
     """Returns a default value from JSON; raises ValueError if it has another type."""
-    if kind in ("INTS", "FLOATS", "STRINGS") and isinstance(found, list):
-        values = [_value(kind[:-1], one) for one in found]
-        return [one.encode() for one in values] if kind == "STRINGS" else values
-    if kind == "INT" and type(found) is int and -(2**63) <= found < 2**63:
-        return found
-    if kind == "FLOAT" and type(found) in (int, float):
-        return float(found)
-    if kind == "STRING" and isinstance(found, str):
-        return found
-    if kind in _MESSAGES and isinstance(found, dict) and [*found] == [_MESSAGES[kind]]:
+    if kind in ("INTS", "FLOATS", "STRINGS") and isinstance(content, list):
+        values = [_value(kind[:-1], element) for element in content]
+        return [element.encode() for element in values] if kind == "STRINGS" else values
+    if kind == "INT" and type(content) is int and -(2**63) <= content < 2**63:
+        return content
+    if kind == "FLOAT" and type(content) in (int, float):
+        return float(content)
+    if kind == "STRING" and isinstance(content, str):
+        return content
+    if kind in _MESSAGES and isinstance(content, dict) and [*content] == [_MESSAGES[kind]]:
         from opshift import protos
 
-        name, raw = found.popitem()
+        name, raw = content.popitem()
         return getattr(protos, name).FromString(base64.b64decode(raw))
     raise ValueError(f"it is not a value of type {kind}")

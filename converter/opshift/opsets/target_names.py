@@ -27,17 +27,21 @@ class Name:
     spelling: str = ""  # the spelling that was typed
 
 
-def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
+def parse(text: str, runtimes: Mapping[str, Sequence[str]]) -> Name:
     """Splits a text into a known runtime name, in any of its spellings, and a version."""
     plain = _plain(text)
     _require_runtime(text, plain)
-    if re.match(r"(>=|~=)", plain) and "onnxruntime" in known:
-        found = parse(f"onnxruntime{plain}", known)
+    if re.match(r"(>=|~=)", plain) and "onnxruntime" in runtimes:
+        default = parse(f"onnxruntime{plain}", runtimes)
         return Name(
-            found.name, found.version, f"{text.strip()!r} names no runtime; onnxruntime is used"
+            default.name, default.version, f"{text.strip()!r} names no runtime; onnxruntime is used"
         )
     spelled = sorted(
-        ((_plain(one), name) for name, spellings in known.items() for one in spellings),
+        (
+            (_plain(spelling_of), name)
+            for name, spellings in runtimes.items()
+            for spelling_of in spellings
+        ),
         key=lambda pair: -len(pair[0]),
     )
     for spelling, name in spelled:
@@ -59,13 +63,13 @@ def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
 def split_provider(text: str, providers: Collection[str]) -> tuple[str, str]:
     """Splits a text such as `onnxruntime==1.20:cuda` into the rest and the provider."""
     name, colon, last = text.strip().rpartition(":")
-    found = squeezed(last)
-    return (name, found) if colon and found in providers else (text, "")
+    provider = squeezed(last)
+    return (name, provider) if colon and provider in providers else (text, "")
 
 
 def _advice() -> str:
     versions = f"{terms.option('target', 'N')} and {terms.option('ir_version', 'M')}"
-    return f"if you know what it reads, give the versions: {versions}"
+    return f"if you know the versions that it reads, convert to these with {versions}"
 
 
 def _require_runtime(text: str, plain: str) -> None:
@@ -103,7 +107,7 @@ def _unknown(text: str, spellings: Sequence[str]) -> str:
     name = re.split(rf"\s*(?:[=:<>~@]|[\s-]v?{_NUMBER}\s*$)", text.strip(), maxsplit=1)[0]
     near = difflib.get_close_matches(_plain(name), spellings, n=3, cutoff=0.75) if name else []
     listed = f"did you mean {', '.join(near)}?" if near else _advice()
-    return f"no target is called {name!r}; {listed} (`opshift targets` lists all that are known)"
+    return f"no target is called {name!r}; {listed} (`opshift targets` lists all targets)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,66 +119,78 @@ class Choice:
     later: int | None = None  # the row after an unknown release that lies between two rows
 
 
-def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> Choice:
+def choose(name: str, version: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> Choice:
     """Returns the entry of the table of targets that a version selects.
 
     An unknown release selects the nearest earlier entry and, if it exists, the nearest later entry.
     If an operator is missing in only one of the two entries, the release may have it.
     """
     for number, (_, also) in enumerate(rows):
-        if asked in also:
-            return Choice(number, also[asked])
+        if version in also:
+            return Choice(number, also[version])
     fitting = [
-        (fit, number) for number, (listed, _) in enumerate(rows) if (fit := fits(listed, asked))
+        (fit, number) for number, (listed, _) in enumerate(rows) if (fit := fits(listed, version))
     ]
     if fitting:
         return Choice(max(fitting)[1])
     listed = ", ".join(listed for listed, _ in rows)
-    if not asked:
+    if not version:
         raise BadTarget(f"{name} is given without a release; give one of {listed}")
-    within = [(parts, n) for n, (text, _) in enumerate(rows) for parts in _releases_of(text, asked)]
+    within = [
+        (parts, n) for n, (text, _) in enumerate(rows) for parts in _releases_of(text, version)
+    ]
     if within:
         oldest, number = min(within)
         shown = ".".join(map(str, oldest))
-        remark = f"{name} {asked} is several releases; {shown}, the oldest known one, is used"
+        remark = (
+            f"{name} {version} stands for several releases; the oldest known one, {shown}, is used"
+        )
         return Choice(number, remark)
-    earlier = [(end, n) for n, (text, _) in enumerate(rows) for end in _ends(text, numbers(asked))]
+    earlier = [
+        (end, n) for n, (text, _) in enumerate(rows) for end in _ends(text, numbers(version))
+    ]
     if not earlier:
         raise BadTarget(
-            f"{name} {asked} is not known; the known releases are {listed}; {_advice()}"
+            f"{name} {version} is not known; the known releases are {listed}; {_advice()}"
         )
     end, number = max(earlier)
     shown = ".".join(map(str, end))
-    later = [(one, n) for n, (text, _) in enumerate(rows) for one in _starts(text, numbers(asked))]
+    later = [
+        (first_release, n)
+        for n, (text, _) in enumerate(rows)
+        for first_release in _starts(text, numbers(version))
+    ]
     if not later:
-        newer = f"{name} {asked} is newer than the known releases; release {shown} is used"
+        newer = f"{name} {version} is newer than the known releases; release {shown} is used"
         return Choice(number, newer)
     start, after = min(later)
     remark = (
-        f"{name} {asked} is not known; the nearest releases {shown} and"
+        f"{name} {version} is not known; the nearest releases {shown} and"
         f" {'.'.join(map(str, start))} are used, as far as they agree"
     )
     return Choice(number, remark, after)
 
 
-def fits(listed: str, asked: str) -> tuple[int, int] | None:
+def fits(listed: str, version: str) -> tuple[int, int] | None:
     """Returns how closely a list of versions and ranges matches a version, or None."""
-    found = [fit for one in listed.split(",") if (fit := _fits_one(one.strip(), asked)) is not None]
-    return max(found, default=None)
+    matches = [
+        fit for part in listed.split(",") if (fit := _fits_one(part.strip(), version)) is not None
+    ]
+    return max(matches, default=None)
 
 
-def _fits_one(one: str, asked: str) -> tuple[int, int] | None:
-    if one.lower() == asked.lower():
+def _fits_one(part: str, version: str) -> tuple[int, int] | None:
+    if part.lower() == version.lower():
         return 1, 0
-    low, dots, high = one.partition("..")
-    parts = numbers(asked)
+    low, dots, high = part.partition("..")
+    parts = numbers(version)
     if dots and parts:
         above = numbers(low) <= parts
         top = numbers(high)
         return (0, len(top)) if above and (not top or parts[: len(top)] <= top) else None
-    if one == "":
+    if part == "":
         return 0, 0
-    single = numbers(one)
+    single = numbers(part)
     return (0, len(single)) if single and parts[: len(single)] == single else None
 
 
@@ -186,20 +202,24 @@ def between(first: str, release: str, last: str) -> bool:
 
 def _releases_of(listed: str, series: str) -> list[tuple[int, ...]]:
     """Returns the releases of a list that belong to a series such as 2022 or 4."""
-    wanted = numbers(series)
-    starts = (numbers(one.strip().partition("..")[0]) for one in listed.split(","))
-    return [one for one in starts if wanted and one[: len(wanted)] == wanted]
+    series_numbers = numbers(series)
+    starts = (numbers(part.strip().partition("..")[0]) for part in listed.split(","))
+    return [
+        start
+        for start in starts
+        if series_numbers and start[: len(series_numbers)] == series_numbers
+    ]
 
 
 def _ends(listed: str, before: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Returns the last releases of versions and ranges that come before a version."""
-    ends = [numbers(one.strip().rpartition("..")[2]) for one in listed.split(",")]
+    ends = [numbers(part.strip().rpartition("..")[2]) for part in listed.split(",")]
     return [end for end in ends if end and end < before]
 
 
 def _starts(listed: str, after: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Returns the first releases of versions and ranges that come after a version."""
-    starts = [numbers(one.strip().partition("..")[0]) for one in listed.split(",")]
+    starts = [numbers(part.strip().partition("..")[0]) for part in listed.split(",")]
     return [start for start in starts if start > after]
 
 

@@ -31,7 +31,7 @@ GROUP = "opshift.targets"
 SHIPPED = "targets.json"  # the JSON form of targets.toml, which is read forty times faster
 CONFIG = "OPSHIFT_TARGETS"
 COMMENT = "//"  # the JSON key of a comment
-DESCRIBED = "fields"  # the table of `targets.toml` that describes columns, and is no runtime
+DESCRIBED = "fields"  # the table of `targets.toml` that describes columns, which is not a runtime
 # the date on which the releases of onnx were compared with its version table
 TABLE_READ = "2026-11-22"
 FIELDS = {"onnx": "", "ml": versions.ML, "training": versions.TRAINING}
@@ -161,15 +161,15 @@ class RuntimeRelease:
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Returns the texts in the cell of a column."""
-        found = self.cell(name)
-        assert isinstance(found, tuple)
-        return found
+        cell = self.cell(name)
+        assert isinstance(cell, tuple)
+        return cell
 
     def pairs(self, name: str) -> Mapping[str, str]:
         """Returns the pairs of texts in the cell of a column."""
-        found = self.cell(name)
-        assert isinstance(found, Mapping)
-        return found
+        cell = self.cell(name)
+        assert isinstance(cell, Mapping)
+        return cell
 
     def cell(self, name: str) -> column_tables.Cell:
         """Returns the cell of a column that targets.toml describes."""
@@ -181,16 +181,20 @@ class RuntimeRelease:
 
     def lacking(self, key: Key) -> list[Lacking]:
         """Returns the versions of an operator that the release cannot read."""
-        if (known := self._lacking.get(key)) is None:
-            known = self._lacking[key] = self._find_lacking(key)
-        return known
+        if (lacking := self._lacking.get(key)) is None:
+            lacking = self._lacking[key] = self._find_lacking(key)
+        return lacking
 
     def _find_lacking(self, key: Key) -> list[Lacking]:
-        found = [one for one in self.without if one.names(key)]
-        if found or not self.only or key[0]:
-            return found
-        listed = [one for one in self.only if one.names(key)]
-        return [other for one in listed for other in one.others()] if listed else [Lacking(key[1])]
+        named = [lacking for lacking in self.without if lacking.names(key)]
+        if named or not self.only or key[0]:
+            return named
+        listed = [lacking for lacking in self.only if lacking.names(key)]
+        return (
+            [other for lacking in listed for other in lacking.others()]
+            if listed
+            else [Lacking(key[1])]
+        )
 
     def no_kernels(self, key: Key, since: int) -> kernel_tables.Missing | None:
         """Returns the element types of an operator version for which the release has no kernel."""
@@ -212,7 +216,7 @@ class RuntimeRelease:
 
     def unread(self, key: Key, version: int) -> str:
         """Returns why the release cannot read an operator version, or "" if it may read it."""
-        if any(one.meets(key, version) for one in self.lacking(key)):
+        if any(lacking.meets(key, version) for lacking in self.lacking(key)):
             return f"{self.shown} does not read {key[1]} {version}"
         outcome = self.probed.unread(key, version) if self.probed else ""
         if not outcome:
@@ -225,7 +229,7 @@ class RuntimeRelease:
 
     def lacks_operator(self, key: Key) -> bool:
         """Returns whether the release is known to lack an operator in all versions."""
-        named = any(one.is_whole for one in self.lacking(key))
+        named = any(lacking.is_whole for lacking in self.lacking(key))
         return named or (self.probed is not None and self.probed.lost(key))
 
     @property
@@ -239,8 +243,8 @@ class RuntimeRelease:
         """Returns whether a table of measurements contains a vendor's operator."""
         kernels = kernel_tables.shipped().get(self.kernels)
         fields = field_tables.shipped().get(self.kernels)
-        known = kernels is not None and key in kernels.lacks
-        return known or (fields is not None and key in fields.unknown)
+        has_kernels = kernels is not None and key in kernels.lacks
+        return has_kernels or (fields is not None and key in fields.unknown)
 
     def unknown_fields(self, key: Key) -> frozenset[str]:
         """Returns the attributes, inputs and outputs of an operator that the release lacks."""
@@ -250,14 +254,14 @@ class RuntimeRelease:
     def may_lack(self, key: Key) -> bool:
         """Returns whether the release lacks some version, type or attribute of an operator."""
         table = kernel_tables.shipped().get(self.kernels)
-        found = table is not None and table.mentions(key, self.origin[1])
-        return found or bool(self.unknown_fields(key)) or self.names(key)
+        lacks_kernel = table is not None and table.mentions(key, self.origin[1])
+        return lacks_kernel or bool(self.unknown_fields(key)) or self.names(key)
 
     @property
     def built_on(self) -> str | None:
         """The release of onnx with the same operators: the first with this opset."""
-        found = versions.release_of("", self.imports.get("", 0)) if self.imports.get("") else None
-        return found.name if found is not None else None
+        release = versions.release_of("", self.imports.get("", 0)) if self.imports.get("") else None
+        return release.name if release is not None else None
 
     def lacks_facts_about(self, domain: str) -> bool:
         """Returns whether the tables leave open if the release has a domain other than ai.onnx."""
@@ -293,9 +297,9 @@ class Runtime:
     def with_rows_of(self, other: Runtime) -> Runtime:
         """Returns the runtime with the releases of a probe, which replace equal releases."""
         probed = [row.versions for row in other.releases]
-        kept = (row for row in self.releases if row.versions not in probed)
+        unprobed = (row for row in self.releases if row.versions not in probed)
         releases = sorted(
-            (*kept, *other.releases), key=lambda row: target_names.numbers(row.release)
+            (*unprobed, *other.releases), key=lambda row: target_names.numbers(row.release)
         )
         default = self.default or other.default or (probed[-1] if not self.releases else "")
         return replace(
@@ -312,58 +316,66 @@ class Runtime:
 
 def find(text: str) -> RuntimeRelease:
     """Returns the release that a text means, such as `onnxruntime==1.10` or `win10-2004`."""
-    known = _runtimes()
-    every = {"cpu", *(name for one in known.values() for name in one.providers)}
+    runtimes = _runtimes()
+    every = {"cpu", *(name for entry in runtimes.values() for name in entry.providers)}
     plain, provider = target_names.split_provider(text, every)
-    found = target_names.parse(plain, {n: (n, *one.aliases) for n, one in known.items()})
-    runtime = known[found.name]
-    provider = provider or _provider(runtime, found.spelling)
+    request = target_names.parse(plain, {n: (n, *entry.aliases) for n, entry in runtimes.items()})
+    runtime = runtimes[request.name]
+    provider = provider or _provider(runtime, request.spelling)
     if runtime.answer:
         answer = terms.translated(runtime.answer)
         raise BadTarget(f"no versions are known for {text.strip()!r}: {answer}")
-    asked = found.version or runtime.default
-    if not found.version and asked:
-        found = replace(
-            found, remark=f"no release of {runtime.name} is named; release {asked} is used"
+    wanted_release = request.version or runtime.default
+    if not request.version and wanted_release:
+        request = replace(
+            request,
+            remark=f"no release of {runtime.name} is named; release {wanted_release} is used",
         )
     choice = target_names.choose(
-        runtime.name, asked, [(row.versions, row.also) for row in runtime.releases]
+        runtime.name, wanted_release, [(row.versions, row.also) for row in runtime.releases]
     )
 
-    def complete(number: int, asked: str) -> RuntimeRelease:
-        row = replace(_resolved(runtime.releases[number], known), asked=asked)
+    def complete(number: int, wanted_release: str) -> RuntimeRelease:
+        row = replace(_resolved(runtime.releases[number], runtimes), asked=wanted_release)
         row = runtime.having_probes(row)
         row = _with_fact(row, learned.fact_about(row.shown, own_file().with_name(learned.FILE)))
         return row if provider in ("", "cpu") else _elsewhere(row, runtime, provider)
 
-    row = complete(choice.row, "" if choice.remark else asked)
-    remarks = [one for one in (found.remark, choice.remark, row.remark) if one]
+    row = complete(choice.row, "" if choice.remark else wanted_release)
+    remarks = [text_of for text_of in (request.remark, choice.remark, row.remark) if text_of]
     row = replace(row, remark="; ".join(remarks))
     if choice.later is None:
         return row
-    return replace(row, between=asked, later=complete(choice.later, ""))
+    return replace(row, between=wanted_release, later=complete(choice.later, ""))
 
 
 def _provider(runtime: Runtime, spelling: str) -> str:
     """Returns the execution provider of the package with this spelling, or ""."""
     word = target_names.squeezed(spelling)
     named = runtime.providers.items()
-    return next((one for one, also in named if word in map(target_names.squeezed, also)), "")
+    return next(
+        (
+            provider_name
+            for provider_name, also in named
+            if word in map(target_names.squeezed, also)
+        ),
+        "",
+    )
 
 
 def _with_fact(row: RuntimeRelease, learned_fact: learned.Learned | None) -> RuntimeRelease:
     """Returns a release with the corrections that were measured in the user's runtime."""
     if learned_fact is None:
         return row
-    own = Fact(learned_fact.source, learned_fact.date)
+    fact = Fact(learned_fact.source, learned_fact.date)
     floors, facts = dict(row.floors), dict(row.facts)
     if learned_fact.prefer is not None:
-        facts["prefer"] = own
+        facts["prefer"] = fact
     if learned_fact.lowest is not None:
         floors[""] = max(floors.get("", 1), learned_fact.lowest)
-    facts |= {field: own for field in learned.LISTS if getattr(learned_fact, field)}
+    facts |= {field: fact for field in learned.LISTS if getattr(learned_fact, field)}
     if not learned_fact.functions:
-        facts["functions"] = own
+        facts["functions"] = fact
     return replace(
         row, prefer=learned_fact.prefer or row.prefer, floors=floors, facts=facts,
         other_forms=(*row.other_forms, *learned_fact.other_forms),
@@ -409,23 +421,25 @@ def rows(word: str) -> list[RuntimeRelease]:
 
 def table() -> list[RuntimeRelease]:
     """Returns every release of every target; a user's file overrides equal names."""
-    known = _runtimes()
+    runtimes = _runtimes()
     return [
-        one.having_probes(_resolved(row, known))
-        for _, one in sorted(known.items())
-        for row in one.releases
+        runtime.having_probes(_resolved(row, runtimes))
+        for _, runtime in sorted(runtimes.items())
+        for row in runtime.releases
     ]
 
 
 def names() -> dict[str, tuple[str, ...]]:
     """Returns the names of all targets, with their other spellings."""
-    return {name: one.aliases for name, one in sorted(_runtimes().items())}
+    return {name: runtime.aliases for name, runtime in sorted(_runtimes().items())}
 
 
 def called(word: str) -> str | None:
     """Returns the name of the runtime that a spelling means, or None."""
     spellings = {
-        target_names.squeezed(one): name for name, also in names().items() for one in (name, *also)
+        target_names.squeezed(spelling): name
+        for name, also in names().items()
+        for spelling in (name, *also)
     }
     return spellings.get(target_names.squeezed(word))
 
@@ -434,22 +448,26 @@ def ships(name: str, release: str) -> bool:
     """Returns whether the shipped table has an entry for a release."""
     runtime = _read(SHIPPED, _shipped()).get(name)
     listed = [row.versions for row in runtime.releases] if runtime is not None else []
-    return any(target_names.fits(one, release) is not None for one in listed)
+    return any(
+        target_names.fits(listed_versions, release) is not None for listed_versions in listed
+    )
 
 
 def owned() -> frozenset[str]:
     """Returns the domains that runtimes define, apart from ONNX's domains."""
-    rows = (row for one in _runtimes().values() for row in one.releases)
+    rows = (row for runtime in _runtimes().values() for row in runtime.releases)
     return frozenset(d for row in rows for d in row.imports if d not in versions.DOMAINS)
 
 
 def _runtimes() -> dict[str, Runtime]:
-    found = {"onnx": _releases_of_onnx()}
+    runtimes = {"onnx": _releases_of_onnx()}
     for origin, text in _texts():
-        for name, one in _read(origin, text).items():
-            known = found.get(name)
-            found[name] = known.with_rows_of(one) if known and one.tables else one
-    return found
+        for name, runtime in _read(origin, text).items():
+            earlier = runtimes.get(name)
+            runtimes[name] = (
+                earlier.with_rows_of(runtime) if earlier and runtime.tables else runtime
+            )
+    return runtimes
 
 
 def probe_table(name: str, texts: tuple[str, ...] = ()) -> probe_tables.ProbeTable | None:
@@ -484,8 +502,8 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 def own_file() -> Path:
     """Returns the path of the user's own table of targets, which may not exist."""
-    own = os.environ.get(CONFIG)
-    return Path(own) if own else Path.home() / ".config" / "opshift" / "targets.toml"
+    configured = os.environ.get(CONFIG)
+    return Path(configured) if configured else Path.home() / ".config" / "opshift" / "targets.toml"
 
 
 @functools.cache
@@ -501,8 +519,8 @@ def described() -> Mapping[str, column_tables.Column]:
 
 def shipped_of(text: str) -> str:
     """Returns the shipped data for the text of targets.toml."""
-    made = {COMMENT: "python -m tools.author update targets, format 1", **toml.loads(text)}
-    return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+    content = {COMMENT: "python -m tools.author update targets, format 1", **toml.loads(text)}
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
 @functools.lru_cache(maxsize=16)
@@ -546,36 +564,36 @@ def _row(name: str, row: Mapping[str, Any]) -> RuntimeRelease:
     if ir is None and release is not None:
         ir, ir_source = release.ir, f"that of onnx {release.name}, the first with its ai.onnx"
     also = row.get("also", {})
-    facts = {one["name"]: Fact(one["source"], str(one["date"])) for one in row.get("facts", ())}
-    own = Fact(row.get("source", ""), str(row.get("date", "")))
+    facts = {fact["name"]: Fact(fact["source"], str(fact["date"])) for fact in row.get("facts", ())}
+    row_fact = Fact(row.get("source", ""), str(row.get("date", "")))
     return RuntimeRelease(
-        name.lower(), row["versions"], imports, ir, own.source, row.get("same_as", ""),
-        floors, own.date, ir_source, row.get("prefer"),
+        name.lower(), row["versions"], imports, ir, row_fact.source, row.get("same_as", ""),
+        floors, row_fact.date, ir_source, row.get("prefer"),
         tuple(map(Lacking.parse, row.get("without", ()))),
         tuple(map(Lacking.parse, row.get("only", ()))),
         str(row.get("kernels", "")), bool(row.get("closed", False)),
         bool(row.get("functions", True)), tuple(row.get("other_forms", ())),
         also if isinstance(also, dict) else dict.fromkeys(also, ""),
-        columns={name: one.read(row[name]) for name, one in described().items() if name in row},
+        columns={name: col.read(row[name]) for name, col in described().items() if name in row},
         facts={name: fact for name, fact in sorted(facts.items()) if name in row},
     )  # fmt: skip
 
 
-def _resolved(row: RuntimeRelease, known: Mapping[str, Runtime]) -> RuntimeRelease:
+def _resolved(row: RuntimeRelease, runtimes: Mapping[str, Runtime]) -> RuntimeRelease:
     """Returns the entry; for an entry with `same_as`, a copy of the other entry, renamed."""
     if not row.same_as:
         return row
     name, _, version = row.same_as.partition("==")
-    if name not in known:
+    if name not in runtimes:
         raise BadTarget(f"{row.shown} refers to {row.same_as}, which is not in the list")
-    rows = known[name].releases
+    rows = runtimes[name].releases
     choice = target_names.choose(name, version, [(r.versions, r.also) for r in rows])
-    other = _resolved(rows[choice.row], known)
+    other = _resolved(rows[choice.row], runtimes)
     source, date = row.source or other.source, row.date or other.date
-    meant = other.origin if choice.remark or other.same_as else (name, version or other.release)
+    origin = other.origin if choice.remark or other.same_as else (name, version or other.release)
     return replace(
         other, name=row.name, versions=row.versions, source=source, date=date,
-        same_as=row.same_as, also=row.also, remark=choice.remark, meant=meant,
+        same_as=row.same_as, also=row.also, remark=choice.remark, meant=origin,
     )  # fmt: skip
 
 

@@ -54,4 +54,4 @@ BY_NAMES = {(pair.start.name.lower(), pair.to.name.lower()): pair for pair in PA
 
 def replacements(start: str) -> list[str]:
     """Returns the element types to which a request may change the type `start`."""
-    return [to for own, to in BY_NAMES if own == start]
+    return [to for source, to in BY_NAMES if source == start]

@@ -14,16 +14,16 @@ Dims: TypeAlias = tuple[int | str | None, ...]  # each a number, a symbol, or un
 LARGEST_RANK = 64  # of numpy, which allows more than the runtimes
 
 
-def rank_of(found: TypeProto | None) -> int | None:
-    if found is None or not found.HasField("tensor_type"):
+def rank_of(proto: TypeProto | None) -> int | None:
+    if proto is None or not proto.HasField("tensor_type"):
         return None
-    tensor = found.tensor_type
+    tensor = proto.tensor_type
     return len(tensor.shape.dim) if tensor.HasField("shape") else None
 
 
-def element_of(found: TypeProto | None) -> str:
+def element_of(proto: TypeProto | None) -> str:
     """Returns the element type of a tensor, or the whole name of another type, or ""."""
-    text = (schemas.type_name(found) if found is not None else None) or ""
+    text = (schemas.type_name(proto) if proto is not None else None) or ""
     return text[len("tensor(") : -1] if text.startswith("tensor(") else text
 
 
@@ -31,27 +31,27 @@ def elements_by_variable(
     node: NodeProto, schema: schemas.Schema, type_of: Callable[[str], TypeProto | None]
 ) -> dict[str, str]:
     """Returns the element type of each type variable that the node uses; "" if unknown."""
-    found: dict[str, str] = {}
+    elements: dict[str, str] = {}
     for names, at in ((node.input, schema.input_at), (node.output, schema.output_at)):
         for i, name in enumerate(names):
             param = at(i)
-            if name and param is not None and not found.get(param.variable):
-                found[param.variable] = element_of(type_of(name))
-    return found
+            if name and param is not None and not elements.get(param.variable):
+                elements[param.variable] = element_of(type_of(name))
+    return elements
 
 
-def dims_of(found: TypeProto) -> Dims:
+def dims_of(proto: TypeProto) -> Dims:
     """Returns the dimensions of a tensor whose rank is known."""
     return tuple(
         # Some exporters write -1 for an unknown size, and every runtime accepts this.
         d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param or None
-        for d in found.tensor_type.shape.dim
+        for d in proto.tensor_type.shape.dim
     )
 
 
-def parts_of(found: TypeProto) -> Iterator[TypeProto]:
+def parts_of(proto: TypeProto) -> Iterator[TypeProto]:
     """Yields a type and each type inside it, the outermost first."""
-    part: TypeProto | None = found
+    part: TypeProto | None = proto
     while part is not None:
         yield part
         match part.WhichOneof("value"):
@@ -63,45 +63,45 @@ def parts_of(found: TypeProto) -> Iterator[TypeProto]:
                 part = None
 
 
-def tensors_in(found: TypeProto) -> Iterator[TypeProto.Tensor | TypeProto.SparseTensor]:
+def tensors_in(proto: TypeProto) -> Iterator[TypeProto.Tensor | TypeProto.SparseTensor]:
     """Yields the tensor types in a type, also inside containers; callers may change them."""
-    for part in parts_of(found):
+    for part in parts_of(proto):
         kind = part.WhichOneof("value")
         if kind in ("tensor_type", "sparse_tensor_type"):
             yield getattr(part, kind)
 
 
-def without_lengths(found: TypeProto) -> TypeProto:
+def without_lengths(proto: TypeProto) -> TypeProto:
     """Returns a copy of a type with the rank but without the lengths of every tensor."""
-    kept = TypeProto()
-    kept.CopyFrom(found)
-    for tensor in tensors_in(kept):
+    copy = TypeProto()
+    copy.CopyFrom(proto)
+    for tensor in tensors_in(copy):
         for dim in tensor.shape.dim:
             dim.Clear()
-    return kept
+    return copy
 
 
 LENGTH = "opshift.length."
 """The prefix of internal symbols for unknown lengths. No model has such a symbol."""
 
 
-def without_symbols(found: TypeProto) -> TypeProto:
+def without_symbols(proto: TypeProto) -> TypeProto:
     """Returns a copy of a type without the internal symbols of unknown lengths."""
-    kept = TypeProto()
-    kept.CopyFrom(found)
-    for tensor in tensors_in(kept):
+    copy = TypeProto()
+    copy.CopyFrom(proto)
+    for tensor in tensors_in(copy):
         for dim in tensor.shape.dim:
             if dim.dim_param.startswith(LENGTH):
                 dim.Clear()
-    return kept
+    return copy
 
 
-def shown_type(found: TypeProto) -> str:
+def shown_type(proto: TypeProto) -> str:
     """Returns a type as text, such as `tensor(float)`, or `tensor(float)[2,?]` with a rank."""
-    name = schemas.type_name(found) or "a value of unknown type"
-    if rank_of(found) is None:
+    name = schemas.type_name(proto) or "a value of unknown type"
+    if rank_of(proto) is None:
         return name
-    return f"{name}[{','.join('?' if d is None else str(d) for d in dims_of(found))}]"
+    return f"{name}[{','.join('?' if d is None else str(d) for d in dims_of(proto))}]"
 
 
 def alike(was: TypeProto, now: TypeProto) -> bool:
@@ -118,34 +118,34 @@ def confirms(known: TypeProto, declared: TypeProto) -> bool:
     return all(ours == theirs for ours, theirs in pairs if isinstance(theirs, int))
 
 
-def is_complete(found: TypeProto) -> bool:
-    tensor = found.tensor_type
+def is_complete(proto: TypeProto) -> bool:
+    tensor = proto.tensor_type
     return (
-        found.HasField("tensor_type")
+        proto.HasField("tensor_type")
         and tensor.elem_type != 0
         and tensor.HasField("shape")
         and all(dim.HasField("dim_value") for dim in tensor.shape.dim)
     )
 
 
-def is_vague(found: TypeProto | None) -> bool:
+def is_vague(proto: TypeProto | None) -> bool:
     """Returns whether a type has no known rank, or is an int64 tensor of unknown length."""
-    if found is None:
+    if proto is None:
         return True
-    if not found.HasField("tensor_type"):
+    if not proto.HasField("tensor_type"):
         return False
-    whole = found.tensor_type.elem_type == TensorProto.INT64
-    return rank_of(found) is None or (whole and not is_complete(found))
+    whole = proto.tensor_type.elem_type == TensorProto.INT64
+    return rank_of(proto) is None or (whole and not is_complete(proto))
 
 
 def claims_more(declared: TypeProto, known: TypeProto | None) -> bool:
     """Returns whether a declared type has lengths that the known type lacks."""
     if known is None or not known.HasField("tensor_type"):
         return False
-    own, told = known.tensor_type.shape.dim, declared.tensor_type.shape.dim
-    return len(own) == len(told) and any(
+    known_dims, declared_dims = known.tensor_type.shape.dim, declared.tensor_type.shape.dim
+    return len(known_dims) == len(declared_dims) and any(
         b.HasField("dim_value") and not a.HasField("dim_value")
-        for a, b in zip(own, told, strict=True)
+        for a, b in zip(known_dims, declared_dims, strict=True)
     )
 
 
@@ -155,71 +155,71 @@ def better(declared: TypeProto | None, inferred: TypeProto | None) -> TypeProto 
     return inferred if _knowledge(inferred) > _knowledge(declared) else declared
 
 
-def shared(one: TypeProto | None, other: TypeProto | None) -> TypeProto | None:
+def shared(first: TypeProto | None, second_type: TypeProto | None) -> TypeProto | None:
     """Returns the common type of two values, which have equal element types."""
-    if one is None or other is None:
-        kind = one or other
+    if first is None or second_type is None:
+        kind = first or second_type
         return None if kind is None else _without_ranks(kind)
-    kept = TypeProto()
-    kept.CopyFrom(one)
-    own, more = [*tensors_in(kept)], [*tensors_in(other)]
-    if len(own) != len(more):
+    copy = TypeProto()
+    copy.CopyFrom(first)
+    tensors, other_tensors = [*tensors_in(copy)], [*tensors_in(second_type)]
+    if len(tensors) != len(other_tensors):
         return None
-    for tensor, second in zip(own, more, strict=True):
+    for tensor, second in zip(tensors, other_tensors, strict=True):
         tensor.elem_type = tensor.elem_type or second.elem_type
         if len(tensor.shape.dim) != len(second.shape.dim) or not second.HasField("shape"):
             tensor.ClearField("shape")
         for dim, other_dim in zip(tensor.shape.dim, second.shape.dim, strict=False):
             if dim != other_dim:
                 dim.Clear()
-    return kept
+    return copy
 
 
-def stacked(found: TypeProto) -> TypeProto:
+def stacked(proto: TypeProto) -> TypeProto:
     """Returns the type of a tensor that stacks tensors of this type along a new first axis."""
-    kept = TypeProto()
-    kept.tensor_type.elem_type = found.tensor_type.elem_type
-    if rank_of(found) is not None:
-        kept.tensor_type.shape.dim.add()
-        kept.tensor_type.shape.dim.extend(found.tensor_type.shape.dim)
-    return kept
+    result = TypeProto()
+    result.tensor_type.elem_type = proto.tensor_type.elem_type
+    if rank_of(proto) is not None:
+        result.tensor_type.shape.dim.add()
+        result.tensor_type.shape.dim.extend(proto.tensor_type.shape.dim)
+    return result
 
 
-def _without_ranks(found: TypeProto) -> TypeProto:
-    kept = TypeProto()
-    kept.CopyFrom(found)
-    for tensor in tensors_in(kept):
+def _without_ranks(proto: TypeProto) -> TypeProto:
+    copy = TypeProto()
+    copy.CopyFrom(proto)
+    for tensor in tensors_in(copy):
         tensor.ClearField("shape")
-    return kept
+    return copy
 
 
-def _knowledge(found: TypeProto) -> tuple[bool, bool, int]:
-    tensor = found.tensor_type
-    known = schemas.type_name(found) is not None
+def _knowledge(proto: TypeProto) -> tuple[bool, bool, int]:
+    tensor = proto.tensor_type
+    has_name = schemas.type_name(proto) is not None
     static = sum(dim.HasField("dim_value") for dim in tensor.shape.dim)
-    return known, tensor.HasField("shape"), static
+    return has_name, tensor.HasField("shape"), static
 
 
-def is_small(found: TypeProto | None) -> bool:
-    if found is None or not is_complete(found):
+def is_small(proto: TypeProto | None) -> bool:
+    if proto is None or not is_complete(proto):
         return False
     size = 1
-    for dim in found.tensor_type.shape.dim:
+    for dim in proto.tensor_type.shape.dim:
         size *= dim.dim_value
     return size <= 256
 
 
-def is_readable(found: TypeProto | None) -> bool:
+def is_readable(proto: TypeProto | None) -> bool:
     """Returns whether inference may need the elements of a value, such as sizes or axes."""
-    if found is None or not is_small(found):
+    if proto is None or not is_small(proto):
         return False
-    size = math.prod(dim.dim_value for dim in found.tensor_type.shape.dim)
-    return size <= 16 or is_countable(found)
+    size = math.prod(dim.dim_value for dim in proto.tensor_type.shape.dim)
+    return size <= 16 or is_countable(proto)
 
 
-def is_countable(found: TypeProto) -> bool:
+def is_countable(proto: TypeProto) -> bool:
     """Returns whether the elements of a value may be sizes, axes or counts."""
-    return is_small(found) and found.tensor_type.elem_type in _COUNTS
+    return is_small(proto) and proto.tensor_type.elem_type in _COUNTS
 
 
 _COUNTS = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)

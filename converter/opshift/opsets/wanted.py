@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 IrVersion: TypeAlias = int | Literal["auto", "keep"]
 Key: TypeAlias = tuple[str, str]  # (domain, operator)
-BROADCASTS = 7  # from here on operators broadcast; few runtimes have older ones
+BROADCASTS = 7  # from this opset on, operators broadcast; few runtimes support older opsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +44,28 @@ class Wanted:
     def goal(self, present: Mapping[str, int], operators: Collection[Key] = ()) -> dict[str, int]:
         """Returns the target version of each domain; a version that is allowed does not change."""
         row = self.release
-        found = _fitting(row, present, operators) if row is not None else {}
+        versions_by_domain = _fitting(row, present, operators) if row is not None else {}
         for domain, floor in self.at_least.items():
-            found[domain] = max(found.get(domain, present.get(domain, floor)), floor)
-        found.update(self.exact)
+            versions_by_domain[domain] = max(
+                versions_by_domain.get(domain, present.get(domain, floor)), floor
+            )
+        versions_by_domain.update(self.exact)
         if row is not None:
-            _require_readable(row, found)
-        return found
+            _require_readable(row, versions_by_domain)
+        return versions_by_domain
 
     def visits(self, goal: Mapping[str, int], operators: Collection[Key]) -> dict[str, int]:
-        """Returns lower versions to convert to first, which do not have the missing operators."""
+        """Returns lower versions to visit first, at which the missing operators do not exist."""
         from opshift.opsets import changelog
 
-        found: dict[str, int] = {}
+        lower: dict[str, int] = {}
         for domain, op in operators if self.release else ():
             if self.release and domain in goal and self.release.lacks_operator((domain, op)):
                 history = changelog.default().history(domain, op)
                 born = min((entry.operator.since_version for entry in history), default=1)
                 if 1 < born <= goal[domain]:
-                    found[domain] = min(born - 1, found.get(domain, goal[domain]))
-        return found
+                    lower[domain] = min(born - 1, lower.get(domain, goal[domain]))
+        return lower
 
     def raises(self, present: Mapping[str, int], goal: Mapping[str, int]) -> bool:
         """Returns whether the IR version may rise, because higher opsets were requested."""
@@ -71,19 +73,19 @@ class Wanted:
         return risen or bool(self.at_least or self.exact)
 
     def ir(
-        self, wanted: IrVersion, current: int, goal: Mapping[str, int], *, raised: bool
+        self, requested: IrVersion, current: int, goal: Mapping[str, int], *, raised: bool
     ) -> IrVersion:
-        """Returns the wanted IR version, limited to what the runtime reads."""
+        """Returns the requested IR version, at most the newest that the runtime reads."""
         limit = self.release.ir if self.release else None
         if limit is None or self.release is None:
-            return wanted
-        if isinstance(wanted, int) and wanted > limit:
+            return requested
+        if isinstance(requested, int) and requested > limit:
             raise BadTarget(
-                f"{self.release.shown} reads IR versions up to {limit}, but {wanted} was requested;"
-                " give a lower version"
+                f"{self.release.shown} reads IR versions up to {limit}, but {requested} was"
+                " requested; give a lower version"
             )
-        if isinstance(wanted, int):
-            return wanted
+        if isinstance(requested, int):
+            return requested
         return min(limit, max(current, versions.ir_for(goal)) if raised else current)
 
 
@@ -93,13 +95,13 @@ def _fitting(
     """Returns the versions that a runtime requires for the domains of a model."""
     limits = row.imports
     ours = {d: v for d, v in present.items() if d in limits}
-    found = {d: min(v, limits[d]) for d, v in ours.items() if _moves(d, v, limits[d])}
+    required = {d: min(v, limits[d]) for d, v in ours.items() if _moves(d, v, limits[d])}
     for domain, floor in row.floors.items():
         if domain in present:
-            found[domain] = max(found.get(domain, present[domain]), floor)
+            required[domain] = max(required.get(domain, present[domain]), floor)
     if "" in present:
-        found |= _readable(row, found.get("", present[""]), operators)
-    return found
+        required |= _readable(row, required.get("", present[""]), operators)
+    return required
 
 
 def _require_readable(row: RuntimeRelease, goal: Mapping[str, int]) -> None:
@@ -124,12 +126,12 @@ def _moves(domain: str, version: int, limit: int) -> bool:
 
 
 def _readable(row: RuntimeRelease, version: int, operators: Collection[Key]) -> dict[str, int]:
-    """Returns the opset at which the runtime was measured to read these operators."""
+    """Returns the nearest opset at which measurements show that the runtime reads the operators."""
     if row.prefer is not None:
         version = min(version, row.prefer)
-    met = list(dict.fromkeys(one for key in operators for one in row.lacking(key)))
-    caps = [one.since - 1 for one in met if one.since > 1]
-    lifts = [one.before for one in met if one.before < 1 << 30 and one.since == 1]
+    met = list(dict.fromkeys(lacking for key in operators for lacking in row.lacking(key)))
+    caps = [lacking.since - 1 for lacking in met if lacking.since > 1]
+    lifts = [lacking.before for lacking in met if lacking.before < 1 << 30 and lacking.since == 1]
     version = max([min([version, *caps]), *lifts])
     if row.probed is not None:
         nearest = _nearest_run(row, row.probed, version, operators)
@@ -147,17 +149,17 @@ def _nearest_run(
     """
     from opshift.opsets import changelog
 
-    known = changelog.default()
+    database = changelog.default()
     usual = min(BROADCASTS, version)
     ops = [key for key in operators if not key[0] and not table.lost(key)]
-    low, top = row.floors.get("", usual), row.imports.get("") or known.newest("") or version
+    low, top = row.floors.get("", usual), row.imports.get("") or database.newest("") or version
 
     def cost(at: int) -> tuple[int, int, int]:
-        found = [known.meaning(*key, at) for key in ops]
+        entries = [database.meaning(*key, at) for key in ops]
         runs = [
-            table.runs_at(key, one.operator.since_version)
-            for key, one in zip(ops, found, strict=True)
-            if one is not None
+            table.runs_at(key, entry.operator.since_version)
+            for key, entry in zip(ops, entries, strict=True)
+            if entry is not None
         ]
         return runs.count(False), abs(at - version), at
 
