@@ -43,7 +43,8 @@ MODULES = (
     "convert.legal.ir_rules", "convert.legal.model_rules", "convert.legal.nested_lengths",
     "convert.legal.opening", "convert.legal.rules", "convert.legal.runtime",
     "convert.legal.uncalled", "convert.legal.verdict", "convert.legal.written_rules",
-    "convert.step", "model.bytes.staging", "model.rename",
+    "convert.step", "model.bytes.staging", "model.rename", "model.sweep", "verify.randomness",
+    "verify.tolerance",
 )  # fmt: skip
 SECONDS = 120  # a mutant that takes longer counts as killed: it hangs
 CPU_SECONDS = 10  # more than the tests of any function take
