@@ -16,7 +16,7 @@ from opshift import AdapterBug, MissingExtra, Refused, convert, convert_file, co
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.author import registry
 from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED
-from opshift.convert import form_plan, plan_table, planner, verdict_edges
+from opshift.convert import plan_table, planner, verdict_edges
 from opshift.convert.ir import ir_plan
 from opshift.convert.ir.features import BARE, BROUGHT, FEATURES, FUNCTIONS, METADATA, TRAINING
 from opshift.opsets import schemas
@@ -63,7 +63,7 @@ def test_a_replacement_without_a_planned_edge_is_a_bug(kind, monkeypatch):
 def test_a_form_of_an_operator_that_the_plan_does_not_lead_to_is_a_bug(kind, monkeypatch):
     case = written_by(kind)
     assert converted(case)
-    monkeypatch.setattr(form_plan, "plan_forms", lambda state: None)
+    monkeypatch.setattr(planner.CrossingPlan, "add_forms", lambda *given: None)
     with pytest.raises(AdapterBug, match="the plan does not contain"):
         converted(case)
 
@@ -73,7 +73,7 @@ def test_a_newer_operator_for_what_the_plan_does_not_lead_to_is_a_bug(monkeypatc
     assert [node.op_type for node in convert_version(before, 20, modernize=True).graph.node] == [
         "Gelu"
     ]
-    monkeypatch.setattr(form_plan, "plan_forms", lambda state: None)
+    monkeypatch.setattr(planner.CrossingPlan, "add_forms", lambda *given: None)
     with pytest.raises(AdapterBug, match="the plan does not contain the verdict `modern`"):
         convert_version(before, 20, modernize=True)
 

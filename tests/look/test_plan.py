@@ -340,9 +340,13 @@ def test_a_refusal_names_the_dead_ends_of_the_plan():
 
 def test_a_dead_end_in_words_names_the_operators_that_lead_to_it():
     edge = plan_table.Edge(9, 8, "impossible", False, ())
-    assert planner.DeadEnd("", "Gelu", ("Gelu", "Erf"), edge).way == "Gelu, which becomes Erf 9->8"
     assert (
-        planner.DeadEnd("ai.onnx.ml", "Scaler", ("Scaler",), edge).way == "ai.onnx.ml.Scaler 9->8"
+        planner.DeadEnd("", "Gelu", ("Gelu", "Erf"), edge).described
+        == "Gelu, which becomes Erf 9->8"
+    )
+    assert (
+        planner.DeadEnd("ai.onnx.ml", "Scaler", ("Scaler",), edge).described
+        == "ai.onnx.ml.Scaler 9->8"
     )
 
 

@@ -149,7 +149,7 @@ def known_dead_ends(
     opened.aim()
     found = planner.of_document(opened.document, opened.adapters, opened.goal)
     present = {key for root in opened.document.roots for key in root.index}
-    return {(one.domain, one.op): one.way for one in found.dead}, present
+    return {(one.domain, one.op): one.described for one in found.dead}, present
 
 
 def _is_impossible(domain: str, op: str, start: int, to: int) -> bool:

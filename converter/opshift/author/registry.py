@@ -98,17 +98,15 @@ class Registry:
         self._tables: dict[type[Trait], LazyTable[Any]] = {
             k: LazyTable(self._read) for k in KINDS.values()
         }
-        self.edges: dict[Any, Any] = {}  # cached results of the planner
-        self.solved: dict[Any, Any] = {}
+        self.solved: dict[Any, Any] = {}  # cached results of the planner
         self.known_edges: dict[Any, Any] = {}
-        self.ways: dict[Any, Any] = {}
+        self.routes: dict[Any, Any] = {}
 
     def add(self, declared: Declared) -> None:
         self.generation += 1
-        self.edges.clear()
         self.solved.clear()
         self.known_edges.clear()
-        self.ways.clear()
+        self.routes.clear()
         if isinstance(declared, Adapter):
             self._add_verdict(declared)
             return
@@ -251,7 +249,7 @@ class Registry:
     def planning_anew(self) -> Registry:
         """Returns a registry with the same adapters, but without cached results of the planner."""
         other = copy.copy(self)
-        other.edges, other.solved, other.known_edges, other.ways = {}, {}, {}, {}
+        other.solved, other.known_edges, other.routes = {}, {}, {}
         return other
 
     def load(self, package: ModuleType) -> None:

@@ -12,7 +12,7 @@ from opshift.author.surroundings import Surroundings, node_at, readers
 from opshift.author.traits import DeclaredRules, answer_of
 from opshift.author.verdicts import ALTERNATIVE, FORM, WORDS
 from opshift.codes.refusals import Why
-from opshift.convert import form_plan, request, wider
+from opshift.convert import request, wider
 from opshift.convert.cast_chains import CAST
 from opshift.convert.change import NodeChange
 from opshift.convert.end_checks import done
@@ -61,7 +61,7 @@ def write(state: State) -> None:
 def _plan_unforeseen(state: State) -> None:
     """Plans equivalent nodes for operators that adapters wrote although the plan lacked them."""
     if state.plan.unforeseen:
-        form_plan.plan_forms(state)
+        state.plan_forms()
 
 
 def _modernize(state: State) -> None:

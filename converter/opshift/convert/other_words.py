@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from opshift.author.registry import Registry
 from opshift.author.verdicts import ALTERNATIVE, WORDS
-from opshift.convert.solving import library
+from opshift.convert.plan_table import library
 from opshift.model.scope import Key
 from opshift.opsets import schemas
 from opshift.records import dataclass

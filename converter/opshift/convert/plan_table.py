@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shipped plan table: how each operator version is converted to the next or previous one."""
+"""The plan table: how each operator version is converted to the next or previous one."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from dataclasses import replace
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
 
 from opshift import plugins
+from opshift.errors import MissingExtra
 from opshift.records import dataclass
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Implementation = tuple[str, str, int]  # (domain, op, since), or the key of an IR feature
 
 TABLE = "plans.txt"
 MISSING, UNREVIEWED = "missing", "unreviewed"
@@ -79,6 +89,37 @@ def farthest(domain: str, op: str, version: int, down: bool) -> int:
         at, own = edge.to, edge.within(domain)
         name = name if name in own else next(iter(own), "")
     return 1 if down else changelog.latest(domain) or version
+
+
+# -- solving -------------------------------------------------------------------------------------
+
+
+def library() -> ModuleType:
+    """Returns networkx, which is imported late because the import takes 0.1 seconds."""
+    try:
+        import networkx
+    except ImportError:
+        raise MissingExtra(
+            "networkx, which plans conversions, is not installed; install it: pip install networkx"
+        ) from None
+    return cast(ModuleType, networkx)
+
+
+def solve(graph: nx.DiGraph, end: int, *, down: bool) -> Iterator[tuple[Implementation, Edge]]:
+    """Yields each operator version with its `Edge` and the farthest version, at most `end`."""
+    best, reach = (min if down else max), dict[object, int]()
+    for node in reversed(list(library().topological_sort(graph))):
+        after = [reach[following] for following in graph.successors(node)]
+        if isinstance(node[1], Edge):
+            here, edge = node
+            outside = len(after) < len(edge.writes)
+            far = edge.start if edge.dead else end if outside or not after else best(after)
+            reach[node] = far
+            yield here, replace(edge, reach=far)
+        else:
+            reach[node] = after[0] if after else end
+            if not after:
+                yield node, Edge(node[2], node[2], LAST, False, (), end)
 
 
 @functools.cache

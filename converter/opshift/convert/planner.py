@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from opshift.author.misreadings import misreadings
 from opshift.author.registry import Registry
-from opshift.author.verdicts import LEAVE, RETIRED, Adapter, place_of
+from opshift.author.verdicts import FORM, LEAVE, RETIRED, Adapter, place_of
 from opshift.convert.plan_table import MISSING, UNREVIEWED, Edge
-from opshift.convert.verdict_edges import edge_at, edge_of
+from opshift.convert.verdict_edges import FORMS, edge_at, edge_of, form_edge
 from opshift.errors import AdapterBug
 from opshift.model.scope import Key
 from opshift.opsets import schemas
@@ -23,6 +24,7 @@ from opshift.text import qualified
 
 if TYPE_CHECKING:
     from opshift.model.document import Document
+    from opshift.opsets.targets import RuntimeRelease
 
 ENGINE_WRITES = ("Constant", "Identity", "Cast")
 
@@ -42,7 +44,7 @@ class DeadEnd:
         return f"{self.trail[-1]} {self.edge.start}->{self.edge.to}"
 
     @property
-    def way(self) -> str:
+    def described(self) -> str:
         """The failing conversion as text, such as `Gelu, which becomes Erf 9->8`."""
         shown = qualified(self.domain, self.op)
         start, to = self.edge.start, self.edge.to
@@ -93,6 +95,24 @@ class CrossingPlan:
         self.unforeseen.add((key, version))
         self.follow(key[0], [key[1]], version, self.goal.get(key[0], version))
 
+    def add_forms(self, row: RuntimeRelease | None, newer: Mapping[Key, Edge]) -> None:
+        """Plans the equivalent nodes of each operator in the plan, and of the operators in these.
+
+        `newer` has the edges to newer operators, by the last operator of the nodes that they
+        replace. Equivalent nodes are written only for nodes that cannot stay.
+        """
+        waiting = self.leads_to()
+        planned = set(waiting)
+        while waiting:
+            key = waiting.pop()
+            # more runtimes run a FORM; the other forms are for a runtime without the operator
+            places = FORMS if row is not None and _may_lack(row, key, self.adapters) else (FORM,)
+            forms = (form_edge(self.adapters, *key, place) for place in places)
+            for edge in filter(None, (*forms, newer.get(key))):
+                self.edges[(*key, edge.start, edge.to)] = edge
+                waiting.update(new for new in edge.keys if new not in planned)
+                planned.update(edge.keys)
+
     def dead_end(self, domain: str, op: str, version: int, goal: int) -> DeadEnd | None:
         """Returns the version change at which an operator cannot be converted, or None."""
         trail, name, at = [op], op, _entry(domain, op, version, goal)
@@ -117,9 +137,9 @@ def route_of(
     adapters: Registry, domain: str, op: str, version: int, goal: int
 ) -> dict[Crossing, Edge]:
     """Returns the planned changes of an operator and its replacements up to the version `goal`."""
-    known: dict[Crossing, Edge] | None = adapters.ways.get((domain, op, version, goal))
-    if known is not None:
-        return known
+    route: dict[Crossing, Edge] | None = adapters.routes.get((domain, op, version, goal))
+    if route is not None:
+        return route
     edges: dict[Crossing, Edge] = {}
     waiting, seen = [(op, _entry(domain, op, version, goal))], set[tuple[str, int]]()
     while waiting:
@@ -136,7 +156,7 @@ def route_of(
                 for name in (*edge.within(domain), *ENGINE_WRITES)
                 if schemas.schema(domain, name, edge.to) is not None
             ]
-    adapters.ways[domain, op, version, goal] = edges
+    adapters.routes[domain, op, version, goal] = edges
     return edges
 
 
@@ -201,6 +221,15 @@ def _without_schema(plan: CrossingPlan, ops: set[str], domain: str, version: int
             plan.edges[(domain, op, *RETIRED)] = edge
             found.update(edge.writes)
     return found
+
+
+def _may_lack(row: RuntimeRelease, key: Key, adapters: Registry) -> bool:
+    """Returns whether a runtime may lack an operator, its kernel, or an attribute of it."""
+    return (
+        row.may_lack(key)
+        or any(misreadings(adapters, row, key))
+        or (not key[0] and key[1] in row.other_forms)
+    )
 
 
 def _lacks(key: Key, version: int) -> bool:

@@ -6,11 +6,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from opshift.author import inference
-from opshift.convert import form_plan, leave, overdue, planner, request
+from opshift.author.verdicts import LEAVE
+from opshift.convert import planner, request
+from opshift.convert.blockers import StepRefused
 from opshift.convert.end_checks import done
+from opshift.convert.legal import runtime
 from opshift.convert.state import Boundaries, State
 from opshift.model import imports
-from opshift.model.scope import Key
+from opshift.model.scope import FunctionId, Key, Place, Root
+from opshift.opsets import schemas
 
 
 def travel(state: State) -> None:
@@ -41,12 +45,7 @@ def leaves_late(state: State) -> bool:
     if not 0 < own < goal or state.strategy.leaves_first or state.visits:
         return False
     left = _left(state)
-    return bool(left) and leave.lowest(state.adapters, left) <= goal
-
-
-def _left(state: State) -> frozenset[tuple[str, str]]:
-    allowed, row = state.options.domains, state.runtime
-    return leave.operators(state.document, state.facts, state.adapters, allowed, row)
+    return bool(left) and _lowest(state, left) <= goal
 
 
 def _leave(state: State) -> None:
@@ -61,7 +60,7 @@ def _leave(state: State) -> None:
     own = request.present(state.document, "")
     if allowed is not None and len(own) == 1:
         state.goal.setdefault("", own[0])
-    _visit_above(state, leave.lowest(state.adapters, left))
+    _visit_above(state, _lowest(state, left))
     while left:
         _write_out(state, left)
         left = _left(state)
@@ -72,21 +71,91 @@ def _leave_if_possible(state: State) -> None:
     opset = min(request.present(state.document, ""), default=0)
     written = True
     while written:
-        left = leave.perhaps_lacked(state.document, state.adapters, state.runtime, opset)
+        left = _perhaps_lacked(state, opset)
         written = bool(left) and _write_out(state, left, needed=False)
 
 
 def _write_out(state: State, left: Collection[Key], *, needed: bool = True) -> bool:
-    """Replaces operators by ai.onnx operators if types are known; returns whether it did any."""
+    """Replaces operators by ai.onnx operators if types are known; returns whether it did any.
+
+    A rewrite may need the type of a value that another operator of `left` computes. The type is
+    known only after the other operator is rewritten, so the caller repeats the call until no node
+    is left. With `needed`, the function raises `StepRefused` if it rewrote no node.
+    """
     _plan(state, left)
-    written = False
-    for step in leave.leave(state.document, left, state.stepper, needed=needed):
-        written = state.repaired = True
-        done(state, step)
+    written, refused = False, []
+    for domain in sorted({domain for domain, _ in left}):
+        for version in sorted({root.imports.get(domain) or 1 for root in state.document.roots}):
+            stepper = state.stepper(domain, version, version)
+            stepper.boundary = LEAVE
+            stepper.left = frozenset(key for key in left if key[0] == domain)
+            stepper.partial = True
+            step = stepper.run()
+            if stepper.blockers:
+                refused.append(stepper.blockers.refused)
+            if step.rewritten:
+                written = state.repaired = True
+                done(state, step)
     if written:
         state.settle_nodes()
         state.reopen()
+    elif needed and refused:
+        raise _joined(refused)
     return written
+
+
+def _joined(refused: Collection[StepRefused]) -> StepRefused:
+    """Returns one exception with the refused nodes of several steps."""
+    refusals = [refusal for step in refused for refusal in step.refusals]
+    if not all(step.functions or step.unsure for step in refused):
+        return StepRefused(refusals)
+    sure = frozenset[FunctionId]().union(*(step.functions for step in refused))
+    unsure = frozenset[FunctionId]().union(*(step.unsure for step in refused))
+    return StepRefused(refusals, sure, unsure - sure)
+
+
+def _left(state: State) -> frozenset[Key]:
+    """Returns the operators of a model that must be rewritten in ai.onnx.
+
+    Operators that the runtime lacks and that no adapter rewrites are not included; the final check
+    refuses them.
+    """
+    allowed, row, facts = state.options.domains, state.runtime, state.facts
+    failing, left = set[Key](), set[Key]()
+    if row is not None:
+        failing.update(key for key, _ in runtime.unknown_fields(state.document, row))
+        failing.update(key for _, key, _ in runtime.contrib_without_kernel(facts, row))
+        for doubtful in (False, True):
+            nodes = runtime.misread_nodes(facts, row, doubtful=doubtful)
+            failing.update(key for key, form, _ in nodes if key[0] and not form.is_uncertain(row))
+    for key in {key for root in state.document.roots for key in root.index}:
+        domain = key[0]
+        strange = row is not None and (row.lacks(domain) or row.is_strange(key) or key in failing)
+        lacked = strange and state.adapters.leaving(*key) is not None
+        if lacked or (allowed is not None and domain not in allowed):
+            left.add(key)
+    return frozenset(left)
+
+
+def _perhaps_lacked(state: State, opset: int) -> frozenset[Key]:
+    """Returns operators that the runtime may lack and that ai.onnx can replace at this opset."""
+    row = state.runtime
+    if row is None:
+        return frozenset()
+    from opshift.opsets import targets
+
+    roots = state.document.roots
+    keys = {key for root in roots for key in root.index if row.lacks_facts_about(key[0])}
+    owned = targets.owned() if keys else ()
+    unseen = (key for key in keys if key[0] in owned and not row.ran(key))
+    leaving = ((key, state.adapters.leaving(*key)) for key in unseen)
+    return frozenset(key for key, adapter in leaving if adapter and adapter.since <= opset)
+
+
+def _lowest(state: State, left: Collection[Key]) -> int:
+    """Returns the lowest opset of ai.onnx in which all these operators can be rewritten."""
+    adapters = filter(None, (state.adapters.leaving(*key) for key in left))
+    return max((adapter.since for adapter in adapters), default=1)
 
 
 def _visit_above(state: State, low: int) -> None:
@@ -124,14 +193,54 @@ def _go(state: State) -> None:
         raise state.refused(unknown)
     _plan(state)
     for domain, goal in sorted(state.goal.items()):
-        for step in overdue.replace(state.document, state.adapters, domain, goal, state.stepper):
-            state.boundaries = None
-            done(state, step)
+        for root in state.document.roots:
+            version = root.imports.get(domain)
+            if version is not None and version != goal:
+                for key, end in _deprecated(state, root, domain, goal):
+                    _replace_deprecated(state, root, key, end)
     for leg in _legs(state):
         for boundary in leg[_known(state, leg) :]:
             _cross(state, *boundary)
     if state.boundaries:
         state.last.state = state.fork()
+
+
+def _deprecated(state: State, root: Root, domain: str, goal: int) -> list[tuple[Key, int]]:
+    """Returns operators that are deprecated now and at the target, with the version since when."""
+    found = []
+    for key in sorted(key for key in root.index if key[0] == domain):
+        here, there = (schemas.schema(*key, at) for at in (root.imports[domain], goal))
+        if here is None or not here.deprecated or there is None or not there.deprecated:
+            continue
+        if state.adapters.get(*key, here.since - 1, here.since) is not None:
+            found.append((key, here.since))
+    return found
+
+
+def _replace_deprecated(state: State, root: Root, key: Key, end: int) -> None:
+    """Converts the nodes of an operator that is deprecated since the version `end`.
+
+    The conversion of a node starts at the last version that has the operator. A node that an
+    adapter refuses stays.
+    """
+    domain, version = key[0], root.imports[key[0]]
+    writers: dict[Place, str] = dict.fromkeys(root.index[key], "the model")
+    for start in range(end - 1, version):
+        stepper = state.stepper(domain, start, start + 1)
+        try:
+            step = stepper.run_at(root, writers)
+        except StepRefused:
+            if start >= end:  # the replacement exists, but cannot be converted further
+                raise
+            return
+        writers |= step.touched
+        touched, step.touched = step.touched, {}
+        if start == version - 1:  # only after this step do the nodes match the imports
+            step.touched = {(s, at): by for (s, at), by in writers.items() if at not in s.removed}
+        elif not (touched or step.kept):
+            continue
+        state.boundaries = None
+        done(state, step)
 
 
 def _known(state: State, leg: Boundaries) -> int:
@@ -150,7 +259,7 @@ def _known(state: State, leg: Boundaries) -> int:
 def _plan(state: State, left: Collection[Key] = ()) -> None:
     """Plans each step to the target versions, and the equivalent nodes used at the target."""
     state.plan = planner.of_document(state.document, state.adapters, state.goal, left)
-    form_plan.plan_forms(state)
+    state.plan_forms()
 
 
 def _legs(state: State) -> Iterator[Boundaries]:

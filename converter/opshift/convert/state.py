@@ -18,7 +18,8 @@ from opshift.convert.ir.ir_plan import FeaturePlan
 from opshift.convert.legal import rules
 from opshift.convert.legal.findings import Findings
 from opshift.convert.legal.runtime import RuntimeLack
-from opshift.convert.request import Request
+from opshift.convert.plan_table import Edge
+from opshift.convert.request import Request, present
 from opshift.convert.step import Stepper
 from opshift.convert.strategies import STRAIGHT, Strategy
 from opshift.errors import Refused, RefusedNode
@@ -160,6 +161,16 @@ class State(ABC):
         self.notes += settle.settle(self.document)
         self.document.sort()
 
+    def plan_forms(self) -> None:
+        """Plans the equivalent nodes that the conversion may write at the target version."""
+        newer: dict[Key, Edge] = {}
+        if self.options.modernize:
+            from opshift.convert.modernize import edges
+
+            newest = max([self.goal.get("", 0), *present(self.document, "")])
+            newer = edges(self.adapters, newest)
+        self.plan.add_forms(self.runtime, newer)
+
     def stepper(self, domain: str, start: int, to: int) -> Stepper:
         """Returns a step of the plan, from one version of a domain to another."""
         return self.stepper_of(Stepper, domain, start, to)
@@ -203,12 +214,12 @@ class State(ABC):
         ir = self.options.ir_version
         asked = self.goal or ({"IR": ir} if isinstance(ir, int) else near)
         plan = getattr(self, "plan", None)  # a refusal before planning has no plan
-        ways = dict.fromkeys(dead.way for dead in plan.dead) if plan is not None else ()
+        dead_ends = dict.fromkeys(dead.described for dead in plan.dead) if plan is not None else ()
         offers = set(self.unmade(one.types for one in refusals))
         refusals = [
             one if one.types in offers else dataclasses.replace(one, types="") for one in refusals
         ]
-        return Refused(refusals, near, asked, self.crossed(), ways, runtime)
+        return Refused(refusals, near, asked, self.crossed(), dead_ends, runtime)
 
 
 def step_report(step: Step) -> StepReport:

@@ -15,15 +15,23 @@ from opshift import versions
 from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.author.verdicts import ALTERNATIVE, FORM, WORDS, Adapter
-from opshift.convert.plan_table import IMPOSSIBLE, MISSING, UNREVIEWED, UNSETTLED, Edge, shipped
-from opshift.convert.solving import library, solve
+from opshift.convert.plan_table import (
+    IMPOSSIBLE,
+    MISSING,
+    UNREVIEWED,
+    UNSETTLED,
+    Edge,
+    Implementation,
+    library,
+    shipped,
+    solve,
+)
 from opshift.opsets import schemas
 from opshift.text import qualified
 
 if TYPE_CHECKING:
     import networkx as nx
 
-Implementation = tuple[str, str, int]  # (domain, op, since)
 FORMS = (FORM, ALTERNATIVE, WORDS)
 
 
@@ -60,13 +68,8 @@ def _holds(adapters: Registry, row: Edge, domain: str, op: str, boundary: tuple[
 
 def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
     """Returns how an operator version is converted, without the farthest reachable version."""
-    own = adapters.edges.get((domain, op, since, down))
-    if own is None:
-        boundary = _boundary(domain, op, since, down=down)
-        if boundary is None:
-            return None
-        own = adapters.edges[domain, op, since, down] = edge_at(adapters, domain, op, *boundary)
-    return own
+    boundary = _boundary(domain, op, since, down=down)
+    return edge_at(adapters, domain, op, *boundary) if boundary is not None else None
 
 
 def _boundary(domain: str, op: str, since: int, *, down: bool) -> tuple[int, int] | None:
@@ -120,8 +123,8 @@ def solved(adapters: Registry, domain: str, *, down: bool) -> dict[Implementatio
     found = adapters.solved.get((domain, down))
     if found is None:
         end = 1 if down else schemas.latest(domain) or 1
-        ways = graph(adapters, domain, down=down)
-        found = adapters.solved[domain, down] = dict(solve(ways, end, down=down))
+        conversions = graph(adapters, domain, down=down)
+        found = adapters.solved[domain, down] = dict(solve(conversions, end, down=down))
     return found
 
 

@@ -14,8 +14,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.convert.ir.features import BROUGHT, FEATURES, FUNCTIONS, METADATA, Feature
-from opshift.convert.plan_table import IMPOSSIBLE, LAST, Edge, shipped
-from opshift.convert.solving import Place, library, solve
+from opshift.convert.plan_table import (
+    IMPOSSIBLE,
+    LAST,
+    Edge,
+    Implementation,
+    library,
+    shipped,
+    solve,
+)
 from opshift.errors import AdapterBug
 
 if TYPE_CHECKING:
@@ -59,7 +66,7 @@ def edge_of(feature: Feature, *, down: bool) -> Edge:
     """Returns the plan for one kind of content, from the shipped table if that is up to date."""
     known = shipped(DOMAIN, feature.key, feature.ir, down)
     if known is None or replace(known, reach=0) != _bare(feature, down=down):
-        known = solved(down=down)[_place(feature)]
+        known = solved(down=down)[_implementation(feature)]
     return known
 
 
@@ -77,7 +84,7 @@ def _bare(feature: Feature, *, down: bool) -> Edge:
     return Edge(feature.ir, feature.ir - 1, verdict, False, tuple(one.key for one in feature.leads))
 
 
-def _place(feature: Feature) -> Place:
+def _implementation(feature: Feature) -> Implementation:
     return DOMAIN, feature.key, feature.ir
 
 
@@ -85,7 +92,7 @@ def _place(feature: Feature) -> Place:
 
 
 @functools.cache
-def solved(*, down: bool) -> dict[Place, Edge]:
+def solved(*, down: bool) -> dict[Implementation, Edge]:
     """Returns the plan for each kind of content, for lower or for higher IR versions."""
     end = 1 if down else max(one.ir for one in FEATURES)
     return dict(solve(_graph(down=down), end, down=down))
@@ -95,11 +102,11 @@ def _graph(*, down: bool) -> nx.DiGraph:
     """Returns the graph of the kinds of content, their plans, and the content after a rewrite."""
     found: nx.DiGraph = library().DiGraph()
     for feature in FEATURES:
-        here, edge = _place(feature), _bare(feature, down=down)
+        here, edge = _implementation(feature), _bare(feature, down=down)
         found.add_node(here)
         if down:
             found.add_edge(here, (here, edge))
-            found.add_edges_from(((here, edge), _place(one)) for one in feature.leads)
+            found.add_edges_from(((here, edge), _implementation(one)) for one in feature.leads)
     return found
 
 

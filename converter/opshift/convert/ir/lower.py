@@ -50,8 +50,8 @@ def lower(
 ) -> list[str]:
     """Rewrites content of a model for the older IR version `to`, in place; returns the notes."""
     work = Lowering(model, weights, fresh, to, by_value)
-    ways = dict.fromkeys(feature.lower for feature in features)  # features may share a function
-    for write in filter(None, ways):
+    # features may share a function
+    for write in filter(None, dict.fromkeys(feature.lower for feature in features)):
         write(work)
     return [f"{what} ({count})" for what, count in work.done.items()]
 
