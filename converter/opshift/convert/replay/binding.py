@@ -1,24 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps placeholders to the values around a node, and answers recorded questions about them."""
+"""Maps placeholders to the values around a node, and answers recorded questions about them.
+
+With placeholders (tokens) instead of names, one record applies to many nodes.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from opshift.author.facts import ScopeEnv
+from opshift.author.builder import Crossing
+from opshift.author.facts import Facts, ScopeEnv
 from opshift.author.node import TypePart
-from opshift.convert.replay import comparable, tokens
+from opshift.author.registry import Registry
+from opshift.convert.replay import comparable
 from opshift.convert.replay.comparable import Untraceable
 from opshift.model.scope import Scope
 from opshift.opsets import schemas
 from opshift.opsets.types import LENGTH
 from opshift.protos import NodeProto
 
-if TYPE_CHECKING:
-    from opshift.convert.replay.asker import Asker
-
 NEVER = object()  # an answer that no record contains
+NODE = "⟦node⟧"
+_TOKEN = re.compile(r"⟦\w+⟧")
+_QUOTED = re.compile(r"'(⟦\w+⟧)'")
+
+
+def placeholder(kind: str, number: int) -> str:
+    """Returns a placeholder; `kind` is v (value), s (symbol), f (new name) or c (new constant)."""
+    return f"⟦{kind}{number}⟧"
+
+
+def is_value(token: str) -> bool:
+    """Returns whether a placeholder is for a value of the model, not for a new value."""
+    return token.startswith("⟦v")
+
+
+def reason(token: str) -> str:
+    """Returns the placeholder for the reason why a value is not a constant."""
+    return f"⟦why_{token[1:]}"
+
+
+def filled(text: str, meaning: Callable[[str], str]) -> str:
+    """Returns a text with names for its placeholders; quoted placeholders become quoted names."""
+    if "⟦" not in text:
+        return text
+    text = _QUOTED.sub(lambda found: repr(meaning(found[1])), text)
+    return _TOKEN.sub(lambda found: meaning(found[0]), text)
+
+
+class Asker(Crossing, Protocol):
+    """The step that converts a node, with an adapter or with the record of an earlier call."""
+
+    facts: Facts
+    adapters: Registry
+    domain: str
+    to: int
+    boundary: tuple[int, int]
 
 
 class NodeTokens:
@@ -44,13 +83,13 @@ class NodeTokens:
         place = scope if scope.parent is None else scope.owner(name) or scope, name
         known = self._tokens.get(place)
         if known is None:
-            known = self._tokens[place] = tokens.value(len(self._places))
+            known = self._tokens[place] = placeholder("v", len(self._places))
             self._places.append((scope, name))
         return known
 
     def place(self, token: str) -> tuple[ScopeEnv, str]:
         """Returns the name for a placeholder, and the known types in the graph with this name."""
-        if not tokens.is_value(token):
+        if not is_value(token):
             raise Untraceable
         scope, name = self._places[int(token[2:-1])]
         if scope not in self._envs:
@@ -62,12 +101,12 @@ class NodeTokens:
         known = self._symbols
         if symbol not in known:
             start = LENGTH if symbol.startswith(LENGTH) else ""
-            known[symbol] = start + tokens.symbol(len(known))
+            known[symbol] = start + placeholder("s", len(known))
         return known[symbol]
 
     def meaning(self, token: str) -> str:
         """Returns the text for a placeholder in a message."""
-        if token == tokens.NODE:
+        if token == NODE:
             return self.node.name
         if token.startswith("⟦why_"):
             env, name = self.place(f"⟦{token[5:]}")
@@ -204,7 +243,7 @@ def in_tokens(node: NodeProto, inputs: Iterable[str], outputs: Iterable[str]) ->
     """Returns a copy of a node with placeholders for names."""
     copy = NodeProto(domain=node.domain, op_type=node.op_type, input=inputs, output=outputs)
     if node.name:
-        copy.name = tokens.NODE
+        copy.name = NODE
     if getattr(node, "overload", ""):
         copy.overload = node.overload
     copy.attribute.extend(node.attribute)

@@ -20,8 +20,7 @@ from opshift.author.registry import Registry
 from opshift.convert import ask
 from opshift.convert.change import Task
 from opshift.convert.replay import comparable
-from opshift.convert.replay.asker import Asker
-from opshift.convert.replay.binding import NodeTokens, in_tokens
+from opshift.convert.replay.binding import Asker, NodeTokens, in_tokens
 from opshift.convert.replay.comparable import NoAnswer, Untraceable
 from opshift.convert.replay.leaves import Kept, Leaf, RefusedLeaf, template_of
 from opshift.convert.replay.recorder import Recorder, RecordingCrossing

@@ -4,22 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from opshift.assumptions import Assumption
 from opshift.author.written import Made
 from opshift.codes.refusals import Why
-from opshift.convert.replay import tokens
-from opshift.convert.replay.binding import NodeTokens
+from opshift.convert.replay.binding import NodeTokens, filled, is_value
 from opshift.convert.replay.comparable import Untraceable
 from opshift.convert.replay.recorder import RecordingCrossing
 from opshift.errors import Refusal
 from opshift.model.walk import holds_graphs
 from opshift.protos import NodeProto, TensorProto
 from opshift.records import dataclass
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ class RefusedLeaf:
                 return binding.asker.fresh(self.hints[token])
             return binding.meaning(token)
 
-        return Refusal(self.why, tokens.filled(self.detail, meaning))
+        return Refusal(self.why, filled(self.detail, meaning))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +90,15 @@ class Template:
             node.input.extend(map(name_of, one.inputs))
             node.output.extend(map(name_of, one.outputs))
             if one.name:
-                node.name = tokens.filled(one.name, binding.meaning)
+                node.name = filled(one.name, binding.meaning)
             made.add(node)
         made.carrier = None if self.carrier is None else made.nodes[self.carrier]
-        made.approximations += [tokens.filled(one, binding.meaning) for one in self.approximations]
+        made.approximations += [filled(one, binding.meaning) for one in self.approximations]
         made.assumptions |= self.assumptions
         made.missed |= self.missed
         made.ops |= self.ops
         if self.unread is not None:
-            made.unread = tokens.filled(self.unread, binding.meaning)
+            made.unread = filled(self.unread, binding.meaning)
         return made
 
 
@@ -130,7 +126,7 @@ def template_of(made: Made, crossing: RecordingCrossing, binding: NodeTokens) ->
         frozenset(made.missed),
         frozenset(made.ops),
         made.unread,
-        any(tokens.is_value(token) for token in read.difference(binding.inputs)),
+        any(is_value(token) for token in read.difference(binding.inputs)),
     )
 
 

@@ -5,23 +5,20 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Collection, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from opshift.assumptions import Assumption
 from opshift.author.bounds import Bounds
 from opshift.author.builder import Builder
 from opshift.author.env import ModelEnv
 from opshift.author.node import Env, Node, Result, Survey, TypePart
-from opshift.convert.replay import comparable, tokens
-from opshift.convert.replay.binding import NEVER, NodeTokens
+from opshift.convert.replay import comparable
+from opshift.convert.replay.binding import NEVER, Asker, NodeTokens, is_value, placeholder, reason
 from opshift.convert.replay.comparable import NoAnswer, Untraceable
 from opshift.model.arrays import Array
 from opshift.model.scope import Root
 from opshift.opsets.types import LENGTH, Dims, dims_of
 from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
-
-if TYPE_CHECKING:
-    from opshift.convert.replay.asker import Asker
 
 _Rule = TypeVar("_Rule")
 _Answer = TypeVar("_Answer")
@@ -51,17 +48,17 @@ class Recorder(ModelEnv):
 
     def _ask_of(self, kind: str, name: str, *more: Any) -> Any:
         """Returns the recorded fact about a value of the model, or None for a new value."""
-        return self.ask(kind, name, *more) if tokens.is_value(name) else None
+        return self.ask(kind, name, *more) if is_value(name) else None
 
     def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
         return comparable.type_of(self._ask_of("type", name, part), part)
 
     def dims(self, name: str, found: TypeProto) -> Dims:
-        dims: Dims = self.ask("dims", name) if tokens.is_value(name) else dims_of(found)
+        dims: Dims = self.ask("dims", name) if is_value(name) else dims_of(found)
         return dims
 
     def claimed_dims(self, name: str, dims: Dims) -> Dims:
-        claimed: Dims = self.ask("claimed", name) if tokens.is_value(name) else dims
+        claimed: Dims = self.ask("claimed", name) if is_value(name) else dims
         return claimed
 
     def constant(self, name: str) -> Array | None:
@@ -72,14 +69,14 @@ class Recorder(ModelEnv):
         return comparable.bounds_of(self._ask_of("bounds", name))
 
     def why_dynamic(self, name: str) -> str:
-        return tokens.reason(name) if tokens.is_value(name) else f"no node computes {name!r}"
+        return reason(name) if is_value(name) else f"no node computes {name!r}"
 
     def producer(self, name: str) -> Node | None:
         found = self._ask_of("producer", name)
         return None if found is None else Node(found.in_tokens, found.schema, self)
 
     def use_rank(self, name: str) -> None:
-        if tokens.is_value(name):
+        if is_value(name):
             self.ranks_used[name] = None
 
     def possible_types(self) -> frozenset[str]:
@@ -163,9 +160,9 @@ class RecordingCrossing:
         return self.asker.enters
 
     def fresh(self, hint: str) -> str:
-        token = tokens.fresh(len(self.hints))
-        self.hints[token] = hint
-        return token
+        name = placeholder("f", len(self.hints))
+        self.hints[name] = hint
+        return name
 
     def version(self, root: Root, domain: str) -> int:
         if domain == self.asker.domain:
@@ -177,12 +174,12 @@ class RecordingCrossing:
         self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
     ) -> TensorProto:
         if content not in self._by_content:
-            given = tensor()
-            token = tokens.constant(len(self.constants))
-            self.constants[token] = (content, given)
+            original = tensor()
+            name = placeholder("c", len(self.constants))
+            self.constants[name] = (content, original)
             placed = TensorProto()
-            placed.CopyFrom(given)
-            placed.name = token
+            placed.CopyFrom(original)
+            placed.name = name
             self._by_content[content] = placed
         return self._by_content[content]
 
