@@ -7,8 +7,10 @@ import dataclasses
 from collections.abc import Callable
 from types import SimpleNamespace
 
+import opshift
 import pytest
 from checked import assert_finds, checked
+from onnx import ModelProto, helper, parser
 from opshift.adapter import Why
 from opshift.author import registry
 from opshift.author.traits import Differs, Flaw, Illegal, differs, flaw, illegal
@@ -127,3 +129,38 @@ def test_an_operator_without_a_schema_is_shown_to_no_declaration():
         more=', "own": 1',
     )
     assert_finds(author_rules.flaws, made)
+
+
+# -- the values of a function's attributes ---------------------------------------------------------
+
+
+def test_values_behind_references_are_checked_like_written_ones() -> None:
+    def einsum(*, default: bool, levels: int = 1, left_out: bool = True) -> ModelProto:
+        node = helper.make_node("Einsum", ["a"], ["b"])
+        node.attribute.add(name="equation", ref_attr_name="eq", type=3)
+        imports = [helper.make_opsetid("", 13), helper.make_opsetid("f", 1)]
+        given = {"attribute_protos": [helper.make_attribute("eq", "i.j->i")]}
+        bound = given if default else {"attributes": ["eq"]}
+        functions = [helper.make_function("f", "F0", ["a"], ["b"], [node], imports, **bound)]
+        for i in range(1, levels):
+            call = helper.make_node(f"F{i - 1}", ["a"], ["b"], domain="f")
+            call.attribute.add(name="eq", ref_attr_name="eq", type=3)
+            functions.append(
+                helper.make_function("f", f"F{i}", ["a"], ["b"], [call], imports, attributes=["eq"])
+            )
+        own = {} if default and left_out else {"eq": "ij->i" if default else "i.j->i"}
+        call = helper.make_node(f"F{levels - 1}", ["x"], ["y"], domain="f", **own)
+        made = parser.parse_model(
+            '<ir_version: 9, opset_import: ["": 13, "f": 1]> g (float[3,4] x) => (float y) { }'
+        )
+        made.graph.node.append(call)
+        made.functions.extend(functions)
+        return made
+
+    for made in (einsum(default=True), einsum(default=False), einsum(default=False, levels=4)):
+        found = [one for one in opshift.check(made).found if one.rule == "ATTRIBUTE_VALUE"]
+        assert len(found) == 1
+        with pytest.raises(opshift.InvalidModel, match="not an ellipsis"):
+            opshift.convert_version(made, 12)
+    fine = einsum(default=True, left_out=False)
+    assert not [one for one in opshift.check(fine).found if one.rule == "ATTRIBUTE_VALUE"]

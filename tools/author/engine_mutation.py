@@ -37,9 +37,8 @@ EQUIVALENT = Path(__file__).with_suffix(".toml")
 MODULES = (
     "author.bounds", "author.facts", "author.fit", "author.graph_results", "author.moved_bounds",
     "convert.apply", "convert.guard", "convert.legal.author_rules",
-    "convert.legal.bound_attributes", "convert.legal.cause", "convert.legal.checker",
-    "convert.legal.device_rules", "convert.legal.diagnose", "convert.legal.findings",
-    "convert.legal.function_rules", "convert.legal.graph_rules", "convert.legal.guessed_types",
+    "convert.legal.checker", "convert.legal.device_rules", "convert.legal.diagnose",
+    "convert.legal.findings", "convert.legal.function_rules", "convert.legal.graph_rules",
     "convert.legal.ir_rules", "convert.legal.model_rules", "convert.legal.nested_lengths",
     "convert.legal.opening", "convert.legal.rules", "convert.legal.runtime",
     "convert.legal.uncalled", "convert.legal.verdict", "convert.legal.written_rules",

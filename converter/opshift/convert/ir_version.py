@@ -13,7 +13,7 @@ from opshift.convert.aim import ir_of_goal
 from opshift.convert.ir import ir_plan, lower, needs
 from opshift.convert.ir.features import FUNCTIONS, METADATA, TRAINING, Feature
 from opshift.convert.ir.lift import lift
-from opshift.convert.legal import function_limits
+from opshift.convert.legal import runtime
 from opshift.convert.legal.function_rules import called
 from opshift.convert.state import State
 from opshift.errors import Refusal, Refused, RefusedNode
@@ -121,7 +121,7 @@ def _inlines(state: State) -> bool:
     row, functions = state.runtime, state.skeleton.functions
     if row is None or not functions:
         return False
-    return not row.functions or any(function_limits.unloaded(functions, row))
+    return not row.functions or any(runtime.unloaded(functions, row))
 
 
 def _refused(state: State, refusals: list[Refusal], aim: int, found: Iterable[Feature]) -> Refused:
@@ -132,5 +132,5 @@ def _refused(state: State, refusals: list[Refusal], aim: int, found: Iterable[Fe
     ]
     lowest = max((feature.ir for feature in _binding(state, found)), default=current)
     nearest = {**state.document.imports.as_dict(), "IR": lowest}
-    ways = ir_plan.dead_ends(state.lowerings, found)
-    return Refused(nodes, nearest, {**state.goal, "IR": aim}, state.crossed(), ways)
+    dead_ends = ir_plan.dead_ends(state.lowerings, found)
+    return Refused(nodes, nearest, {**state.goal, "IR": aim}, state.crossed(), dead_ends)

@@ -37,7 +37,7 @@ from opshift.convert.blockers import (
 )
 from opshift.convert.change import NodeChange, Step, Suspect, Task
 from opshift.convert.guard import Guard
-from opshift.convert.legal import cause, rules
+from opshift.convert.legal import diagnose, rules
 from opshift.convert.legal.written_rules import WrittenNodes, is_inferred, suspect_lengths
 from opshift.convert.plan_table import Edge
 from opshift.convert.replay import call_records
@@ -356,7 +356,7 @@ class Stepper:
             at, node = place_of(task.key[0], self.boundary), named(scope.node(position))
             by = "" if task.adapter.source in str(bug) else f"{task.adapter.source} "
             told = f"at {at}, {by}on {node}: {bug}"
-            raise FaultyChange(told, cause.sources(self.document, place)) from bug
+            raise FaultyChange(told, diagnose.sources(self.document, place)) from bug
 
     def _changed(self, place: Place, task: Task) -> NodeChange | None:
         scope, position = place
@@ -458,5 +458,5 @@ class Stepper:
             node, at = named(change.node.proto), place_of(self.domain, self.boundary)
             by = f"{change.adapter.source} wrote for {node} at {at}"
             if found := [*suspect_lengths(change)]:
-                behind, judged = cause.sources(self.document, change.place), is_inferred(change)
+                behind, judged = diagnose.sources(self.document, change.place), is_inferred(change)
                 self.step.suspects += [Suspect(f"{by}: {one}", judged, behind) for one in found]

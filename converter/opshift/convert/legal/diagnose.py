@@ -16,17 +16,18 @@ from opshift.author.inference import infer_all
 from opshift.author.registry import Registry
 from opshift.convert.legal import checker, function_rules, nested_lengths, rules
 from opshift.convert.legal.findings import ERROR, WARNING, Checked, Phase
+from opshift.convert.legal.written_rules import holder
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel
 from opshift.model import functions, imports, walk, weights
 from opshift.model.cone import cone
 from opshift.model.document import Document
 from opshift.model.illegible import illegible
 from opshift.model.names import unused_prefix
-from opshift.model.scope import FunctionId
-from opshift.model.walk import defined_names
+from opshift.model.scope import FunctionId, Place, Scope
+from opshift.model.walk import defined_names, reads
 from opshift.model.weights import Weights
 from opshift.opsets.types import confirms, rank_of
-from opshift.protos import GraphProto, ModelProto
+from opshift.protos import GraphProto, ModelProto, NodeProto
 from opshift.protos.copies import copied
 
 
@@ -225,3 +226,46 @@ def _forget_declared(graph: GraphProto) -> None:
 def _forget_inside(container: walk.Container) -> None:
     for graph in walk.graphs_directly_in(container):
         _forget_declared(graph)
+
+
+# -- the source of a failed conversion -------------------------------------------------------------
+
+
+def sources(document: Document, place: Place) -> frozenset[str] | None:
+    """Returns the names in the source model that a node reads or writes; None in functions.
+
+    For a node that the conversion wrote, the result has the names of the source node that it
+    replaced. In training graphs, the result is None too.
+    """
+    scope, position = place
+    if scope.root.kind != "graph":
+        return None
+    while scope.parent is not None:
+        position, scope = holder(scope)
+    node = scope.node(position)
+    read = _behind(document, scope, [*node.output, *reads(node)])
+    return frozenset(name for name in read | _before(document, scope, node) if name)
+
+
+def _behind(document: Document, scope: Scope, names: list[str]) -> set[str]:
+    """Returns names of the source model from which the values of `names` are computed."""
+    found, seen = set[str](), set[str]()
+    while names:
+        name = names.pop()
+        if not document.is_fresh(name):
+            found.add(name)
+        elif name not in seen and (at := scope.producers.get(name)) is not None:
+            seen.add(name)
+            names += reads(scope.node(at))
+    return found
+
+
+def _before(document: Document, scope: Scope, node: NodeProto) -> set[str]:
+    """Returns the source model's names that the node writes, directly or through new nodes."""
+    found, fresh = set[str](), set(filter(document.is_fresh, node.output))
+    for position in scope.sorted_positions():
+        one = scope.node(position)
+        if one is node or not fresh.isdisjoint(reads(one)):
+            found.update(name for name in one.output if not document.is_fresh(name))
+            fresh.update(filter(document.is_fresh, one.output))
+    return found

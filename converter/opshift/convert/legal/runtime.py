@@ -23,11 +23,11 @@ from opshift.author.present_types import collect_present_types
 from opshift.author.surroundings import Surroundings, node_at, readers
 from opshift.author.traits import DeclaredRules
 from opshift.codes.refusals import Why
-from opshift.convert.legal import author_rules, checker, function_limits
+from opshift.convert.legal import author_rules, checker
 from opshift.convert.legal.model_rules import is_beyond
 from opshift.errors import RefusedNode
 from opshift.lazy import deferred
-from opshift.model import weights
+from opshift.model import walk, weights
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.walk import name_of, named
@@ -35,7 +35,7 @@ from opshift.opsets import layouts, schemas
 from opshift.opsets.elements import ELEMENTS
 from opshift.opsets.type_pairs import BY_NAMES, replacements
 from opshift.opsets.types import dims_of, element_of, elements_by_variable, rank_of
-from opshift.protos import GraphProto, NodeProto, TypeProto
+from opshift.protos import FunctionProto, GraphProto, NodeProto, TypeProto
 from opshift.records import dataclass
 from opshift.text import counted, qualified
 
@@ -107,7 +107,7 @@ def lacking(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
 
 
 def _functions(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
-    for name, says in function_limits.unloaded(document.model.functions, row):
+    for name, says in unloaded(document.model.functions, row):
         yield RuntimeLack("", "", name, 1, says)
 
 
@@ -771,3 +771,30 @@ def _lack(
 ) -> RuntimeLack:
     (domain, op), (scope, at) = key, places[0]
     return RuntimeLack(op, domain, name_of(scope.node(at)), len(places), says, types, shape)
+
+
+# -- functions -------------------------------------------------------------------------------------
+
+
+def _has_graphs(function: FunctionProto) -> bool:
+    return any(map(walk.holds_graphs, function.node))
+
+
+def _has_unread_inputs(function: FunctionProto) -> bool:
+    read = {*function.output, *(name for node in function.node for name in walk.reads(node))}
+    return not read.issuperset(function.input)
+
+
+CONTENTS = {
+    "graphs": (_has_graphs, "a node that has a subgraph"),
+    "unread inputs": (_has_unread_inputs, "an input that no node reads"),
+}
+
+
+def unloaded(functions: Iterable[FunctionProto], row: RuntimeRelease) -> Iterator[tuple[str, str]]:
+    """Yields the name of each function that a runtime does not load, with the reason."""
+    for function in functions:
+        for name in row.texts("not_in_functions"):
+            has, shown = CONTENTS[name]
+            if has(function):
+                yield function.name, f"{row.shown} cannot load a function with {shown}"
