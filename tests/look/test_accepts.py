@@ -40,7 +40,7 @@ def test_an_operator_without_a_listed_kernel_does_not_run(release, answer, kind)
 
 BETWEEN = [
     ("opencv==4.9", "opencv==4.8", "opencv==4.11"), ("winml==18500", "winml==18362", "winml==19041"),
-    ("openvino==2024.1", "openvino==2023.0", "openvino==2026.4"),
+    ("openvino==2024.1", "openvino==2023.3", "openvino==2024.6"),
     ("tensorrt==10.16", "tensorrt==10.15", "tensorrt==11.0"),
     ("directml==1.10", "directml==1.9", "directml==1.12.1"),
 ]  # fmt: skip

@@ -93,7 +93,7 @@ ONE_FLOAT_IS_NOT_READ = [
             "one float", "() => (float y) { y = Constant<value_float = 0.5>() }", imports={"": 12}
         )(holds_one_float)
     )
-    for releases in ("openvino 2022.1, 2023.0, 2026.4", "opencv 4.1.2, 4.5.5, 4.8, 4.11")
+    for releases in ("openvino 2022.1..2026.4", "opencv 4.1.2, 4.5.5, 4.8, 4.11")
 ]
 
 

@@ -287,16 +287,20 @@ def by_single_products(node: Node, op: Builder) -> Result:
     return x
 
 
-@misread(
-    "ReduceL1 ReduceLogSum ReduceLogSumExp",
-    "openvino 2026.4",
-    "{op} with the attribute axes reduces over all axes instead",
-    source="2026-11-23 measured: reductions at opsets 11 to 18",
-    since=13,
-    before=18,
-)
 def names_axes(node: Node) -> bool:
     return node.has("axes")
+
+
+NAMED_AXES = [
+    misread(
+        ops, releases, "{op} with the attribute axes reduces over all axes instead", since=13,
+        before=18, source="2026-11-29 measured in 2022.1 to 2026.4: reductions at 11 to 18",
+    )(names_axes)
+    for ops, releases in (
+        ("ReduceL1", "openvino 2025.4..2026.4"),
+        ("ReduceLogSum ReduceLogSumExp", "openvino 2026.4"),
+    )
+]  # fmt: skip
 
 
 @misread(
@@ -348,11 +352,10 @@ def with_reduce_sum(node: Node, op: Builder) -> Result:
 
 @misread(
     "ReduceLogSumExp",
-    "openvino 2022.1, 2023.0",
+    "openvino 2022.1..2025.4",
     "ReduceLogSumExp of numbers far from 0 overflows to infinity",
-    source="2026-11-23 measured: reductions at opsets 11 to 18",
+    source="2026-11-29 measured in 2022.1 to 2025.4: reductions at opsets 11 to 18",
     since=11,
-    before=18,
 )
 def may_be_far_from_zero(node: Node) -> bool:
     return True
