@@ -7,8 +7,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 from onnx import parser
+from onnx.reference.ops import op_elu
 from opshift import convert_version
-from opshift.verify.oracle import compare, evaluate, make_inputs, trust
+from opshift.verify.oracle import (
+    OracleError,
+    compare,
+    engines,
+    evaluate,
+    make_inputs,
+    trust,
+)
 
 HEADER = '<ir_version: 10, opset_import: ["" : 13]> g '
 
@@ -109,3 +117,17 @@ def test_sums_of_products_wrap_around_in_32_bits(text: str, size: int) -> None:
     for one in (model, convert_version(model, 9)):
         assert compare(expected, evaluate(one, fed)) is None
     assert np.all(expected[0] < 128)
+
+
+def test_a_reference_that_ignores_an_attribute_computes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(op_elu.Elu, "_run", lambda self, x: (x,))
+    for cached in (trust.judge, engines._instance, engines._implementation):
+        cached.cache_clear()
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { y = Elu(x) }'
+    )
+    with pytest.raises(OracleError, match="reference of Elu-6 does not read 'alpha'"):
+        evaluate(model, {"x": np.ones(2, np.float32)})
+    assert not engines.has_reference("", "Elu", 6)

@@ -3,22 +3,24 @@
 
     python -m tools.author late_changes WHEELS [--check]
 
-WHEELS is a folder with wheels of onnx: one for each minor release from 1.4 on (`pip download
---no-deps onnx==1.9.0`). Each wheel is read by the Python in its name, which must be on the PATH;
-onnx itself is not installed. With --check, the tool compares the releases after the first wheel
-with the table, and the exit code is 1 if they differ.
+WHEELS is a folder with wheels of onnx: one of a minor release that the table contains, and one of
+each later minor release (`pip download --no-deps onnx==1.23.2`). The rows of the releases up to the
+first wheel stay. Each wheel is read by the Python in its name, which must be on the PATH; onnx
+itself is not installed. With --check, the tool writes nothing and prints the differences, and the
+exit code is 1 if there are any.
 """
 
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 import re
 import subprocess
 import tempfile
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,25 +61,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args(argv)
     wheels = sorted((_release(path), path) for path in args.wheels.glob("onnx-*.whl"))
-    rows, before = [HEAD], Schemas()
-    for release, path in wheels:
-        now = _schemas(path)
-        shown = ".".join(map(str, release))
-        rows += [f"{shown} {row}\n" for row in changes(before, now)]
-        before = now
+    if len(wheels) < 2:
+        parser.error(f"{args.wheels} has fewer than two wheels of onnx")
+    found = {release: _schemas(path) for release, path in wheels}
+    old = PATH.read_text(encoding="utf-8")
+    new = extended(old, found)
     if args.check:
-        return compare(rows, PATH.read_text(encoding="utf-8"), wheels[0][0])
-    PATH.write_text("".join(rows), encoding="utf-8")
-    print(f"{len(wheels)} releases, {len(rows) - 1} changes: {PATH}")
+        differ = difflib.unified_diff(*(t.splitlines(True) for t in (old, new)), "table", "wheels")
+        print("".join(differ), end="")
+        return int(old != new)
+    PATH.write_text(new, encoding="utf-8")
     return 0
 
 
-def compare(rows: Sequence[str], table: str, first: tuple[int, int]) -> int:
-    """Prints how a table differs from these rows; returns 1 if there are differences."""
-    known = [row for row in table.splitlines(keepends=True)[1:] if _of(row) > first]
-    differ = [*difflib.unified_diff(known, rows[1:], "the table", "the wheels", n=0)]
-    print("".join(differ), end="")
-    return int(bool(differ))
+def extended(table: str, found: Mapping[tuple[int, int], Schemas]) -> str:
+    """Returns the table with new rows for all releases after the first of these releases."""
+    releases = sorted(found)
+    rows = [row for row in table.splitlines(keepends=True)[1:] if _of(row) <= releases[0]]
+    for earlier, later in itertools.pairwise(releases):
+        shown = ".".join(map(str, later))
+        rows += [f"{shown} {row}\n" for row in changes(found[earlier], found[later])]
+    return "".join([HEAD, *rows])
 
 
 def _of(row: str) -> tuple[int, int]:

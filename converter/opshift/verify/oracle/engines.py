@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs single nodes in external engines: onnx's reference implementation and onnxruntime."""
 
+import inspect
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opshift.protos import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto
-from opshift.protos.whole import helper
+from opshift.protos.whole import defs, helper
 from opshift.verify.extra import onnxruntime
 from opshift.verify.oracle.strict_schema import Call, completed
 from opshift.verify.oracle.values import OracleError, Value, tensor, type_of, wide
@@ -23,6 +24,7 @@ RUNTIME_OPSETS = {"": 26, "ai.onnx.ml": 5}
 # The newest opset at which onnxruntime has a kernel, if later versions only add element types.
 RUNTIME_STOPS = {"MaxRoiPool": 21}
 RUNTIME_IR = 13
+READ_BY_SELF = {("BitShift", "direction"), ("LogSoftmax", "axis")}  # not arguments of `_run`
 
 
 @cache
@@ -31,7 +33,20 @@ def _implementation(domain: str, op: str, since: int) -> Any:
         package = import_module(_PACKAGES[domain])
     except (KeyError, ImportError):
         raise OracleError(f"no engine can evaluate operators of domain {domain!r}") from None
-    return package.load_op(domain, op, since)
+    found = package.load_op(domain, op, since)
+    if unread := _unread_attributes(found, domain, op, since):
+        raise OracleError(f"onnx's reference of {op}-{since} does not read {unread[0]!r}")
+    return found
+
+
+def _unread_attributes(found: Any, domain: str, op: str, since: int) -> list[str]:
+    """Returns the attributes that the reference ignores, as it may in the opset that added them."""
+    read = inspect.signature(found._run).parameters
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in read.values()):
+        return []
+    names = defs.get_schema(op, since, domain).attributes
+    return [one for one in names if one not in read and (op, one) not in READ_BY_SELF
+            and one != "consumed_inputs"]  # fmt: skip
 
 
 def has_reference(domain: str, op: str, since: int) -> bool:
