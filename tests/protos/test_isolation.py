@@ -60,17 +60,17 @@ def no_guards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_call_that_does_not_end_is_ended() -> None:
-    with isolation.isolated(wanted=True):
+    with isolation.isolated(requested=True):
         with pytest.raises(OnnxEnded, match="the inference of onnx did not finish within 1 s"):
             shape_inference.infer_shapes(model(HANGS))
         with pytest.raises(OnnxEnded, match="onnx is not called for this model again"):
             shape_inference.infer_shapes(model(GOOD))
-    with isolation.isolated(wanted=True):  # the next verb begins anew
+    with isolation.isolated(requested=True):  # the next verb begins anew
         assert shape_inference.infer_shapes(model(GOOD)).graph.output
 
 
 def test_a_call_that_ends_its_process_is_an_error() -> None:
-    with isolation.isolated(wanted=True):
+    with isolation.isolated(requested=True):
         for _ in range(2):
             with pytest.raises(OnnxEnded, match=r"the inference of onnx crashed its process \(SIG"):
                 shape_inference.infer_shapes(model(ENDS))
@@ -78,7 +78,7 @@ def test_a_call_that_ends_its_process_is_an_error() -> None:
 
 
 def test_a_verb_ends_only_so_many_children() -> None:
-    with isolation.isolated(wanted=True):
+    with isolation.isolated(requested=True):
         for _ in range(isolation.MOST_DEATHS):
             with pytest.raises(OnnxEnded):
                 shape_inference.infer_shapes(model(ENDS))
@@ -165,7 +165,7 @@ def test_the_environment_decides(
     assert usual() is wanted
     assert isolation.uses_child() == (wanted is Isolation.ALWAYS)
     assert isolation.uses_child(risky=True) == (wanted is not Isolation.NEVER)
-    with isolation.isolated(wanted=False):
+    with isolation.isolated(requested=False):
         assert not isolation.uses_child(risky=True)
     monkeypatch.setenv(VARIABLE, "perhaps")
     with pytest.raises(ValueError, match="set it to one of never, risky, always"):
@@ -201,7 +201,7 @@ def test_threads_have_children_of_their_own() -> None:
     found: list[Any] = []
 
     def work() -> None:
-        with isolation.isolated(wanted=True):
+        with isolation.isolated(requested=True):
             for _ in range(20):
                 found.append(len(shape_inference.infer_shapes(model(GOOD)).graph.output))
 
@@ -228,7 +228,7 @@ def test_a_child_that_answers_nonsense_has_ended() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_forked_process_uses_no_child_of_its_parent() -> None:
-    with isolation.isolated(wanted=True):
+    with isolation.isolated(requested=True):
         shape_inference.infer_shapes(model(GOOD))
     (waiting,) = onnx_process._idle
     pid = os.fork()

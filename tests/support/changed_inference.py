@@ -47,7 +47,7 @@ class Tally:
             return
         self.counts["inferred"] += 1
         for strict in (False, True):
-            with isolation.isolated(wanted=True):
+            with isolation.isolated(requested=True):
                 try:
                     safe_inference.infer(model, adapters, strict=strict, data_prop=not strict)
                 except OnnxEnded as ended:
@@ -74,7 +74,7 @@ def _operators(model: ModelProto) -> str:
 def _undeclared(model: ModelProto) -> Iterator[str]:
     """The operators that give a negative size and are not declared to do so."""
     declared = registry.default().traits(Shrinks)
-    with isolation.isolated(wanted=True):
+    with isolation.isolated(requested=True):
         try:
             found = infer_shapes(model, data_prop=True)
         except safe_inference.COMPLAINTS:  # the guards were needed, or the model is rejected

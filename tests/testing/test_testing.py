@@ -184,7 +184,7 @@ def test_a_fold_that_does_without_a_value_declares_it(monkeypatch):
     (size,) = (one for one in registry.default().rules(Fold).values() if one.ops == ("Size",))
     example = Example("size", "() => (int64 y) <int64[2] a = {3, 4}> { y = Size(a) }")
     testing.assert_fold(size, example)
-    with pytest.raises(AssertionError, match="without the value of 'a': declare sizes="):
+    with pytest.raises(AssertionError, match="without the value of 'a'; name this input in sizes="):
         testing.assert_fold(dataclasses.replace(size, sizes=()), example)
 
 

@@ -16,8 +16,8 @@ def names() -> tuple[str, ...]:
 
     from opshift.codes.refusals import Why
 
-    found = (entry.name for entry in files(__name__).iterdir())
-    written = [name[: -len(".md")] for name in found if name.endswith(".md")]
+    file_names = (entry.name for entry in files(__name__).iterdir())
+    written = [name[: -len(".md")] for name in file_names if name.endswith(".md")]
     return tuple(sorted([*written, *Why.__members__]))
 
 

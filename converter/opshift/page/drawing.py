@@ -107,9 +107,11 @@ class _Item:
         """Returns the shape with its text as SVG."""
         kind, radius = ("value", 12) if self.label else ("box", 6)
         middle = self.x + self.width / 2
-        told = " | ".join([_signed(self.title, self.sign), *(_signed(*one) for one in self.lines)])
+        tooltip = " | ".join(
+            [_signed(self.title, self.sign), *(_signed(*pair) for pair in self.lines)]
+        )
         parts = [
-            f'<g class="{kind}{_MARKS[self.sign]}"><title>{markup(told)}</title>'
+            f'<g class="{kind}{_MARKS[self.sign]}"><title>{markup(tooltip)}</title>'
             f'<rect x="{self.x:.1f}" y="{self.y:.1f}" width="{self.width:.1f}"'
             f' height="{self.height:.1f}" rx="{radius}"/>',
             f'<text class="op" x="{middle:.1f}" y="{self.y + (16 if self.label else 18):.1f}">'
@@ -202,10 +204,10 @@ class _Layout:
     def svg(self) -> str:
         """Returns the SVG, in which wires come first, so that boxes cover them."""
         tall = max(item.y + item.height for item in self.items) + 1
-        told = ", ".join(box.op for box in self.drawing.boxes)
+        operators = ", ".join(box.op for box in self.drawing.boxes)
         return (
             f'<svg class="draw" viewBox="0 0 {self.width:.0f} {tall:.0f}" width="{self.width:.0f}"'
-            f' role="img" aria-label="{markup(told)}">'
+            f' role="img" aria-label="{markup(operators)}">'
             + "".join(self._drawn_wires())
             + "".join(item.svg() for item in self.items)
             + "</svg>"
@@ -230,5 +232,5 @@ class _Layout:
 
 
 def _port(item: _Item, wires: list[int], wire: int) -> float:
-    """Returns where a wire ends at the top of an item; several wires end side by side."""
+    """Returns the x position at which a wire ends at the top of an item, next to other wires."""
     return item.x + item.width * (wires.index(wire) + 1) / (len(wires) + 1)

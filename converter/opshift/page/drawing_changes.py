@@ -18,10 +18,12 @@ Pairs = list[tuple[int, int]]
 def marked(before: Drawing, after: Drawing) -> tuple[Drawing, Drawing]:
     """Returns both drawings with a mark at each box or value that the other drawing lacks."""
     pairs = _pairs(before.boxes, after.boxes)
-    others = [{i: after.boxes[j] for i, j in pairs}, {j: before.boxes[i] for i, j in pairs}]
+    counterparts = [{i: after.boxes[j] for i, j in pairs}, {j: before.boxes[i] for i, j in pairs}]
     left, right = (
         tuple(_marked(box, other.get(i), sign) for i, box in enumerate(drawing.boxes))
-        for drawing, other, sign in zip((before, after), others, (REMOVED, ADDED), strict=True)
+        for drawing, other, sign in zip(
+            (before, after), counterparts, (REMOVED, ADDED), strict=True
+        )
     )
     return replace(before, boxes=left), replace(after, boxes=right)
 
@@ -30,7 +32,7 @@ def title(before: Drawing, after: Drawing) -> str:
     """Describes the change, as `Gemm: zero C added`, or lists the operators before and after."""
     pairs = _pairs(before.boxes, after.boxes)
     if not pairs:
-        sides = (repeated((box.op for box in one.boxes), 4) for one in (before, after))
+        sides = (repeated((box.op for box in side.boxes), 4) for side in (before, after))
         return " \N{RIGHTWARDS ARROW} ".join(sides)
     changes = [text for i, j in pairs for text in _changes(before.boxes[i], after.boxes[j])]
     kept_before, kept_after = {i for i, _ in pairs}, {j for _, j in pairs}
@@ -38,8 +40,8 @@ def title(before: Drawing, after: Drawing) -> str:
         if names := [box.op for i, box in enumerate(drawing.boxes) if i not in kept]:
             changes.append(f"{repeated(names, 4)} {verb}")
     stays = repeated((before.boxes[i].op for i, _ in pairs), 4)
-    told = list(dict.fromkeys(changes)) or ["other inputs"]
-    return f"{stays}: {shortened(told, MOST, 'changes')}"
+    texts = list(dict.fromkeys(changes)) or ["other inputs"]
+    return f"{stays}: {shortened(texts, MOST, 'changes')}"
 
 
 def _pairs(before: Sequence[Box], after: Sequence[Box]) -> Pairs:
@@ -83,6 +85,6 @@ def _changes(before: Box, after: Box) -> Iterator[str]:
 def _described(box: Box, name: str, value: str) -> str:
     """Describes a constant or an attribute, as `zero C` or `axis 1`."""
     numbers = value.replace("[", "").replace("]", "").split(", ")
-    if name in box.inputs and all(one in ("0", "0.0", "-0.0") for one in numbers):
+    if name in box.inputs and all(number in ("0", "0.0", "-0.0") for number in numbers):
         return f"zero {name}"
     return name if value in ("", VARIES) else f"{name} {value}"

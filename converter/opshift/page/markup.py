@@ -31,13 +31,13 @@ def words(text: object) -> str:
 
     Text between backticks becomes code.
     """
-    plain, *others = _CODE.split(str(text))
-    found = _words(plain)
-    if not others and " " in plain and len(plain) <= WHOLE:
-        return f"<span class=whole>{found}</span>"
-    for code, following in zip(others[::2], others[1::2], strict=True):
-        found += f"<code>{_words(code)}</code>{_words(following)}"
-    return found
+    plain, *alternating = _CODE.split(str(text))
+    html = _words(plain)
+    if not alternating and " " in plain and len(plain) <= WHOLE:
+        return f"<span class=whole>{html}</span>"
+    for code, following in zip(alternating[::2], alternating[1::2], strict=True):
+        html += f"<code>{_words(code)}</code>{_words(following)}"
+    return html
 
 
 def _words(text: str) -> str:
@@ -49,7 +49,7 @@ def _parts(word: str, depth: int = 0) -> list[str]:
     """Splits a long name into parts; a short name, such as a date or a version, stays whole."""
     if len(word) <= SHORT or depth == len(_SEPARATED):
         return [word]
-    return [one for part in _SEPARATED[depth].split(word) for one in _parts(part, depth + 1)]
+    return [piece for part in _SEPARATED[depth].split(word) for piece in _parts(part, depth + 1)]
 
 
 def _word(word: str) -> str:
@@ -71,15 +71,15 @@ def repeated(names: Iterable[str], most: int | None = None) -> str:
     """Lists each name once, with a count after a name that occurs several times."""
     counts = Counter(names).most_common()
     parts = [name if n == 1 else f"{name} {TIMES}{n}" for name, n in counts[:most]]
-    left = len(counts) - len(parts)
-    return ", ".join([*parts, f"{left} more"] if left else parts) or "nothing"
+    omitted = len(counts) - len(parts)
+    return ", ".join([*parts, f"{omitted} more"] if omitted else parts) or "nothing"
 
 
 def shortened(text: str, letters: int) -> str:
     """Shortens a name to its last parts that fit; one long word is cut at its end."""
     if len(text) <= letters:
         return text
-    starts = [found.end() for found in re.finditer(r"[/.:]", text[:-1])]
+    starts = [match.end() for match in re.finditer(r"[/.:]", text[:-1])]
     fits = next((at for at in starts if 4 < len(text) - at < letters), None)
     if fits is not None:
         return f"…{text[fits:]}"

@@ -59,7 +59,7 @@ class Notes:
 
     def html(self) -> str:
         """Returns an HTML list, in which each line has the colour of its role."""
-        rows = (f'<li class="{CLASSES[one.role]}">{words(one.text)}' for one in self.lines)
+        rows = (f'<li class="{CLASSES[line.role]}">{words(line.text)}' for line in self.lines)
         return f"<ul class=notes>{''.join(rows)}</ul>"
 
 
@@ -157,9 +157,9 @@ class Releases:
 
 
 def _chip(release: ReleaseAnswer) -> str:
-    told = f"{STATES[release.state]}{': ' + release.why if release.why else ''}"
+    tooltip = f"{STATES[release.state]}{': ' + release.why if release.why else ''}"
     name = release.name or "any release"
-    return f'<span class="chip {release.state}" title="{markup(told)}">{words(name)}</span>'
+    return f'<span class="chip {release.state}" title="{markup(tooltip)}">{words(name)}</span>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +178,12 @@ def reasons(releases: Sequence[ReleaseAnswer]) -> Folded:
     """Returns a table of the reasons why releases cannot run the model, before or after."""
     rows = [
         (
-            f"{one.runtime} {one.name}".strip(),
-            Line(STATES[one.state], _ROLES.get(one.state, Role.FAINT)),
-            one.why,
+            f"{release.runtime} {release.name}".strip(),
+            Line(STATES[release.state], _ROLES.get(release.state, Role.FAINT)),
+            release.why,
         )
-        for one in releases
-        if one.why
+        for release in releases
+        if release.why
     ]
     table = Table(("Runtime", "Runs the model", "First reason against it"), rows)
     return Folded(f"Reasons of {counted(len(rows), 'release')}", table)

@@ -66,8 +66,8 @@ class ProbeModel:
 
     @property
     def rank(self) -> tuple[bool, bool, int, int]:
-        """The sort key in a probe: common types come first, and nodes with few optional parts."""
-        names = [SENT.index(one) for one in self.types if one in SENT]
+        """The sort key of the model: common types and nodes with few optional parts come first."""
+        names = [SENT.index(kind) for kind in self.types if kind in SENT]
         plain = len(self.form)
         return max(names, default=0) > 0, plain > 0, max(names, default=0), plain
 
@@ -91,10 +91,10 @@ class ProbeResult:
     def __str__(self) -> str:
         kinds = ", ".join(filter(None, self.types))
         of = f" of {kinds}" if kinds else ""
-        valued = {one.partition("=")[0] for one in self.features if "=" in one}
-        form = " ".join(probed.named(one) for one in sorted(self.features - valued))
-        given = f" with {form}" if form else ""
-        return f"{qualified(*self.key)} {self.since}{of}{given}: {self.detail}"
+        valued = {feature.partition("=")[0] for feature in self.features if "=" in feature}
+        form = " ".join(probed.named(feature) for feature in sorted(self.features - valued))
+        with_form = f" with {form}" if form else ""
+        return f"{qualified(*self.key)} {self.since}{of}{with_form}: {self.detail}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,26 +110,26 @@ class ProbeCase:
 
 def models(adapters: Registry, ops: Collection[str] = ()) -> list[ProbeModel]:
     """Returns the models of a probe in order; `ops` are names of operators, empty for all."""
-    found: dict[Hashable, ProbeModel] = {}
+    by_content: dict[Hashable, ProbeModel] = {}
     counts, forms = Counter[Hashable](), set[Hashable]()
-    for model, given in _sources(adapters, ops):
-        negative = _negative(model, given)
+    for model, values in _sources(adapters, ops):
+        negative = _negative(model, values)
         for copy in _copies(model):
             features = copy.features | negative
             place = copy.key, copy.since, copy.types
             form = copy.key, copy.since, _form(features)
-            wanted = copy.original or counts[place] < COPIES or form not in forms
+            is_new = copy.original or counts[place] < COPIES or form not in forms
             same = (*place, features, len(model.graph.initializer))
-            if wanted and same not in found and (typed := copy.model()) is not None:
+            if is_new and same not in by_content and (typed := copy.model()) is not None:
                 counts[place] += 1
                 forms.add(form)
-                found[same] = ProbeModel(*place, features, typed, given)
-    ordered = sorted(found.values(), key=lambda one: (one.rank, one.key, -one.since))
+                by_content[same] = ProbeModel(*place, features, typed, values)
+    ordered = sorted(by_content.values(), key=lambda probe: (probe.rank, probe.key, -probe.since))
     first: dict[Hashable, ProbeModel] = {}
-    for one in ordered:
-        first.setdefault((one.key, one.since), one)
+    for probe_model in ordered:
+        first.setdefault((probe_model.key, probe_model.since), probe_model)
     front = set(map(id, first.values()))
-    return sorted(ordered, key=lambda one: id(one) not in front)
+    return sorted(ordered, key=lambda probe: id(probe) not in front)
 
 
 def _sources(
@@ -143,11 +143,11 @@ def _sources(
             if example.invalid is None and not example.functions and not too_new(adapter, example):
                 model = example_model(adapter, example)
                 if (node := _node(model)) is not None and (not ops or node.op_type in ops):
-                    for given in _given(model, node, example.inputs):
-                        yield model, given
-                        constant = _with_constants(model, given, adapters)
+                    for values in _given(model, node, example.inputs):
+                        yield model, values
+                        constant = _with_constants(model, values, adapters)
                         if constant is not None:
-                            yield constant, given
+                            yield constant, values
     for text in OTHERS:
         model = parsed(f'<ir_version: 4, opset_import: ["" : {OLDEST}]> probe {text}')
         if not ops or model.graph.node[0].op_type in ops:
@@ -160,10 +160,10 @@ def _given(
     """Yields the inputs of an example; if they have negative indices, first a copy without them."""
     types = {info.name: info.type.tensor_type for info in model.graph.input}
     data = types.get(node.input[0]) if node.input else None
-    shape = [one.dim_value for one in data.shape.dim] if data is not None else [0]
+    shape = [dim.dim_value for dim in data.shape.dim] if data is not None else [0]
     if _negative(model, given) and node.input[1] in given and all(shape):
         indices = np.asarray(given[node.input[1]])
-        attributes = {one.name: one.i for one in node.attribute}
+        attributes = {attribute.name: attribute.i for attribute in node.attribute}
         sizes: Any = shape[attributes.get("axis", 0)]
         if "axis" not in schemas.history(schemas.normal(node.domain), node.op_type)[-1].attributes:
             first = attributes.get("batch_dims", 0)
@@ -173,10 +173,14 @@ def _given(
 
 
 def _negative(model: ModelProto, given: Mapping[str, Any]) -> frozenset[str]:
-    """Returns a feature that says that the model has negative indices; empty if it has none."""
+    """Returns the set of the feature NEGATIVE if the model has negative indices; else empty."""
     node = _node(model)
-    found = schemas.history(schemas.normal(node.domain), node.op_type) if node is not None else ()
-    if node is None or not found or [one.name for one in found[-1].inputs[1:2]] != [INDICES]:
+    history = schemas.history(schemas.normal(node.domain), node.op_type) if node is not None else ()
+    if (
+        node is None
+        or not history
+        or [param.name for param in history[-1].inputs[1:2]] != [INDICES]
+    ):
         return frozenset()
     constants = {tensor.name: to_array(tensor) for tensor in _constants(model)}
     indices = given.get(node.input[1], constants.get(node.input[1], 0))
@@ -191,10 +195,10 @@ def _with_constants(
     free = [info for info in model.graph.input if info.name not in names]
     if len(free) < 2 or model.ir_version < 4:
         return None
-    made = next(generate.cases(model, 0, generate.FIRST[:1], adapters)).values
-    known = {info.name for info in free}
-    wanted = {name: value for name, value in given.items() if name in known}
-    values = oracle.make_inputs(model, overrides={**made, **wanted})
+    generated = next(generate.cases(model, 0, generate.FIRST[:1], adapters)).values
+    names_of_free = {info.name for info in free}
+    stated = {name: value for name, value in given.items() if name in names_of_free}
+    values = oracle.make_inputs(model, overrides={**generated, **stated})
     if not all(isinstance(values[info.name], np.ndarray) for info in free):
         return None
     copy = ModelProto()
@@ -230,7 +234,7 @@ class Copy:
 
 
 def _form(features: frozenset[str]) -> frozenset[str]:
-    return frozenset(one for one in features if "=" not in one)
+    return frozenset(feature for feature in features if "=" not in feature)
 
 
 def _copies(model: ModelProto) -> Iterator[Copy]:
@@ -238,22 +242,22 @@ def _copies(model: ModelProto) -> Iterator[Copy]:
     node = _node(model)
     assert node is not None
     key = schemas.normal(node.domain), node.op_type
-    imports = {schemas.normal(one.domain): one.version for one in model.opset_import}
-    own = imports.get(key[0], 1)
-    known = _types(model)
-    rank = rank_of(known.get(node.input[0])) if node.input else None
+    imports = {schemas.normal(entry.domain): entry.version for entry in model.opset_import}
+    version = imports.get(key[0], 1)
+    value_types = _types(model)
+    rank = rank_of(value_types.get(node.input[0])) if node.input else None
     history = schemas.history(*key)
     for number, schema in enumerate(history):
         end = history[number + 1].since - 1 if number + 1 < len(history) else 1 << 30
         if schema.deprecated:
             continue
-        at = own if schema.since <= own <= end else min(max(schema.since, OLDEST), end)
+        at = version if schema.since <= version <= end else min(max(schema.since, OLDEST), end)
         if key[0]:
-            at = own if schema.since <= own <= end else schema.since
-        copy = model if at == own else _at_version(model, key[0], at)
+            at = version if schema.since <= version <= end else schema.since
+        copy = model if at == version else _at_version(model, key[0], at)
         features = probed.features(node, schema, rank)
         for types, make in _of_types(copy, schema):
-            if all(one in ("", *SENT) or "(" in one for one in types):
+            if all(kind in ("", *SENT) or "(" in kind for kind in types):
                 original = copy is model and make is None
                 yield Copy(key, schema.since, types, features, original, copy, make)
 
@@ -261,10 +265,10 @@ def _copies(model: ModelProto) -> Iterator[Copy]:
 def _at_version(model: ModelProto, domain: str, version: int) -> ModelProto:
     copy = ModelProto()
     copy.CopyFrom(model)
-    for one in copy.opset_import:
-        if schemas.normal(one.domain) == domain:
-            one.version = version
-    imports = {schemas.normal(one.domain): one.version for one in copy.opset_import}
+    for opset in copy.opset_import:
+        if schemas.normal(opset.domain) == domain:
+            opset.version = version
+    imports = {schemas.normal(entry.domain): entry.version for entry in copy.opset_import}
     copy.ir_version = max(versions.ir_for(imports), 4)
     return copy
 
@@ -273,14 +277,14 @@ def _at_version(model: ModelProto, domain: str, version: int) -> ModelProto:
 
 
 def _types(model: ModelProto) -> dict[str, TypeProto]:
-    found = {info.name: info.type for info in (*model.graph.input, *model.graph.output)}
+    types = {info.name: info.type for info in (*model.graph.input, *model.graph.output)}
     for tensor in _constants(model):
-        found[tensor.name] = TypeProto()
-        found[tensor.name].tensor_type.elem_type = tensor.data_type
-        found[tensor.name].tensor_type.shape.SetInParent()
+        types[tensor.name] = TypeProto()
+        types[tensor.name].tensor_type.elem_type = tensor.data_type
+        types[tensor.name].tensor_type.shape.SetInParent()
         for size in tensor.dims:
-            found[tensor.name].tensor_type.shape.dim.add().dim_value = size
-    return found
+            types[tensor.name].tensor_type.shape.dim.add().dim_value = size
+    return types
 
 
 def _constants(model: ModelProto) -> Iterator[TensorProto]:
@@ -294,9 +298,9 @@ def _constants(model: ModelProto) -> Iterator[TensorProto]:
 
 def _chosen(model: ModelProto, schema: Schema) -> dict[str, str]:
     """Returns the element type of each type variable that the node uses."""
-    node, known = _node(model), _types(model)
+    node, types = _node(model), _types(model)
     assert node is not None
-    return elements_by_variable(node, schema, known.get)
+    return elements_by_variable(node, schema, types.get)
 
 
 def _of_types(
@@ -304,14 +308,14 @@ def _of_types(
 ) -> Iterator[tuple[Types, Callable[[], ModelProto | None] | None]]:
     """Yields the model's element types, then variants in which one type variable differs."""
     variables, chosen = probed.variables(schema), _chosen(model, schema)
-    yield tuple(chosen.get(one, "") for one in variables), None
+    yield tuple(chosen.get(type_variable, "") for type_variable in variables), None
     allowed = {p.variable: p.types for p in (*schema.inputs, *schema.outputs)}
     for variable in variables:
         for kind in SENT if chosen.get(variable) in SENT else ():
             if kind != chosen[variable] and f"tensor({kind})" in allowed[variable]:
                 types = {**chosen, variable: kind}
                 make = functools.partial(_retyped, model, schema, variable, kind)
-                yield tuple(types.get(one, "") for one in variables), make
+                yield tuple(types.get(type_variable, "") for type_variable in variables), make
 
 
 def _retyped(model: ModelProto, schema: Schema, variable: str, kind: str) -> ModelProto | None:
@@ -351,12 +355,12 @@ def case(probe: ProbeModel, adapters: Registry) -> ProbeCase | None:
     model = _legal(probe.model, adapters)
     if model is None or oracle.doubtful(model):
         return None
-    made = next(generate.cases(model, 0, generate.FIRST[:1], adapters)).values
+    generated = next(generate.cases(model, 0, generate.FIRST[:1], adapters)).values
     types = {info.name: info.type for info in model.graph.input}
-    given = {name: v for name, v in probe.given.items() if name in types and _fits(v, types[name])}
+    stated = {name: v for name, v in probe.given.items() if name in types and _fits(v, types[name])}
     try:
         with np.errstate(all="ignore"):
-            inputs = oracle.make_inputs(model, overrides={**made, **given})
+            inputs = oracle.make_inputs(model, overrides={**generated, **stated})
             values = oracle.evaluate(model, inputs)
     # onnx accepts some copies of examples whose computation is undefined
     except oracle.OracleError:
@@ -383,7 +387,7 @@ def _fits(value: Any, declared: TypeProto) -> bool:
     if dtype_of(number).kind == "f":
         return numbers.ndim < 2 or len(np.unique(numbers)) == numbers.size
     low, high = T(number).element.limits
-    return all(low <= int(one) <= high for one in numbers.flat)
+    return all(low <= int(element) <= high for element in numbers.flat)
 
 
 def _legal(model: ModelProto, adapters: Registry) -> ModelProto | None:
@@ -393,13 +397,13 @@ def _legal(model: ModelProto, adapters: Registry) -> ModelProto | None:
     for info in copy.graph.output:
         info.ClearField("type")
     try:
-        found = safe_inference.infer(copy, adapters, strict=True, data_prop=True)
+        inferred = safe_inference.infer(copy, adapters, strict=True, data_prop=True)
         declared = {info.name: info.type for info in model.graph.output}
-        for info in found.graph.output:
+        for info in inferred.graph.output:
             if info.type.WhichOneof("value") is None:
                 info.type.CopyFrom(declared[info.name])
-        del found.graph.value_info[:]
-        onnx_checker.check_model(found, full_check=True)
+        del inferred.graph.value_info[:]
+        onnx_checker.check_model(inferred, full_check=True)
     except safe_inference.COMPLAINTS:
         return None
-    return found
+    return inferred

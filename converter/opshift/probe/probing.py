@@ -86,8 +86,8 @@ class Probing(Shown):
     @property
     def counts(self) -> dict[str, int]:
         """The number of models with each outcome."""
-        found = Counter(one.outcome for one in self.results)
-        return {outcome: found[outcome] for outcome in (RUNS, *FAILED)}
+        counter = Counter(result.outcome for result in self.results)
+        return {outcome: counter[outcome] for outcome in (RUNS, *FAILED)}
 
     @property
     def source(self) -> str:
@@ -109,11 +109,11 @@ class Probing(Shown):
         """The JSON form that `opshift schema` describes."""
         results = [
             {
-                "op": one.key[1], "domain": one.key[0], "version": one.since,
-                "types": list(one.types), "features": sorted(one.features),
-                "outcome": one.outcome, "detail": one.detail,
+                "op": result.key[1], "domain": result.key[0], "version": result.since,
+                "types": list(result.types), "features": sorted(result.features),
+                "outcome": result.outcome, "detail": result.detail,
             }
-            for one in self.results
+            for result in self.results
         ]  # fmt: skip
         return {
             "schema_version": SCHEMA_VERSION, "kind": "probe", "target": self.target,
@@ -131,11 +131,11 @@ class Probing(Shown):
             Role.GOOD,
         )
         if self.left:
-            yield Line(f"  note: {counted(self.left, 'model')} were left out", Role.CAUTION)
+            yield Line(f"  note: {counted(self.left, 'model')} did not run", Role.CAUTION)
         for outcome in (DIES, WRONG, REFUSED):
-            found = [one for one in self.results if one.outcome == outcome]
-            for number, one in enumerate(found):
-                yield Line(f"  {outcome}: {one}", more=number >= MOST)
+            failures = [result for result in self.results if result.outcome == outcome]
+            for number, result in enumerate(failures):
+                yield Line(f"  {outcome}: {result}", more=number >= MOST)
 
 
 def probe(
@@ -156,7 +156,7 @@ def probe(
     ops : collection of str, optional
         Only these operators; all operators if it is empty.
     sample : int, optional
-        The most models to run; common types and plain forms come first.
+        The largest number of models to run; common types and plain forms come first.
     limits : Limits, optional
         The limits for one model.
     path : Path, optional
@@ -164,15 +164,17 @@ def probe(
     progress : callable, optional
         A function that is called with the number of finished models and the number of all models.
     """
-    asked, _, release = name.partition("==")
-    runtime = other_runtime.find(python, targets.called(asked) or asked if asked else "", limits)
-    own = targets.called(asked) or asked or runtime.name
-    release = _release(release or runtime.version, own)
+    requested, _, release = name.partition("==")
+    runtime = other_runtime.find(
+        python, targets.called(requested) or requested if requested else "", limits
+    )
+    runtime_name = targets.called(requested) or requested or runtime.name
+    release = _release(release or runtime.version, runtime_name)
     adapters = registry.default()
     waiting = models(adapters, ops)
     if not waiting:
         raise BadTarget(f"no operator has the name {', '.join(sorted(ops))}; correct the name")
-    file = ResultFile.of(path, f"{own}=={release}", waiting) if path is not None else None
+    file = ResultFile.of(path, f"{runtime_name}=={release}", waiting) if path is not None else None
     reads, done, results = file.read() if file is not None else (None, 0, [])
     if reads is None:
         reads = stamps.measure(runtime, limits)
@@ -180,19 +182,21 @@ def probe(
             file.begin(reads)
     try:
         for count, batch in _batches(waiting[done:sample], adapters):
-            found = run(runtime, batch, limits)
-            results += found
+            results_of_batch = run(runtime, batch, limits)
+            results += results_of_batch
             done += count
             if file is not None:
-                file.add(count, found)
+                file.add(count, results_of_batch)
             progress(done, len(waiting[:sample]))
     except KeyboardInterrupt:
         if not results:
             raise
     today = datetime.date.today().isoformat()
-    left = waiting[done:]
-    unfinished = frozenset((one.key, one.since, one.types) for one in left)
-    return Probing(own, release, python, today, tuple(results), len(left), reads, unfinished)
+    remaining = waiting[done:]
+    unfinished = frozenset((model.key, model.since, model.types) for model in remaining)
+    return Probing(
+        runtime_name, release, python, today, tuple(results), len(remaining), reads, unfinished
+    )
 
 
 def _release(text: str, name: str) -> str:
@@ -209,7 +213,7 @@ def _release(text: str, name: str) -> str:
 def _batches(
     waiting: Sequence[ProbeModel], adapters: Registry
 ) -> Iterator[tuple[int, list[ProbeCase]]]:
-    """Yields the number of models in a batch, and the legal models with inputs and results.
+    """Yields batches: the number of their models, and the legal models with expected results.
 
     Each batch is sized by the time of the last batch, because some runtimes need seconds to start,
     and others need seconds for each model.
@@ -218,10 +222,10 @@ def _batches(
     while start < len(waiting):
         began = time.monotonic()
         part = waiting[start : start + size]
-        yield len(part), [found for one in part if (found := case(one, adapters)) is not None]
+        yield len(part), [ready for model in part if (ready := case(model, adapters)) is not None]
         start += len(part)
-        wanted = size * BATCH_SECONDS / max(time.monotonic() - began, 1e-3)
-        size = max(1, min(int(wanted), 2 * size, MOST_IN_BATCH))
+        next_size = size * BATCH_SECONDS / max(time.monotonic() - began, 1e-3)
+        size = max(1, min(int(next_size), 2 * size, MOST_IN_BATCH))
 
 
 def run(runtime: OtherRuntime, batch: Sequence[ProbeCase], limits: Limits) -> list[ProbeResult]:
@@ -229,67 +233,69 @@ def run(runtime: OtherRuntime, batch: Sequence[ProbeCase], limits: Limits) -> li
 
     A case gets no result if the runtime omits an output, because runtimes may omit unused outputs.
     """
-    answers = runtime.run_models([(one.model, one.inputs) for one in batch], limits)
+    answers = runtime.run_models(
+        [(case_to_run.model, case_to_run.inputs) for case_to_run in batch], limits
+    )
     return [
-        _judged(one, answer)
-        for one, answer in zip(batch, answers, strict=True)
+        _judged(case_to_run, answer)
+        for case_to_run, answer in zip(batch, answers, strict=True)
         if answer.outcome != other_runtime.NOT_SENT
-        and (answer.error or one.expected.keys() <= answer.results[0][0].keys())
+        and (answer.error or case_to_run.expected.keys() <= answer.results[0][0].keys())
     ]
 
 
-def _judged(one: ProbeCase, answer: Answer) -> ProbeResult:
-    of = one.probe
+def _judged(tested: ProbeCase, answer: Answer) -> ProbeResult:
+    model = tested.probe
     outcome, detail = OUTCOMES.get(answer.outcome, RUNS), answer.error
-    if outcome == RUNS and (detail := _difference(one, answer.results[0][0])):
+    if outcome == RUNS and (detail := _difference(tested, answer.results[0][0])):
         outcome = WRONG
-    return ProbeResult(of.key, of.since, of.types, of.features, outcome, detail)
+    return ProbeResult(model.key, model.since, model.types, model.features, outcome, detail)
 
 
-def _difference(one: ProbeCase, outputs: Mapping[str, Any]) -> str:
+def _difference(tested: ProbeCase, outputs: Mapping[str, Any]) -> str:
     """Describes the first difference from the expected values; empty if there is none."""
-    for name, expected in one.expected.items():
-        if name in one.random:
+    for name, expected in tested.expected.items():
+        if name in tested.random:
             continue
         actual = _in_type(_in_shape(outputs[name], expected), expected)
-        found = StatedTolerance().at(expected).difference(expected, actual)
-        if found and not _close(expected, actual):
-            return f"{name!r}: {found}"
+        difference = StatedTolerance().at(expected).difference(expected, actual)
+        if difference and not _close(expected, actual):
+            return f"{name!r}: {difference}"
     return ""
 
 
-def _in_shape(found: Any, expected: Any) -> Any:
+def _in_shape(actual: Any, expected: Any) -> Any:
     """Reshapes an array if it only lacks or adds axes of size 1, as in old releases of OpenCV."""
-    if not all(isinstance(one, np.ndarray) for one in (found, expected)):
-        return found
-    sizes = ([size for size in one.shape if size != 1] for one in (found, expected))
-    return found.reshape(expected.shape) if next(sizes) == next(sizes) else found
+    if not all(isinstance(array, np.ndarray) for array in (actual, expected)):
+        return actual
+    sizes = ([size for size in array.shape if size != 1] for array in (actual, expected))
+    return actual.reshape(expected.shape) if next(sizes) == next(sizes) else actual
 
 
-def _in_type(found: Any, expected: Any) -> Any:
+def _in_type(actual: Any, expected: Any) -> Any:
     """Casts an array to the expected type if this keeps its numbers.
 
     Some runtimes have only float tensors, or lack int64.
     """
     if not all(
-        isinstance(one, np.ndarray) and one.dtype.kind in "biuf" for one in (found, expected)
+        isinstance(array, np.ndarray) and array.dtype.kind in "biuf" for array in (actual, expected)
     ):
-        return found
+        return actual
     with np.errstate(all="ignore"):
-        other = found.astype(expected.dtype)
-        kept = expected.dtype.kind == "f" or np.array_equal(other.astype(found.dtype), found)
-    return other if kept else found
+        cast = actual.astype(expected.dtype)
+        is_equal = expected.dtype.kind == "f" or np.array_equal(cast.astype(actual.dtype), actual)
+    return cast if is_equal else actual
 
 
-def _close(expected: Any, found: Any) -> bool:
+def _close(expected: Any, actual: Any) -> bool:
     """Returns whether floats differ by no more than usual for another order of computation."""
     share = SHARES.get(element_type(expected), 0.0)
-    if not share or element_type(found) != element_type(expected):
+    if not share or element_type(actual) != element_type(expected):
         return False
     with np.errstate(all="ignore"):
-        apart = distance(expected, found)
+        apart = distance(expected, actual)
         finite = np.isfinite(expected)
-        same = np.array_equal(finite, np.isfinite(found)) if apart is not None else False
+        same = np.array_equal(finite, np.isfinite(actual)) if apart is not None else False
         largest = float(np.max(np.abs(expected), initial=0.0, where=finite))
     usual = largest <= LARGE  # next to a huge number, the allowed share would hide every difference
     return bool(same and usual) and apart is not None and apart <= share * largest
@@ -308,31 +314,33 @@ def tabulated(
     did not run.
     """
     groups: dict[tuple[Key, int], list[ProbeResult]] = {}
-    for one in results:
-        groups.setdefault((one.key, one.since), []).append(one)
-    found: dict[Key, dict[int, probed.Outcomes]] = {}
+    for result in results:
+        groups.setdefault((result.key, result.since), []).append(result)
+    by_operator: dict[Key, dict[int, probed.Outcomes]] = {}
     here = frozenset({0})
     for (key, since), group in groups.items():
         schema = schemas.schema(*key, since)
         names = probed.variables(schema) if schema is not None else ()
         types = _by_types(group)
-        seen = frozenset().union(*(one.features for one in group if one.outcome == RUNS))
-        features = {(RUNS, one): here for one in sorted(seen) if "=" not in one}
-        tried = [one for one in group if (key, since, one.types) not in unfinished]
-        failed = [one for one in tried if one.outcome != RUNS and types[one.types] == RUNS]
-        blamed, unexplained = _explained(failed, seen)
+        ran = frozenset().union(*(result.features for result in group if result.outcome == RUNS))
+        features = {(RUNS, feature): here for feature in sorted(ran) if "=" not in feature}
+        tried = [result for result in group if (key, since, result.types) not in unfinished]
+        failed = [
+            result for result in tried if result.outcome != RUNS and types[result.types] == RUNS
+        ]
+        blamed, unexplained = _explained(failed, ran)
         features |= dict.fromkeys(sorted(blamed), here)
-        types |= {one.types: PARTLY for one in unexplained}
+        types |= {result.types: PARTLY for result in unexplained}
         whole = {of: outcome for of, outcome in types.items() if outcome in FAILED}
         for of, outcome in whole.items():
             common, complete = _common(group, of, schema), (key, since, of) not in unfinished
             if common or not complete:
                 del types[of]
-            if complete and len(common) == 1 and not common & seen:
+            if complete and len(common) == 1 and not common & ran:
                 features[outcome, min(common)] = here
         outcomes = {(outcome, of): here for of, outcome in types.items()}
-        found.setdefault(key, {})[since] = probed.Outcomes(names, outcomes, features)
-    return found
+        by_operator.setdefault(key, {})[since] = probed.Outcomes(names, outcomes, features)
+    return by_operator
 
 
 def _common(
@@ -340,21 +348,21 @@ def _common(
 ) -> frozenset[str]:
     """Returns the optional node features that all models of these element types share."""
     stated = schema.attributes if schema is not None else {}
-    needed = {"@rank", *(f"@{name}" for name, one in stated.items() if one.required)}
+    needed = {"@rank", *(f"@{name}" for name, attribute in stated.items() if attribute.required)}
     return frozenset.intersection(*(_names(x.features) for x in group if x.types == types)) - needed
 
 
 def _by_types(group: Iterable[ProbeResult]) -> dict[Types, str]:
     """Returns the best outcome for each choice of element types, or the worst failure."""
-    found: dict[Types, set[str]] = {}
-    for one in group:
-        found.setdefault(one.types, set()).add(one.outcome)
+    by_types: dict[Types, set[str]] = {}
+    for result in group:
+        by_types.setdefault(result.types, set()).add(result.outcome)
     order = (RUNS, DIES, WRONG, REFUSED)
-    return {types: next(o for o in order if o in outcomes) for types, outcomes in found.items()}
+    return {types: next(o for o in order if o in outcomes) for types, outcomes in by_types.items()}
 
 
 def _explained(
-    failed: Sequence[ProbeResult], seen: frozenset[str]
+    failed: Sequence[ProbeResult], ran: frozenset[str]
 ) -> tuple[set[tuple[str, str]], list[ProbeResult]]:
     """Returns the features that explain failures, and the failures without explanation.
 
@@ -363,28 +371,28 @@ def _explained(
     feature is the attribute if none of its values ran; otherwise it is the attribute with its
     value.
     """
-    new = frozenset().union(*(one.features for one in failed)) - seen
-    alone = {one.features & new for one in failed if len(_names(one.features & new)) == 1}
-    values = Counter(_name(one) for one in frozenset().union(*alone) if "=" in one)
+    new = frozenset().union(*(result.features for result in failed)) - ran
+    alone = {result.features & new for result in failed if len(_names(result.features & new)) == 1}
+    values = Counter(_name(feature) for feature in frozenset().union(*alone) if "=" in feature)
 
-    def strange(one: ProbeResult) -> list[str]:
+    def strange(result: ProbeResult) -> list[str]:
         return [
-            feature for feature in sorted(one.features & new)
-            if (_name(feature) in seen or values[_name(feature)] == 1) == ("=" in feature)
+            feature for feature in sorted(result.features & new)
+            if (_name(feature) in ran or values[_name(feature)] == 1) == ("=" in feature)
         ]  # fmt: skip
 
     blamed: set[tuple[str, str]] = set()
-    for one in failed:
-        found = strange(one)
-        if len(found) == 1:
-            blamed.add((one.outcome, found[0]))
-    known = {feature for _, feature in blamed}
-    unseen = (one for one in failed if not known.intersection(one.features))
-    return blamed, [one for one in unseen if all("=" in name for name in strange(one))]
+    for result in failed:
+        suspects = strange(result)
+        if len(suspects) == 1:
+            blamed.add((result.outcome, suspects[0]))
+    explaining = {feature for _, feature in blamed}
+    unseen = (result for result in failed if not explaining.intersection(result.features))
+    return blamed, [result for result in unseen if all("=" in name for name in strange(result))]
 
 
 def _name(feature: str) -> str:
-    """Returns a feature without its value."""
+    """Returns the name of a feature, such as `@axis` for the feature `@axis=1`."""
     return feature.partition("=")[0]
 
 

@@ -28,8 +28,8 @@ class ResultFile:
     def of(path: Path, target: str, models: Sequence[ProbeModel]) -> ResultFile:
         """Returns the file for a probe of these models in a runtime."""
         text = "\n".join(
-            f"{one.key} {one.since} {one.types} {sorted(one.features)} {one.constants}"
-            for one in models
+            f"{model.key} {model.since} {model.types} {sorted(model.features)} {model.constants}"
+            for model in models
         )
         return ResultFile(path, target, zlib.crc32(text.encode()))
 
@@ -50,8 +50,12 @@ class ResultFile:
                 f"{self.path} contains results of other models or of another runtime; give another"
                 " file with --results"
             )
-        done = sum(one["done"] for one in batches)
-        return Stamps(**head["reads"]), done, [_result(of) for one in batches for of in one["of"]]
+        done = sum(batch["done"] for batch in batches)
+        return (
+            Stamps(**head["reads"]),
+            done,
+            [_result(of) for batch in batches for of in batch["of"]],
+        )
 
     def begin(self, reads: Stamps) -> None:
         """Writes the first line of the file."""
@@ -60,8 +64,15 @@ class ResultFile:
     def add(self, done: int, results: Iterable[ProbeResult]) -> None:
         """Adds a batch of `done` models; only the legal models among them have results."""
         listed = [
-            [*one.key, one.since, one.types, sorted(one.features), one.outcome, one.detail]
-            for one in results
+            [
+                *result.key,
+                result.since,
+                result.types,
+                sorted(result.features),
+                result.outcome,
+                result.detail,
+            ]
+            for result in results
         ]
         self._add({"done": done, "of": listed}, "a")
 

@@ -25,18 +25,20 @@ def write(path: Path, probing: Probing) -> None:
     if path.suffix == SHIPPED:
         _ship(path, probing.table)
         return
-    known = _known(path)
+    tables = _known(path)
     name, text = probing.name, "\n".join(probed.written(probing.table))
-    before = known.get(name, {})
+    before = tables.get(name, {})
     if "probed" in before:
         table = probed.merged([probed.read(before["probed"]), probing.table])
         text = "\n".join(probed.written(table)) if table is not None else text
     row = _row(probing)
-    rows = [one for one in before.get("releases", ()) if one["versions"] != probing.release]
-    known[name] = {"probed": text, "releases": [*rows, *([row] if row else [])]}
+    rows = [
+        release for release in before.get("releases", ()) if release["versions"] != probing.release
+    ]
+    tables[name] = {"probed": text, "releases": [*rows, *([row] if row else [])]}
     evidence = list(_evidence(probing))
     part = path.with_name(f"{path.name}.part")
-    part.write_text(HEAD + "".join(_written(known)) + "".join(evidence), "utf-8")
+    part.write_text(HEAD + "".join(_written(tables)) + "".join(evidence), "utf-8")
     part.replace(path)
 
 
@@ -46,12 +48,14 @@ def differences(tables: Sequence[probed.ProbeTable]) -> list[Line]:
     if table is None:
         return []
     both = frozenset(range(len(table.releases)))
-    found = [Line(f"Releases of {table.runtime} have different outcomes for:", Role.GOOD)]
+    lines = [Line(f"Releases of {table.runtime} have different outcomes for:", Role.GOOD)]
     for key, versions in sorted(table.outcomes.items()):
-        for since, one in sorted(versions.items()):
-            if any(where != both for of in (one.types, one.features) for where in of.values()):
-                found.append(Line(f"  {probed.line(key, since, one, table.names)}"))
-    return found
+        for since, outcomes in sorted(versions.items()):
+            if any(
+                where != both for of in (outcomes.types, outcomes.features) for where in of.values()
+            ):
+                lines.append(Line(f"  {probed.line(key, since, outcomes, table.names)}"))
+    return lines
 
 
 def _known(path: Path) -> dict[str, Any]:
@@ -80,12 +84,14 @@ def _row(probing: Probing) -> dict[str, Any] | None:
 def _ship(path: Path, table: probed.ProbeTable) -> None:
     """Adds the models that run to the table that opshift ships, without rare element types."""
     head, *texts = path.read_text("utf-8").split("\nruntime ")
-    known = {one.runtime: one for one in map(probed.read, (f"runtime {text}" for text in texts))}
-    former = [known[table.runtime]] if table.runtime in known else []
+    tables_by_runtime = {
+        entry.runtime: entry for entry in map(probed.read, (f"runtime {text}" for text in texts))
+    }
+    former = [tables_by_runtime[table.runtime]] if table.runtime in tables_by_runtime else []
     merged = probed.merged([*former, probed.shippable(table)])
     if merged is not None:
-        known[table.runtime] = merged
-    tables = ("\n".join(probed.written(one)) for _, one in sorted(known.items()))
+        tables_by_runtime[table.runtime] = merged
+    tables = ("\n".join(probed.written(entry)) for _, entry in sorted(tables_by_runtime.items()))
     path.write_text("\n\n".join([head.rstrip("\n"), *tables]) + "\n", "utf-8")
 
 
@@ -102,6 +108,6 @@ def _evidence(probing: Probing) -> Iterator[str]:
     """Yields the messages of the failures as comments."""
     yield f"\n# {probing.target} on {probing.date}, {probing.python}\n"
     for outcome in FAILED:
-        for one in probing.results:
-            if one.outcome == outcome:
-                yield f"# {outcome}: {' '.join(str(one).split())[:LONGEST]}\n"
+        for result in probing.results:
+            if result.outcome == outcome:
+                yield f"# {outcome}: {' '.join(str(result).split())[:LONGEST]}\n"

@@ -50,21 +50,21 @@ def _limit(numbers: set[int], highest: int) -> int | None:
 
 def _read(runtime: OtherRuntime, limits: Limits) -> Mapping[str, set[int]]:
     """Returns the numbers at which a model runs."""
-    asked = list(_models())
-    answers = runtime.run_models([(model, X) for _, _, model in asked], limits)
-    found: dict[str, set[int]] = {what: set() for what in HIGHEST}
-    for (what, number, _), answer in zip(asked, answers, strict=True):
+    models_to_run = list(_models())
+    answers = runtime.run_models([(model, X) for _, _, model in models_to_run], limits)
+    numbers: dict[str, set[int]] = {what: set() for what in HIGHEST}
+    for (what, number, _), answer in zip(models_to_run, answers, strict=True):
         if answer.outcome == RAN:
-            found[what].add(number)
-    return found
+            numbers[what].add(number)
+    return numbers
 
 
 def _models() -> Iterator[tuple[str, int, ModelProto]]:
     """Yields a model for each version number; its other version numbers are as low as possible."""
     for domain, graph in GRAPHS.items():
         for number in range(1, HIGHEST[domain] + 1):
-            own = '"" : 9, ' if domain else ""
-            header = f'<ir_version: 4, opset_import: [{own}"{domain}" : {number}]>'
+            base_import = '"" : 9, ' if domain else ""
+            header = f'<ir_version: 4, opset_import: [{base_import}"{domain}" : {number}]>'
             yield domain, number, parsed(f"{header} probe {graph}")
     for number in range(3, HIGHEST["ir"] + 1):
         header = f'<ir_version: {number}, opset_import: ["" : 9]>'

@@ -43,15 +43,15 @@ def get_attribute_value(attribute: AttributeProto) -> Any:
 
 def make_tensor_type_proto(elem_type: int, shape: Iterable[int | str | None] | None) -> TypeProto:
     """Returns a tensor type; sizes may be a number, a symbol or None; no shape means no rank."""
-    made = TypeProto()
-    made.tensor_type.elem_type = elem_type
+    proto = TypeProto()
+    proto.tensor_type.elem_type = elem_type
     if shape is None:
-        return made
-    made.tensor_type.shape.SetInParent()
+        return proto
+    proto.tensor_type.shape.SetInParent()
     for length in shape:
-        dim = made.tensor_type.shape.dim.add()
+        dim = proto.tensor_type.shape.dim.add()
         if isinstance(length, str):
             dim.dim_param = length
         elif length is not None:
             dim.dim_value = length
-    return made
+    return proto

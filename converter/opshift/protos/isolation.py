@@ -33,12 +33,12 @@ _verb: ContextVar[_Verb | None] = ContextVar("verb", default=None)
 
 
 @contextlib.contextmanager
-def isolated(wanted: bool | None = None) -> Iterator[None]:
+def isolated(requested: bool | None = None) -> Iterator[None]:
     """Chooses whether calls in this context use a child process; None means the default."""
-    if wanted is None and _verb.get() is not None:
+    if requested is None and _verb.get() is not None:
         yield
         return
-    chosen = usual() if wanted is None else Isolation.ALWAYS if wanted else Isolation.NEVER
+    chosen = usual() if requested is None else Isolation.ALWAYS if requested else Isolation.NEVER
     before = _verb.set(_Verb(chosen))
     try:
         yield

@@ -22,7 +22,7 @@ LIBRARY, MESSAGES = "onnx_cpp2py_export", "onnx_ml_pb2"
 
 
 def load(part: str) -> None:
-    """Imports LIBRARY or MESSAGES without the package onnx, unless importing all of it is safer.
+    """Imports LIBRARY or MESSAGES without the package onnx if this is safe, else the package.
 
     Raises an ImportError if a package that onnx needs is incompatible.
     """
@@ -43,7 +43,7 @@ def load(part: str) -> None:
 
 
 def _load(name: str) -> None:
-    """Imports one module of the package, or all of it if other threads may import it meanwhile."""
+    """Imports one module of onnx, or the whole package if another thread may import it too."""
     spec = None if _is_shared() else _spec(name)
     if spec is None or spec.loader is None:
         importlib.import_module(PACKAGE)
@@ -71,11 +71,11 @@ def _spec(name: str) -> ModuleSpec | None:
 @functools.cache
 def _package() -> ModuleSpec | None:
     """Finds the package, and makes later imports of onnx load it from there."""
-    found = importlib.util.find_spec(PACKAGE)
-    if found is None or not hasattr(found.loader, "exec_module"):
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not hasattr(spec.loader, "exec_module"):
         return None
-    sys.meta_path.insert(0, _Binding(found))
-    return found
+    sys.meta_path.insert(0, _Binding(spec))
+    return spec
 
 
 class _Binding:

@@ -24,18 +24,18 @@ class OnnxEnded(RuntimeError):  # noqa: N818 - the name states what happened
 
 
 def infer_shapes(data: bytes, check_type: bool, strict_mode: bool, data_prop: bool) -> bytes:
-    found: bytes = library.shape_inference.infer_shapes(data, check_type, strict_mode, data_prop)
-    return found
+    inferred: bytes = library.shape_inference.infer_shapes(data, check_type, strict_mode, data_prop)
+    return inferred
 
 
 def infer_node_outputs(
     operator: tuple[str, str, int], node: bytes, types: Named, data: Named, imports: Named
 ) -> list[tuple[str, bytes]]:
     """Returns the output types of a node, by the schema of an operator."""
-    found = _schema(*operator)._infer_node_outputs(
+    outputs = _schema(*operator)._infer_node_outputs(
         node, dict(types), dict(data), {}, library.held_versions(dict(imports)), IR_VERSION
     )
-    return list(found.items())
+    return list(outputs.items())
 
 
 @functools.cache
@@ -66,11 +66,13 @@ def _context(ir_version: int, imports: tuple[tuple[str, int], ...]) -> Any:
 def parse_model(text: str) -> bytes:
     """Parses a model in ONNX's text format."""
     try:
-        read, told, data = library.parser.parse_model(text)
+        read, message, data = library.parser.parse_model(text)
     except IndexError as error:  # the error only names the C++ function that parses numbers
         raise ValueError(f"a number is outside the range of its type ({error})") from None
     if not read:
-        raise ValueError(told.decode(errors="replace") if isinstance(told, bytes) else told)
+        raise ValueError(
+            message.decode(errors="replace") if isinstance(message, bytes) else message
+        )
     return bytes(data)
 
 

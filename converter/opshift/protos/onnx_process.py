@@ -93,9 +93,12 @@ class Child:
             self.process.wait(1.0)
         self.close()
         code = self.process.returncode
-        if -code in {getattr(signal, one, 0) for one in ("SIGXCPU", "SIGALRM", "SIGKILL")}:
-            told = f"{_TASKS[name]} of onnx did not finish within {seconds:.0f} s"
-            return OnnxEnded(told, seconds)
+        if -code in {
+            getattr(signal, name_of_signal, 0)
+            for name_of_signal in ("SIGXCPU", "SIGALRM", "SIGKILL")
+        }:
+            message = f"{_TASKS[name]} of onnx did not finish within {seconds:.0f} s"
+            return OnnxEnded(message, seconds)
         why = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return OnnxEnded(f"{_TASKS[name]} of onnx crashed its process ({why})")
 
@@ -148,8 +151,8 @@ def packed(value: Any) -> list[bytes]:
     """Serializes a value as the parts of a message."""
     parts: list[bytes] = []
 
-    def put(one: bytes) -> dict[str, int]:
-        parts.append(one)
+    def put(part: bytes) -> dict[str, int]:
+        parts.append(part)
         return {"bytes": len(parts)}
 
     text = json.dumps(value, default=put).encode()
@@ -158,7 +161,7 @@ def packed(value: Any) -> list[bytes]:
 
 def unpacked(parts: list[bytes]) -> Any:
     """Deserializes the value of a message."""
-    return json.loads(parts[0], object_hook=lambda found: parts[found["bytes"]])
+    return json.loads(parts[0], object_hook=lambda reference: parts[reference["bytes"]])
 
 
 def write(pipe: IO[bytes], parts: list[bytes]) -> None:

@@ -33,8 +33,8 @@ def infer_shapes(
     A `risky` model may crash the process, so inference can run in a child process.
     """
     data = unknown_sizes.unknown(model if isinstance(model, bytes) else model.SerializeToString())
-    found = isolation.call("infer_shapes", data, check_type, strict_mode, data_prop, risky=risky)
-    return ModelProto.FromString(found)
+    inferred = isolation.call("infer_shapes", data, check_type, strict_mode, data_prop, risky=risky)
+    return ModelProto.FromString(inferred)
 
 
 def infer_node_outputs(
@@ -50,11 +50,11 @@ def infer_node_outputs(
         for name, kind in types.items()
     }
     values = {name: tensor.SerializeToString() for name, tensor in data.items()}
-    own, versions = node.SerializeToString(), library.held_versions(imports)
+    node_bytes, versions = node.SerializeToString(), library.held_versions(imports)
     if isolation.uses_child():
         operator = schema.domain, schema.name, schema.since_version
-        items = (list(one.items()) for one in (shown, values, versions))
-        found = dict(isolation.call("infer_node_outputs", operator, own, *items))
+        items = (list(mapping.items()) for mapping in (shown, values, versions))
+        outputs = dict(isolation.call("infer_node_outputs", operator, node_bytes, *items))
     else:
-        found = schema._infer_node_outputs(own, shown, values, {}, versions, IR_VERSION)
-    return {name: TypeProto.FromString(kind) for name, kind in found.items()}
+        outputs = schema._infer_node_outputs(node_bytes, shown, values, {}, versions, IR_VERSION)
+    return {name: TypeProto.FromString(kind) for name, kind in outputs.items()}

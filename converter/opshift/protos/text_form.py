@@ -17,11 +17,11 @@ def parse(text: str) -> bytes:
     The parser recurses for each bracket and crashes the process if the stack overflows.
     """
     level = 0
-    for found in _SIGN.finditer(text):
-        sign = found[0]
+    for match in _SIGN.finditer(text):
+        sign = match[0]
         level += (sign in "([{") - (sign in ")]}")
         if level > MOST_LEVELS:
-            line = text.count("\n", 0, found.start()) + 1
+            line = text.count("\n", 0, match.start()) + 1
             raise ValueError(f"more than {MOST_LEVELS} brackets are open in line {line}")
     model: bytes = isolation.call("parse_model", text, risky=True)
     return model

@@ -42,10 +42,10 @@ def _clear(message: Message) -> None:
         return
     for field, value in message.ListFields():
         if field.message_type is not None and field.message_type.full_name in _holders():
-            for one in [value] if isinstance(value, Message) else value:
+            for submessage in [value] if isinstance(value, Message) else value:
                 # most messages contain no negative size
-                if _NEGATIVE.search(one.SerializeToString()) is not None:
-                    _clear(one)
+                if _NEGATIVE.search(submessage.SerializeToString()) is not None:
+                    _clear(submessage)
 
 
 @functools.cache
@@ -54,12 +54,14 @@ def _holders() -> frozenset[str]:
     inside: dict[str, set[str]] = {}  # for each message, the messages in its fields
     waiting = [ModelProto.DESCRIPTOR]
     while waiting:
-        found = waiting.pop()
-        if found.full_name not in inside:
-            held = [one.message_type for one in found.fields if one.message_type is not None]
-            inside[found.full_name] = {one.full_name for one in held}
-            waiting += held
+        descriptor = waiting.pop()
+        if descriptor.full_name not in inside:
+            contained = [
+                field.message_type for field in descriptor.fields if field.message_type is not None
+            ]
+            inside[descriptor.full_name] = {message.full_name for message in contained}
+            waiting += contained
     holders = {TensorShapeProto.Dimension.DESCRIPTOR.full_name}
-    while more := {name for name, held in inside.items() if held & holders} - holders:
+    while more := {name for name, contained in inside.items() if contained & holders} - holders:
         holders |= more
     return frozenset(holders)

@@ -66,28 +66,30 @@ class Use:
     @property
     def tensors(self) -> list[TypeProto.Tensor]:
         """The types of all tensor inputs that are known."""
-        return [one.tensor_type for one in self.inputs if one and one.HasField("tensor_type")]
+        return [
+            proto.tensor_type for proto in self.inputs if proto and proto.HasField("tensor_type")
+        ]
 
     @property
     def of_unknown_rank(self) -> bool:
-        return any(not one.HasField("shape") for one in self.tensors)
+        return any(not tensor.HasField("shape") for tensor in self.tensors)
 
     @property
     def of_unknown_size(self) -> bool:
-        sizes = [dim for one in self.tensors for dim in one.shape.dim]
+        sizes = [dim for tensor in self.tensors for dim in tensor.shape.dim]
         return any(not dim.HasField("dim_value") for dim in sizes)
 
     @property
     def empty(self) -> bool:
-        sizes = [dim for one in self.tensors for dim in one.shape.dim]
+        sizes = [dim for tensor in self.tensors for dim in tensor.shape.dim]
         return self.runs_empty or any(d.HasField("dim_value") and not d.dim_value for d in sizes)
 
     def has_type(self, places: tuple[int, ...], types: frozenset[int]) -> bool:
         """Returns whether an input at these positions, or a later one, has such a type."""
         return any(
-            _elem_type(one) in types
-            for place, one in enumerate(self.inputs)
-            if one is not None and (place in places or place > places[-1])
+            _elem_type(proto) in types
+            for place, proto in enumerate(self.inputs)
+            if proto is not None and (place in places or place > places[-1])
         )
 
 
@@ -107,23 +109,23 @@ class Aspect:
     variants: tuple[str, ...] = ()
 
 
-def aspects(left: Schema) -> Iterator[Aspect]:
+def aspects(schema: Schema) -> Iterator[Aspect]:
     """Yields every case to cover for an operator, at the opset from which it is converted."""
-    for name, attribute in left.attributes.items():
+    for name, attribute in schema.attributes.items():
         if not attribute.is_graph:
             off = partial(_sets, name, attribute.default)
             yield Aspect(f"attribute {name} always has its default value", off, (name,))
-    for place, param in enumerate(left.inputs):
+    for place, param in enumerate(schema.inputs):
         if param.optional:
             yield Aspect(f"input {param.name} is never given", partial(_gives, place))
             yield Aspect(f"input {param.name} is always given", partial(_leaves_out, place))
-    if any(kind.startswith("tensor(") for param in left.inputs for kind in param.types):
+    if any(kind.startswith("tensor(") for param in schema.inputs for kind in param.types):
         rank, sizes = "unknown rank", "unknown sizes"
         yield Aspect("no rank is unknown", lambda use: use.of_unknown_rank, (rank,))
         yield Aspect("no size is unknown", lambda use: use.of_unknown_size, (sizes, rank))
         yield Aspect("no tensor is empty", lambda use: use.empty, (sizes,))
     yield Aspect("no node is in a subgraph", lambda use: use.nested, ("in a branch",))
-    yield from _of_types(left)
+    yield from _of_types(schema)
 
 
 def _sets(name: str, default: object, use: Use) -> bool:
@@ -138,23 +140,23 @@ def _leaves_out(place: int, use: Use) -> bool:
     return use.leaves_out(place)
 
 
-def _of_types(left: Schema) -> Iterator[Aspect]:
+def _of_types(schema: Schema) -> Iterator[Aspect]:
     """Yields the classes of element types that each type variable may have."""
     variables: dict[str, list[tuple[int, Param]]] = {}
-    for place, param in enumerate(left.inputs):
+    for place, param in enumerate(schema.inputs):
         variables.setdefault(param.variable, []).append((place, param))
     for listed in variables.values():
         legal = {
-            one.rpartition("tensor(")[2].rstrip(")")
-            for one in listed[0][1].types
-            if "tensor(" in one
+            type_name.rpartition("tensor(")[2].rstrip(")")
+            for type_name in listed[0][1].types
+            if "tensor(" in type_name
         }
         classes = {name: legal.intersection(types.split()) for name, types in CLASSES.items()}
         present = {name: types for name, types in classes.items() if types}
         places = tuple(place for place, _ in listed)
         names = "/".join(param.name for _, param in listed)
         for name, types in present.items() if len(present) > 1 else ():
-            numbers = frozenset(int(T[one.upper()]) for one in types)
+            numbers = frozenset(int(T[type_name.upper()]) for type_name in types)
             yield Aspect(
                 f"input {names} is never of {name}",
                 partial(_has_type, places, numbers),
@@ -166,27 +168,29 @@ def _has_type(places: tuple[int, ...], types: frozenset[int], use: Use) -> bool:
     return use.has_type(places, types)
 
 
-def uses(model: ModelProto, left: Schema, adapters: Registry, *, runs_empty: bool) -> Iterator[Use]:
+def uses(
+    model: ModelProto, schema: Schema, adapters: Registry, *, runs_empty: bool
+) -> Iterator[Use]:
     """Yields the nodes of an operator in a model, with the types that inference finds."""
-    known = _types(model, adapters)
+    types = _types(model, adapters)
     parts: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
     for part in parts:
         for container in containers_in(part):
             for node in container.node:
                 domain = "" if node.domain == "ai.onnx" else node.domain
-                if (domain, node.op_type) == (left.domain, left.name):
-                    inputs = tuple(known.get(name) if name else None for name in node.input)
+                if (domain, node.op_type) == (schema.domain, schema.name):
+                    inputs = tuple(types.get(name) if name else None for name in node.input)
                     yield Use(node, inputs, container is not part, runs_empty)
 
 
 def _types(model: ModelProto, adapters: Registry) -> dict[str, TypeProto]:
     """Returns the types of all values of a graph and of its subgraphs, by name."""
-    found: dict[str, TypeProto] = {}
+    types: dict[str, TypeProto] = {}
     inferred = safe_inference.infer(model, adapters)
     for graph in containers_in(inferred.graph):
         if isinstance(graph, GraphProto):
             for tensor in graph.initializer:
-                found[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+                types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
             for info in (*graph.value_info, *graph.input, *graph.output):
-                found[info.name] = info.type
-    return found
+                types[info.name] = info.type
+    return types

@@ -53,14 +53,20 @@ def examples_of(declared: Declared) -> tuple[Example, ...]:
     for module, name in places(declared):
         if path := case_file(module):
             cases += spread(_cases(path).get(name, ()), declared.ops)
-    made = getattr(declared, "start", None) == WORDS[0] and hasattr(declared.run, "__wrapped__")
-    return (*declared.examples, *(converted(cases) if made else cases))
+    uses_adapter = getattr(declared, "start", None) == WORDS[0] and hasattr(
+        declared.run, "__wrapped__"
+    )
+    return (*declared.examples, *(converted(cases) if uses_adapter else cases))
 
 
 def examples_with(declared: Declared, op: str) -> list[Example]:
     """Returns the examples of a declaration in which this operator occurs."""
     name = re.compile(rf"\b{op}\b")
-    return [one for one in examples_of(declared) if name.search(f"{one.graph} {one.functions}")]
+    return [
+        example
+        for example in examples_of(declared)
+        if name.search(f"{example.graph} {example.functions}")
+    ]
 
 
 def places(declared: Declared) -> Iterator[tuple[str, str]]:
@@ -108,9 +114,9 @@ def _numbers(span: re.Match[str]) -> str:
     return ",".join(map(str, range(first, last + 1)))
 
 
-def _values(given: Any) -> Any:
+def _values(content: Any) -> Any:
     """Returns the values of an input; a table describes them by shape and formula."""
-    return _counted(**given) if isinstance(given, Mapping) else given
+    return _counted(**content) if isinstance(content, Mapping) else content
 
 
 def _counted(
@@ -137,9 +143,9 @@ def _example(path: Path, function: str, case: Mapping[str, Any]) -> Example:
     try:
         words["graph"] = SPAN.sub(_numbers, words["graph"])
         return Example(
-            given={name: _values(one) for name, one in words.pop("inputs", {}).items()},
+            given={name: _values(content) for name, content in words.pop("inputs", {}).items()},
             refuses=Why[words.pop("refuses")] if "refuses" in words else None,
-            assume=tuple(Assumption(one) for one in words.pop("assume", ())),
+            assume=tuple(Assumption(word) for word in words.pop("assume", ())),
             **words,
         )
     except (TypeError, KeyError, ValueError) as error:

@@ -46,11 +46,11 @@ def compared(
                 continue
             yield name, ""
             try:
-                told = policy.difference(expected, judges[1](feeds), name)
+                difference = policy.difference(expected, judges[1](feeds), name)
             except Exception as error:
-                told = f"the result does not run: {str(error)[:160]!r}"
-        if told:
-            yield name, told
+                difference = f"the result does not run: {str(error)[:160]!r}"
+        if difference:
+            yield name, difference
 
 
 # ---- engines ----
@@ -102,9 +102,9 @@ def _judges(
     return ours if trusted else None
 
 
-def _unable(told: str) -> Run:
+def _unable(message: str) -> Run:
     def run(feeds: Mapping[str, Any]) -> list[Any]:
-        raise RuntimeError(f"onnxruntime does not load the result: {told}")
+        raise RuntimeError(f"onnxruntime does not load the result: {message}")
 
     return run
 
@@ -129,12 +129,12 @@ def _session(model: ModelProto) -> Run | None:
 def _loaded(model: ModelProto) -> Run:
     """Loads a model in onnxruntime without optimizations."""
     session = as_written(model)
-    asked = {one.name for one in session.get_inputs()}
+    names = {info.name for info in session.get_inputs()}
 
     def run(feeds: Mapping[str, Any]) -> list[Any]:
-        own = {name: deepcopy(value) for name, value in feeds.items() if name in asked}
+        copies = {name: deepcopy(value) for name, value in feeds.items() if name in names}
         # BatchNormalization in a subgraph overwrites its inputs
-        return list(session.run(None, own))
+        return list(session.run(None, copies))
 
     return run
 
@@ -153,25 +153,30 @@ class _Policy:
 
     def difference(self, expected: list[Any], actual: list[Any], name: str) -> str:
         """Describes the difference of two results; empty if they are equal."""
-        for output, one, other in zip(self.names, expected, actual, strict=True):
+        for output, expected_value, actual_value in zip(self.names, expected, actual, strict=True):
             if output in self.drawn:
-                told: str | None = randomness.unlike(one, other)
+                text: str | None = randomness.unlike(expected_value, actual_value)
             else:
-                told = self._differs(one, other, name)
-            if told:
-                return f"{output}: {told.removeprefix('output 0').removeprefix(': ')}"
+                text = self._differs(expected_value, actual_value, name)
+            if text:
+                return f"{output}: {text.removeprefix('output 0').removeprefix(': ')}"
         return ""
 
-    def _differs(self, one: Any, other: Any, name: str) -> str | None:
-        arrays = isinstance(one, np.ndarray) and isinstance(other, np.ndarray)
-        if name != "given" and arrays and one.shape == other.shape and one.dtype == other.dtype:
-            if name in OPEN and one.dtype.kind in "iuO":
+    def _differs(self, expected: Any, actual: Any, name: str) -> str | None:
+        arrays = isinstance(expected, np.ndarray) and isinstance(actual, np.ndarray)
+        if (
+            name != "given"
+            and arrays
+            and expected.shape == actual.shape
+            and expected.dtype == actual.dtype
+        ):
+            if name in OPEN and expected.dtype.kind in "iuO":
                 return None  # rule 4: the resulting integer or position is undefined
-            if is_float(one.dtype):
+            if is_float(expected.dtype):
                 # rule 3: infinite and NaN elements may become any number
-                other = np.where(np.isfinite(one), other, one)
-        usual = StatedTolerance().at(one)
+                actual = np.where(np.isfinite(expected), actual, expected)
+        usual = StatedTolerance().at(expected)
         return oracle.compare(
-            [one], [other], rtol=max(usual.rtol, self.rtol), atol=max(usual.atol, self.atol),
+            [expected], [actual], rtol=max(usual.rtol, self.rtol), atol=max(usual.atol, self.atol),
             ulp=usual.ulp,
         )  # fmt: skip

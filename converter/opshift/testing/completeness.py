@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asserts that a package says how every changed operator is converted, up and down."""
+"""Asserts that a package declares how each changed operator is converted, up and down."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ def assert_complete(package: str, known: Collection[str] = ()) -> None:
         adapters = registry.default()
     except AdapterBug as bug:  # for example if a boundary has two verdicts
         raise AssertionError(str(bug)) from None
-    own = [crossing for crossing, one in adapters if stands_in(package, one)]
-    if not own:
+    crossings = [crossing for crossing, adapter in adapters if stands_in(package, adapter)]
+    if not crossings:
         raise AssertionError(f"no adapters of {package!r} are installed")
     missing = []
-    for domain in sorted({domain for domain, *_ in own}):
+    for domain in sorted({domain for domain, *_ in crossings}):
         missing += adapters.missing(domain, 1, schemas.latest(domain) or 1)
     _expect_none(missing, "without an adapter or a claim")
     _expect_none(
-        list(_pointless(own)), "with an adapter or a claim, although the operator does not change"
+        list(_pointless(crossings)),
+        "with an adapter or a claim, although the operator does not change",
     )
-    stale = list(_stale(adapters, own))
+    stale = list(_stale(adapters, crossings))
     _expect_none(stale, "with a claim that was reviewed for another schema of the operator")
     if new := [gap for gap in gaps(package) if gap not in known]:
         shown = "".join(f"\n{gap}" for gap in new)
@@ -47,21 +48,21 @@ def _expect_none(crossings: list[Crossing], what: str) -> None:
         raise AssertionError(f"{counted(len(crossings), 'version change')} {what}: {shown}")
 
 
-def _described(own: list[Crossing]) -> Iterator[Crossing]:
-    """Yields the version changes of operators up to the newest versions in the installed onnx."""
-    for domain, op, start, to in own:
+def _described(crossings: list[Crossing]) -> Iterator[Crossing]:
+    """Yields the version changes whose two versions the installed onnx has."""
+    for domain, op, start, to in crossings:
         if start != to and max(start, to) <= (schemas.latest(domain) or 0):
             yield domain, op, start, to
 
 
-def _pointless(own: list[Crossing]) -> Iterator[Crossing]:
-    for domain, op, start, to in _described(own):
+def _pointless(crossings: list[Crossing]) -> Iterator[Crossing]:
+    for domain, op, start, to in _described(crossings):
         if all(schema.since != max(start, to) for schema in schemas.history(domain, op)):
             yield domain, op, start, to
 
 
-def _stale(adapters: Registry, own: list[Crossing]) -> Iterator[Crossing]:
-    for crossing in _described(own):
+def _stale(adapters: Registry, crossings: list[Crossing]) -> Iterator[Crossing]:
+    for crossing in _described(crossings):
         adapter = adapters.get(*crossing)
         if adapter is not None and not registry.reviewed(adapter, crossing[1]):
             yield crossing

@@ -20,7 +20,7 @@ Place = tuple[str, int]
 
 
 def empties(
-    model: ModelProto, given: Mapping[str, Any]
+    model: ModelProto, values: Mapping[str, Any]
 ) -> Iterator[tuple[str, ModelProto, dict[str, Any]]]:
     """Sets each dimension to 0, together with all dimensions of equal size.
 
@@ -34,7 +34,7 @@ def empties(
     single = len({name for name, _ in sizes}) == 1
     alone = [frozenset((place,)) for place in sizes] if single else []
     for places in dict.fromkeys(alike + alone):
-        inputs = {name: _cut(name, value, places) for name, value in given.items()}
+        inputs = {name: _cut(name, value, places) for name, value in values.items()}
         shown = " ".join(f"{name}.{axis}" for name, axis in sorted(places))
         for declared in (False, True):
             manner = "declared" if declared else "computed"

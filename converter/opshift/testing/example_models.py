@@ -52,16 +52,16 @@ def example_model(
     adapter: Adapter, example: Example, imports: Mapping[str, int] | None = None
 ) -> ModelProto:
     """Returns an example as a model at its source version; `imports` adds other domains."""
-    own = {**(imports or {}), **example.imports}
+    all_imports = {**(imports or {}), **example.imports}
     if (adapter.start, adapter.to) == LEAVE:
-        own.setdefault(adapter.domain, _birth(adapter))
-        own.setdefault("", EVERYDAY)
+        all_imports.setdefault(adapter.domain, _birth(adapter))
+        all_imports.setdefault("", EVERYDAY)
     if adapter.at_boundary:
-        own[adapter.domain] = adapter.start
+        all_imports[adapter.domain] = adapter.start
     if (adapter.start, adapter.to) == WORDS:
-        own.setdefault("", max(EVERYDAY, _birth(adapter)))
-    ir = example.ir_version or max(versions.ir_for(own), 8 if example.functions else 4)
-    listed = ", ".join(f'"{domain}" : {version}' for domain, version in own.items())
+        all_imports.setdefault("", max(EVERYDAY, _birth(adapter)))
+    ir = example.ir_version or max(versions.ir_for(all_imports), 8 if example.functions else 4)
+    listed = ", ".join(f'"{domain}" : {version}' for domain, version in all_imports.items())
     header = f"<ir_version: {ir}, opset_import: [{listed}]>"
     return parsed(f"{header} example {example.graph} {example.functions}")
 
@@ -69,7 +69,7 @@ def example_model(
 def _birth(adapter: Adapter) -> int:
     """Returns the lowest version of a domain that has all operators of an adapter."""
     histories = (schemas.history(adapter.domain, op) for op in adapter.ops)
-    return max((known[0].since for known in histories if known), default=1)
+    return max((history[0].since for history in histories if history), default=1)
 
 
 def too_new(adapter: Adapter, example: Example) -> bool:
@@ -78,9 +78,9 @@ def too_new(adapter: Adapter, example: Example) -> bool:
         schemas.history(adapter.domain, op) for op in adapter.ops
     ):
         return True
-    wanted = dict(example.imports)
-    wanted[adapter.domain] = max(adapter.start, adapter.to, wanted.get(adapter.domain, 1))
-    return any(version > _newest(domain, version) for domain, version in wanted.items())
+    required = dict(example.imports)
+    required[adapter.domain] = max(adapter.start, adapter.to, required.get(adapter.domain, 1))
+    return any(version > _newest(domain, version) for domain, version in required.items())
 
 
 def _newest(domain: str, version: int) -> int:
@@ -100,8 +100,8 @@ def example_target(adapter: Adapter, example: Example) -> dict[str, int] | Reque
         named = re.findall(r"\w+", example.graph)
         lacks = tuple(Lacking(op) for op in adapter.ops if op in named)
         # Otherwise an exact decomposition with other operators would win over the approximate one.
-        given = dict.fromkeys((example.gives or "").split()) if example.approximate else ()
-        only = tuple(map(Lacking, given))
+        result_ops = dict.fromkeys((example.gives or "").split()) if example.approximate else ()
+        only = tuple(map(Lacking, result_ops))
         lacking = RuntimeRelease(
             "a runtime without them", "", {}, None, "", without=lacks, only=only
         )
@@ -138,26 +138,26 @@ def assert_example(
         rtol=example.rtol, atol=example.atol, inputs=inputs,
         **example.options,
     )  # fmt: skip
-    others = [name for name in sets if name != "given"]
+    edge_cases = [name for name in sets if name != "given"]
     if not example.approximate:
-        for name, told in differences(model, after, example, others, evaluate):
-            if told:
-                raise AssertionError(f"the results differ on the inputs {name!r}: {told}")
+        for name, difference in differences(model, after, example, edge_cases, evaluate):
+            if difference:
+                raise AssertionError(f"the results differ on the inputs {name!r}: {difference}")
     return after
 
 
 def _assert_fit(model: ModelProto, inputs: Mapping[str, oracle.Value]) -> None:
     """Asserts that the inputs of an example have the shapes that its graph declares."""
     for info in model.graph.input:
-        found = getattr(inputs.get(info.name), "shape", None)
-        if found is None or rank_of(info.type) is None:
+        shape = getattr(inputs.get(info.name), "shape", None)
+        if shape is None or rank_of(info.type) is None:
             continue
         declared = dims_of(info.type)
-        pairs = zip(declared, found, strict=False)
-        other = len(declared) != len(found) or any(isinstance(a, int) and a != b for a, b in pairs)
+        pairs = zip(declared, shape, strict=False)
+        other = len(declared) != len(shape) or any(isinstance(a, int) and a != b for a, b in pairs)
         if other:
             raise AssertionError(
-                f"the input {info.name!r} has the shape {found}, but the graph declares {declared}"
+                f"the input {info.name!r} has the shape {shape}, but the graph declares {declared}"
             )
 
 
@@ -174,4 +174,4 @@ def differences(
         return shared().compare(before, after, example.inputs, sets, tolerance)
     rtol, atol = tolerance
     steps = compared(before, after, example.inputs, sets, evaluate, rtol=rtol, atol=atol)
-    return list({name: told for name, told in steps if told is not None}.items())
+    return list({name: difference for name, difference in steps if difference is not None}.items())

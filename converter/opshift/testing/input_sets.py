@@ -33,7 +33,7 @@ _Draw = np.random.Generator
 def input_sets(
     model: ModelProto, given: Mapping[str, Any], names: Sequence[str] = SETS
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the sets of inputs by name, without those that equal the set `given`."""
+    """Yields the sets of inputs by name; skips sets that would equal the set `given`."""
     for name in names:
         feeds = _resized(model, given, name) if name in SIZES else _changed(model, given, name)
         if feeds is not None:
@@ -56,8 +56,8 @@ def _resized(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str
                 dim.dim_value, changed = size, True
     if not changed:
         return None
-    made = oracle.make_inputs(copy, seed=int(name == "other"), overrides=dict(given))
-    return divisible(model, made)
+    feeds = oracle.make_inputs(copy, seed=int(name == "other"), overrides=dict(given))
+    return divisible(model, feeds)
 
 
 def _changed(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str, Any] | None:
@@ -75,9 +75,9 @@ def _changed(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str
 
 def divisible(model: ModelProto, feeds: dict[str, Any]) -> dict[str, Any]:
     """Replaces integer divisors of 0 by 1, because no operator defines such a quotient."""
-    for name, wanted in hints.hints(model).items():
+    for name, kinds in hints.hints(model).items():
         value = feeds.get(name)
-        divides = any(one.kind == "nonzero" for one in wanted)
+        divides = any(kind.kind == "nonzero" for kind in kinds)
         if divides and isinstance(value, np.ndarray) and value.dtype.kind in "iu":
             feeds[name] = np.where(value == 0, value.dtype.type(1), value)
     return feeds
@@ -89,8 +89,8 @@ def _edged(value: Any, name: str, given: bool) -> Any:
     An integer in the example is often a size or an axis, for which only -1 and 0 are always legal.
     """
     if isinstance(value, list):
-        found = [_edged(item, name, given) for item in value]
-        return None if not found or any(item is None for item in found) else found
+        items = [_edged(item, name, given) for item in value]
+        return None if not items or any(item is None for item in items) else items
     if not isinstance(value, np.ndarray) or value.size == 0:
         return None
     draw = np.random.default_rng(1)

@@ -32,25 +32,25 @@ class JudgeProcess:
         sets: Sequence[str], tolerance: tuple[float, float] = (0.0, 0.0),
     ) -> list[tuple[str, str]]:  # fmt: skip
         """Returns the sets of inputs that the original accepts, each with a difference or ""."""
-        found: dict[str, str] = {}
+        differences: dict[str, str] = {}
         models = before.SerializeToString(), after.SerializeToString()
         waiting, runtime = list(sets), True
         while waiting:
             order = (*models, dict(inputs), waiting, tolerance, runtime)
-            begun, answered, end = self._ask(order, found)
+            begun, answered, end = self._ask(order, differences)
             if not end:
                 break
             if answered:  # the original has a result, so the converted model crashed
-                found[begun] = f"the process {end}"
+                differences[begun] = f"the process {end}"
             elif not begun and not runtime:
                 raise RuntimeError(f"the child process {end} before it ran any inputs")
             elif runtime and (not begun or begun == "given"):  # onnxruntime crashes on the original
                 runtime = False
                 continue
             waiting = waiting[waiting.index(begun) + 1 :]
-        return list(found.items())
+        return list(differences.items())
 
-    def _ask(self, order: Any, found: dict[str, str]) -> tuple[str, bool, str]:
+    def _ask(self, order: Any, differences: dict[str, str]) -> tuple[str, bool, str]:
         """Returns the set that began last, whether the original ran, and how the child ended."""
         child = self._started()
         begun, answered, late = "", False, threading.Event()
@@ -58,11 +58,11 @@ class JudgeProcess:
             pickle.dump(order, _pipe(child.stdin))
             _pipe(child.stdin).flush()
             while (step := self._step(child, late)) is not None:
-                name, told = step
-                answered = told is not None
+                name, difference = step
+                answered = difference is not None
                 begun = name
-                if told is not None:
-                    found[name] = told
+                if difference is not None:
+                    differences[name] = difference
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
             self._child = None
             code = child.wait()

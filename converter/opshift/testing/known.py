@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asserts the `@example`s of constants, ranks and bounds that are known before a model runs."""
+"""Asserts that declared folds, ranks, shapes and bounds give what their `@example`s state."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def bounded(rule: OutputBounds, example: Example) -> tuple[ModelProto, Bounds | 
 
 def assert_bounds(rule: OutputBounds, example: Example) -> None:
     """Asserts that the result is within the bounds; with `refuses=`, that opshift finds none."""
-    model, found = bounded(rule, example)
+    model, bounds = bounded(rule, example)
     if example.refuses is not None:
-        if found is not None:
-            raise AssertionError(f"the bounds are {found}, but none were expected")
+        if bounds is not None:
+            raise AssertionError(f"the bounds are {bounds}, but none were expected")
         return
-    if found is None:
+    if bounds is None:
         raise AssertionError("the bounds are unknown")
     for name, inputs in input_sets(model, example.inputs, ("given", *SIZES)):
         try:
@@ -72,14 +72,14 @@ def assert_bounds(rule: OutputBounds, example: Example) -> None:
             if name == "given":
                 raise
             continue  # the operator does not allow these sizes
-        _assert_between(found, value)
+        _assert_between(bounds, value)
 
 
-def _assert_between(found: Bounds, value: Array) -> None:
-    if found.each and found.low.shape != value.shape:
-        raise AssertionError(f"the bounds are for {found.low.shape}, not for {value.shape}")
-    if not (np.all(found.low <= value) and np.all(value <= found.high)):
-        raise AssertionError(f"{value.tolist()} is not between the bounds {found}")
+def _assert_between(bounds: Bounds, value: Array) -> None:
+    if bounds.each and bounds.low.shape != value.shape:
+        raise AssertionError(f"the bounds are for {bounds.low.shape}, not for {value.shape}")
+    if not (np.all(bounds.low <= value) and np.all(value <= bounds.high)):
+        raise AssertionError(f"{value.tolist()} is not between the bounds {bounds}")
 
 
 def folded(fold: Fold, example: Example) -> tuple[ModelProto, Array | None]:
@@ -116,37 +116,40 @@ def assert_fold(fold: Fold, example: Example) -> None:
 
     The folding function must not return a constant if any input that it needs is unknown.
     """
-    model, found = folded(fold, example)
+    model, constant = folded(fold, example)
     if example.refuses is not None:
-        if found is not None:
-            raise AssertionError(f"the constant is {found.tolist()}, but none was expected")
+        if constant is not None:
+            raise AssertionError(f"the constant is {constant.tolist()}, but none was expected")
         return
-    if found is None:
+    if constant is None:
         raise AssertionError("the function returned no constant")
     inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
-    told = oracle.compare(oracle.evaluate(model, inputs), [found])
-    if told is not None:
-        raise AssertionError(f"the constant differs from the value that the model computes: {told}")
+    difference = oracle.compare(oracle.evaluate(model, inputs), [constant])
+    if difference is not None:
+        raise AssertionError(
+            f"the constant differs from the value that the model computes: {difference}"
+        )
     for name in _needed(fold, model):
         if _is_constant_without(model, name, registry.default()):
             raise AssertionError(
-                f"the fold returns a constant without the value of {name!r}: declare sizes="
+                f"the fold returns a constant without the value of {name!r}; name this input in"
+                " sizes= if only its shape is needed"
             )
 
 
 def _needed(fold: Fold, model: ModelProto) -> set[str]:
     """Returns the initializers whose values the function needs to compute a constant."""
-    given = {tensor.name for tensor in model.graph.initializer}
+    initializers = {tensor.name for tensor in model.graph.initializer}
     nodes = [node for node in model.graph.node if node.op_type in fold.ops]
     needed = [name for node in nodes for i, name in enumerate(node.input) if name and fold.needs(i)]
-    return given.intersection(needed)
+    return initializers.intersection(needed)
 
 
 def _is_constant_without(model: ModelProto, name: str, adapters: Registry) -> bool:
     """Returns whether the result is still constant if this initializer becomes an input."""
     other = ModelProto()
     other.CopyFrom(model)
-    (tensor,) = (one for one in other.graph.initializer if one.name == name)
+    (tensor,) = (initializer for initializer in other.graph.initializer if initializer.name == name)
     kind = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
     other.graph.input.add(name=name, type=kind)
     other.graph.initializer.remove(tensor)
@@ -156,25 +159,25 @@ def _is_constant_without(model: ModelProto, name: str, adapters: Registry) -> bo
 
 def assert_ranks(rule: OutputRanks, example: Example) -> None:
     """Asserts that the inferred ranks are right; with `refuses=`, that no rank is inferred."""
-    model, found = ranked(rule, example)
+    model, inferred = ranked(rule, example)
     if example.refuses is not None:
-        if any(rank is not None for rank in found):
-            raise AssertionError(f"the inferred ranks are {found}, but no rank was expected")
+        if any(rank is not None for rank in inferred):
+            raise AssertionError(f"the inferred ranks are {inferred}, but no rank was expected")
         return
     inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
     computed = [value.ndim for value in oracle.evaluate(model, inputs)]
-    if found != computed:
-        raise AssertionError(f"the result has the ranks {computed}, not {found}")
+    if inferred != computed:
+        raise AssertionError(f"the result has the ranks {computed}, not {inferred}")
 
 
 def assert_shapes(rule: OutputShapes, example: Example) -> None:
     """Asserts that the inferred sizes equal the sizes of the result."""
     model, facts = _known(rule.domain, example, registry.default())
     names = [value.name for value in model.graph.output]
-    found = [facts.type(facts.document.main, name) for name in names]
+    inferred = [facts.type(facts.document.main, name) for name in names]
     inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
     run = oracle.evaluate if rule.domain in versions.DOMAINS else _by_onnxruntime
-    for name, kind, value in zip(names, found, run(model, inputs), strict=True):
+    for name, kind, value in zip(names, inferred, run(model, inputs), strict=True):
         if is_wrong(kind, value.shape):
             raise AssertionError(
                 f"{name} has the shape {list(value.shape)}, not the inferred shape"

@@ -44,33 +44,35 @@ def coverage(package: str) -> Iterator[tuple[Crossing, Coverage]]:
     in a subgraph.
     """
     adapters = registry.default()
-    for crossing, adapter in sorted(adapters, key=lambda one: one[0]):
+    for crossing, adapter in sorted(adapters, key=lambda pair: pair[0]):
         ours = stands_in(package, adapter) and adapter.at_boundary
         if ours and isinstance(adapter.verdict, Rewrite):
             domain, op, start, _ = crossing
-            left = schemas.schema(domain, op, start)
-            if left is not None:  # the installed onnx has the operator
-                yield crossing, _covered(adapter, left, adapters)
+            schema = schemas.schema(domain, op, start)
+            if schema is not None:  # the installed onnx has the operator
+                yield crossing, _covered(adapter, schema, adapters)
 
 
-def _covered(adapter: Adapter, left: Schema, adapters: Registry) -> Coverage:
-    every = list(aspects(left))
-    found = [
+def _covered(adapter: Adapter, schema: Schema, adapters: Registry) -> Coverage:
+    every = list(aspects(schema))
+    covering = [
         use
         for example in examples_of(adapter)
         if example.invalid is None
-        for use in _uses_of(example, example_model(adapter, example), left, adapters)
+        for use in _uses_of(example, example_model(adapter, example), schema, adapters)
     ]
-    covered = {one.gap: EXAMPLE if any(map(one.covered, found)) else "" for one in every}
-    open_ones = [one for one in every if not covered[one.gap]]
-    for gap in _by_variants(adapter, left, open_ones, adapters):
+    covered = {
+        aspect.gap: EXAMPLE if any(map(aspect.covered, covering)) else "" for aspect in every
+    }
+    open_ones = [aspect for aspect in every if not covered[aspect.gap]]
+    for gap in _by_variants(adapter, schema, open_ones, adapters):
         covered[gap] = VARIANT
     return covered
 
 
-def _uses_of(example: Example, model: ModelProto, left: Schema, adapters: Registry) -> list[Use]:
+def _uses_of(example: Example, model: ModelProto, schema: Schema, adapters: Registry) -> list[Use]:
     empty = example.refuses is None and _runs_empty(model, example)
-    return list(uses(model, left, adapters, runs_empty=empty))
+    return list(uses(model, schema, adapters, runs_empty=empty))
 
 
 def _runs_empty(model: ModelProto, example: Example) -> bool:
@@ -81,7 +83,7 @@ def _runs_empty(model: ModelProto, example: Example) -> bool:
 
 
 def _by_variants(
-    adapter: Adapter, left: Schema, missing: Sequence[Aspect], adapters: Registry
+    adapter: Adapter, schema: Schema, missing: Sequence[Aspect], adapters: Registry
 ) -> Iterator[str]:
     """Yields the cases that a legal variant of an example covers."""
     waiting = list(missing)
@@ -91,17 +93,17 @@ def _by_variants(
         if example.refuses is not None or example.invalid is not None or example.approximate:
             continue
         model = example_model(adapter, example)
-        wanted = partial(_helps, waiting)
-        for _, variant in variants.variants(model, left.domain, (left.name,), wanted):
+        is_useful = partial(_helps, waiting)
+        for _, variant in variants.variants(model, schema.domain, (schema.name,), is_useful):
             if checker.whole(variant, adapters, full=True) is not None:
                 continue  # the operator does not allow this type or attribute
-            found = _uses_of(example, variant, left, adapters)
-            covered = [one for one in waiting if any(map(one.covered, found))]
-            waiting = [one for one in waiting if one not in covered]
-            yield from (one.gap for one in covered)
+            nodes = _uses_of(example, variant, schema, adapters)
+            covered = [aspect for aspect in waiting if any(map(aspect.covered, nodes))]
+            waiting = [aspect for aspect in waiting if aspect not in covered]
+            yield from (aspect.gap for aspect in covered)
 
 
 def _helps(missing: Sequence[Aspect], variant: str) -> bool:
     """Returns whether a variant of this name may cover one of the missing cases."""
     name = variant.partition("=")[0]
-    return any(name in one.variants for one in missing)
+    return any(name in aspect.variants for aspect in missing)

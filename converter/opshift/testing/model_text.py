@@ -15,7 +15,7 @@ _TOKEN = re.compile(r'\[[^\]]*\]|\{\s*"[^{}=]*\}|(?<=[=:])\s*"[^"]*"|"[^"]+"|""'
 
 def parse_model(text: str) -> ModelProto:
     """Parses a model; `""` is an absent input or output, which onnx 1.17 cannot parse yet."""
-    named = _TOKEN.sub(lambda found: _ABSENT if found[0] == '""' else found[0], text)
+    named = _TOKEN.sub(lambda match: _ABSENT if match[0] == '""' else match[0], text)
     model = parser.parse_model(named)
     for node in walk.nodes(model) if named != text else ():
         for names in (node.input, node.output):

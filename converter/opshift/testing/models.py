@@ -50,16 +50,16 @@ def assert_model_converts(
     objection = checker.whole(after, adapters, full=strict)
     _expect(not objection, f"the checker rejects the result: {objection}")
     if gives is not None:
-        given = " ".join(node.op_type for node in after.graph.node)
-        _expect(given == gives, f"the result has the operators {given!r}, not {gives!r}")
+        operators = " ".join(node.op_type for node in after.graph.node)
+        _expect(operators == gives, f"the result has the operators {operators!r}, not {gives!r}")
     if after == before:  # an equal model has equal results, even if no engine can run it
         return after
     judge = evaluate or oracle.evaluate
     sets = [inputs] if inputs is not None else _generated(before, adapters)
     for values in sets:
         expected, actual = _computed(judge, before, values), _computed(judge, after, values)
-        told = oracle.compare(expected, actual, rtol=rtol, atol=atol, ulp=ulp)
-        _expect(told is None, f"the results differ: {told}")
+        difference = oracle.compare(expected, actual, rtol=rtol, atol=atol, ulp=ulp)
+        _expect(difference is None, f"the results differ: {difference}")
     return after
 
 
@@ -75,7 +75,7 @@ def assert_refused(
     try:
         convert_version(parsed(model), to, allow_approximate=allow_approximate, assume=assume)
     except Refused as refused:
-        reasons = {one.why for one in refused.refusals}
+        reasons = {node.why for node in refused.refusals}
         _expect(
             why is None or reasons == {why},
             f"the conversion was refused for other reasons: {refused}",

@@ -47,7 +47,7 @@ class SubjectNode:
 
 def subject(model: ModelProto, domain: str, ops: tuple[str, ...]) -> SubjectNode | None:
     """Returns the first node of these operators; None if it does not exist or has no schema."""
-    versions = {one.domain: one.version for one in model.opset_import}
+    versions = {entry.domain: entry.version for entry in model.opset_import}
     for place, node in enumerate(nodes_in(model.graph)):
         if node.op_type in ops:
             schema = schemas.schema(domain, node.op_type, versions.get(domain, 1))
@@ -56,11 +56,11 @@ def subject(model: ModelProto, domain: str, ops: tuple[str, ...]) -> SubjectNode
 
 
 def node_variants(
-    model: ModelProto, found: SubjectNode, wanted: Callable[[str], bool]
+    model: ModelProto, target: SubjectNode, is_wanted: Callable[[str], bool]
 ) -> Iterator[tuple[str, ModelProto]]:
     """Yields a model for each edit; if edits share a name, callers use the first legal model."""
-    for name, edit in edits(model, found):
-        if wanted(name):
+    for name, edit in edits(model, target):
+        if is_wanted(name):
             copy = ModelProto()
             copy.CopyFrom(model)
             edit(copy)
@@ -68,11 +68,11 @@ def node_variants(
 
 
 def completed(
-    model: ModelProto, found: SubjectNode, is_legal: Callable[[ModelProto], bool]
+    model: ModelProto, target: SubjectNode, is_legal: Callable[[ModelProto], bool]
 ) -> ModelProto:
     """Returns a model whose node has every attribute, and every optional input and output."""
     whole, done = model, set[str]()
-    for name, edit in edits(model, found):
+    for name, edit in edits(model, target):
         part = name.partition("=")[0]
         if part in done:
             continue
@@ -85,22 +85,22 @@ def completed(
     return whole
 
 
-def edits(model: ModelProto, found: SubjectNode) -> Iterator[tuple[str, Edit]]:
+def edits(model: ModelProto, target: SubjectNode) -> Iterator[tuple[str, Edit]]:
     """Yields edits that add a part to the node; edits that try the same part share a name."""
-    given = {one.name for one in found.node.attribute}
-    for attribute in found.schema.attributes.values():
-        if attribute.name not in given and not attribute.is_graph:
+    present = {attribute_proto.name for attribute_proto in target.node.attribute}
+    for attribute in target.schema.attributes.values():
+        if attribute.name not in present and not attribute.is_graph:
             for shown, value in _values(attribute):
-                yield f"{attribute.name}={shown}", partial(_write, found, attribute.name, value)
-    for place, param in enumerate(found.schema.inputs):
-        if param.optional and not _at(found.node.input, place):
-            for forms in _forms(model, found, param):
+                yield f"{attribute.name}={shown}", partial(_write, target, attribute.name, value)
+    for place, param in enumerate(target.schema.inputs):
+        if param.optional and not _at(target.node.input, place):
+            for forms in _forms(model, target, param):
                 for how in ("input", "constant"):
-                    yield f"{param.name} as {how}", partial(_give, found, place, how, *forms)
-    if found.node in model.graph.node:
-        for place, param in enumerate(found.schema.outputs):
-            if not param.variadic and not _at(found.node.output, place):
-                yield f"{param.name} read", partial(_read, found, place)
+                    yield f"{param.name} as {how}", partial(_give, target, place, how, *forms)
+    if target.node in model.graph.node:
+        for place, param in enumerate(target.schema.outputs):
+            if not param.variadic and not _at(target.node.output, place):
+                yield f"{param.name} read", partial(_read, target, place)
 
 
 def _at(names: Sequence[str], place: int) -> str:
@@ -136,45 +136,45 @@ def _values(attribute: Attribute) -> Iterator[tuple[str, object]]:
         yield "default", default
 
 
-def _write(found: SubjectNode, name: str, value: object, model: ModelProto) -> None:
-    found.of(model).attribute.append(helper.make_attribute(name, value))
+def _write(target: SubjectNode, name: str, value: object, model: ModelProto) -> None:
+    target.of(model).attribute.append(helper.make_attribute(name, value))
 
 
 # -- inputs and outputs --------------------------------------------------------------------------
 
 
 def _forms(
-    model: ModelProto, found: SubjectNode, param: Param
+    model: ModelProto, target: SubjectNode, param: Param
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yields element types and shapes that the input may have."""
     shapes: dict[tuple[int, ...], None] = dict.fromkeys(((), (1,)))
     for info in model.graph.input:
         dims = tuple(size if isinstance(size, int) else 2 for size in dims_of(info.type))
         shapes |= dict.fromkeys((dims, dims[-1:], dims[1:2], dims[:1]))
-    for elem_type in _types(model, found, param):
+    for elem_type in _types(model, target, param):
         for shape in shapes:
             yield elem_type, shape
 
 
-def _types(model: ModelProto, found: SubjectNode, param: Param) -> list[int]:
+def _types(model: ModelProto, target: SubjectNode, param: Param) -> list[int]:
     """Returns the type of another input with the same type variable, or common types."""
-    known = {info.name: info.type.tensor_type.elem_type for info in model.graph.input}
-    known |= {tensor.name: tensor.data_type for tensor in model.graph.initializer}
+    types = {info.name: info.type.tensor_type.elem_type for info in model.graph.input}
+    types |= {tensor.name: tensor.data_type for tensor in model.graph.initializer}
     shared = [
-        known[name]
-        for place, name in enumerate(found.node.input)
-        if name in known
-        if (other := found.schema.input_at(place)) and other.variable == param.variable
+        types[name]
+        for place, name in enumerate(target.node.input)
+        if name in types
+        if (other := target.schema.input_at(place)) and other.variable == param.variable
     ]
     legal = [int(T[name.upper()]) for name in COMMON if f"tensor({name})" in param.types]
     return shared[:1] or legal[:2]
 
 
 def _give(
-    found: SubjectNode, place: int, how: str, elem_type: int, shape: tuple[int, ...],
+    target: SubjectNode, place: int, how: str, elem_type: int, shape: tuple[int, ...],
     model: ModelProto,
 ) -> None:  # fmt: skip
-    name, node = f"more_{place}", found.of(model)
+    name, node = f"more_{place}", target.of(model)
     node.input.extend([""] * (place + 1 - len(node.input)))
     node.input[place] = name
     info = helper.make_tensor_value_info(name, elem_type, shape)
@@ -189,9 +189,9 @@ def _give(
         model.graph.input.append(info)
 
 
-def _read(found: SubjectNode, place: int, model: ModelProto) -> None:
+def _read(target: SubjectNode, place: int, model: ModelProto) -> None:
     """Adds a Size node that reads an output, because Size accepts every type."""
-    name, node = f"more_output_{place}", found.of(model)
+    name, node = f"more_output_{place}", target.of(model)
     node.output.extend([""] * (place + 1 - len(node.output)))
     node.output[place] = name
     model.graph.node.add(op_type="Size", input=[name], output=[f"{name}_size"])

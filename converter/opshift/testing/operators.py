@@ -56,10 +56,10 @@ def _converts(
     newest = schemas.latest(domain) if to is None else to
     if newest is None:
         raise AssertionError(f"the versions of domain {domain!r} are unknown")
-    own = {**(imports or {}), domain: newest if start is None else start}
-    _require_operator(op, domain, own[domain])
+    all_imports = {**(imports or {}), domain: newest if start is None else start}
+    _require_operator(op, domain, all_imports[domain])
     model = operator(
-        op, own, domain, input_shapes, input_types, constants or {}, attrs or {},
+        op, all_imports, domain, input_shapes, input_types, constants or {}, attrs or {},
         _declared(output_shapes, output_types) or outputs,
     )  # fmt: skip
     return assert_model_converts(model, {domain: newest if end is None else end}, **how)
@@ -70,16 +70,18 @@ def _require_operator(op: str, domain: str, version: int) -> None:
     name, newest = domain or "ai.onnx", schemas.latest(domain) or 0
     if not 1 <= version <= newest:
         raise AssertionError(f"{name} has the versions 1 to {newest}, but not {version}")
-    known = schemas.history(domain, op)
-    if not known:
+    history = schemas.history(domain, op)
+    if not history:
         near = suggestion(op, list(schemas.operators(domain)))
         raise AssertionError(f"{name} has no operator {op!r}{near}")
-    found = schemas.schema(domain, op, version)
-    if found is None:
-        raise AssertionError(f"{name} {version} has no {op}, which exists from {known[0].since} on")
-    if found.deprecated:
+    schema = schemas.schema(domain, op, version)
+    if schema is None:
         raise AssertionError(
-            f"{name} {version} has no {op}, which version {found.since} deprecated"
+            f"{name} {version} has no {op}, which exists from {history[0].since} on"
+        )
+    if schema.deprecated:
+        raise AssertionError(
+            f"{name} {version} has no {op}, which version {schema.since} deprecated"
         )
 
 
@@ -124,10 +126,10 @@ def _inferred(model: ModelProto, names: Sequence[str]) -> list[ValueInfoProto]:
     open_model = ModelProto()
     open_model.CopyFrom(model)
     open_model.graph.output.extend(ValueInfoProto(name=name) for name in names)
-    found = shape_inference.infer_shapes(open_model, data_prop=True).graph.output
-    if any(info.type.WhichOneof("value") is None for info in found):
+    outputs = shape_inference.infer_shapes(open_model, data_prop=True).graph.output
+    if any(info.type.WhichOneof("value") is None for info in outputs):
         return _computed(open_model)
-    return list(found)
+    return list(outputs)
 
 
 def _computed(model: ModelProto) -> list[ValueInfoProto]:

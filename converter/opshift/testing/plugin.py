@@ -91,8 +91,8 @@ class Numbers(PackageTest):
         if new := done.unexplained(self.known):
             raise AssertionError("\n".join([f"{len(new)} sets of inputs differ:", *new]))
         if done.idle:
-            told = "no engine can compute it; also run the tests that use opshift_evaluate"
-            warnings.warn(f"{self.package}: {done.idle[0]}: {told}", stacklevel=1)
+            message = "no engine can compute it; also run the tests that use opshift_evaluate"
+            warnings.warn(f"{self.package}: {done.idle[0]}: {message}", stacklevel=1)
 
 
 class Variants(PackageTest):
@@ -108,7 +108,7 @@ class Variants(PackageTest):
 
 @pytest.fixture(scope="session")
 def opshift_evaluate() -> Any:
-    """Computes a model, `(model, inputs) -> outputs`; authors may override this fixture."""
+    """Provides a function `(model, inputs) -> outputs`; None unless a project overrides it."""
     return None
 
 

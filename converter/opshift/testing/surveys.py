@@ -54,20 +54,24 @@ class InputSurvey:
     def unexplained(self, known: Iterable[str]) -> list[str]:
         """Returns the differences without a known reason."""
         parts = [pattern(part) for part in known]
-        return [one for one in self.found if not any(part.search(one) for part in parts)]
+        return [
+            difference
+            for difference in self.found
+            if not any(part.search(difference) for part in parts)
+        ]
 
 
 def subjects(package: str) -> list[ListedExample]:
     """Returns the examples whose results can be compared; a name that repeats gets a number."""
-    found, seen = [], Counter[str]()
+    listed, counts = [], Counter[str]()
     for adapter, example in examples(package):
         if example.refuses is None and example.invalid is None and not example.approximate:
             ops = "/".join(adapter.ops[:3])
             name = f"{adapter.source.removeprefix(f'{package}.')} {ops} {example.title}"
-            seen[name] += 1
-            again = f" ({seen[name]})" if seen[name] > 1 else ""
-            found.append(ListedExample(f"{name}{again}", adapter, example))
-    return found
+            counts[name] += 1
+            again = f" ({counts[name]})" if counts[name] > 1 else ""
+            listed.append(ListedExample(f"{name}{again}", adapter, example))
+    return listed
 
 
 def survey(
@@ -75,21 +79,23 @@ def survey(
     evaluate: Evaluate | None = None,
 ) -> InputSurvey:  # fmt: skip
     """Runs the examples of a package, or selected examples, on these sets of inputs."""
-    ran, found = {}, []
+    ran, problems = {}, []
     for subject in subjects(chosen) if isinstance(chosen, str) else chosen:
         before = example_model(subject.adapter, subject.example)
         try:
             after = convert_version(before, example_target(subject.adapter, subject.example))
         except (InvalidModel, Refused) as error:
             ran[subject.name] = 1
-            found.append(f"{subject.name} [given]: the example does not convert: {error}")
+            problems.append(f"{subject.name} [given]: the example does not convert: {error}")
             continue
         answers = differences(before, after, subject.example, sets)
         if not answers and evaluate is not None:
             answers = differences(before, after, subject.example, sets, evaluate)
         ran[subject.name] = len(answers)
-        found += [f"{subject.name} [{name}]: {told}" for name, told in answers if told]
-    return InputSurvey(ran, found)
+        problems += [
+            f"{subject.name} [{name}]: {difference}" for name, difference in answers if difference
+        ]
+    return InputSurvey(ran, problems)
 
 
 def varied(
@@ -99,7 +105,7 @@ def varied(
 
     With `compare=False`, models do not run: a variant must be refused or convert without an error.
     """
-    ran, found, adapters = Counter[str](), list[str](), registry.default()
+    ran, problems, adapters = Counter[str](), list[str](), registry.default()
 
     def is_legal(variant: ModelProto) -> bool:
         return checker.whole(variant, adapters, full=True) is None
@@ -116,8 +122,8 @@ def varied(
             if isinstance(after, ModelProto) and compare:
                 after = _variant(subject, name, variant, after, feeds(values), evaluate)
             if after and isinstance(after, str):
-                found.append(f"{subject.name} [{name}]: {after}")
-    return InputSurvey(ran, found)
+                problems.append(f"{subject.name} [{name}]: {after}")
+    return InputSurvey(ran, problems)
 
 
 def _converted(subject: ListedExample, before: ModelProto) -> ModelProto | str:
@@ -135,47 +141,51 @@ def _variant(
     values: Mapping[str, Any], evaluate: Evaluate | None,
 ) -> str:  # fmt: skip
     """Describes the difference between a variant and its result; empty if there is none."""
-    asked = {info.name for info in before.graph.input}
-    given = {key: value for key, value in values.items() if key in asked}
-    given = divisible(before, oracle.make_inputs(before, overrides=given))
-    told = _differences(before, after, subject.example, given, ("given", "negative"), evaluate)
+    names = {info.name for info in before.graph.input}
+    inputs_of_variant = {key: value for key, value in values.items() if key in names}
+    inputs_of_variant = divisible(before, oracle.make_inputs(before, overrides=inputs_of_variant))
+    results = _differences(
+        before, after, subject.example, inputs_of_variant, ("given", "negative"), evaluate
+    )
     if name == UNKNOWN_SIZES:
         fixed = subject.example.inputs
-        told += _differences(before, after, subject.example, fixed, ("empty",), evaluate)
-    return "; ".join(f"{inputs}: {what}" for inputs, what in told if what)
+        results += _differences(before, after, subject.example, fixed, ("empty",), evaluate)
+    return "; ".join(f"{inputs}: {what}" for inputs, what in results if what)
 
 
 def _differences(
-    before: ModelProto, after: ModelProto, example: Example, given: Mapping[str, Any],
+    before: ModelProto, after: ModelProto, example: Example, inputs: Mapping[str, Any],
     sets: Sequence[str], evaluate: Evaluate | None,
 ) -> list[tuple[str, str]]:  # fmt: skip
     """Lists differences on sets of these inputs; calls `evaluate` if opshift's engines fail."""
     tolerance = example.rtol, example.atol
-    answers = shared().compare(before, after, given, sets, tolerance)
+    answers = shared().compare(before, after, inputs, sets, tolerance)
     if not answers and evaluate is not None:
-        steps = compared(before, after, given, sets, evaluate, rtol=example.rtol, atol=example.atol)
-        answers = [(name, told) for name, told in steps if told]
+        steps = compared(
+            before, after, inputs, sets, evaluate, rtol=example.rtol, atol=example.atol
+        )
+        answers = [(name, difference) for name, difference in steps if difference]
     return answers
 
 
 def emptied(chosen: str | Iterable[ListedExample]) -> InputSurvey:
     """Sets each dimension of the examples to 0; conversions must refuse or keep the results."""
-    ran, found, adapters = Counter[str](), list[str](), registry.default()
+    ran, problems, adapters = Counter[str](), list[str](), registry.default()
     for subject in subjects(chosen) if isinstance(chosen, str) else chosen:
         ran[subject.name] = 0
         model = example_model(subject.adapter, subject.example)
-        given = oracle.make_inputs(model, overrides=dict(subject.example.inputs))
-        for name, variant, inputs in empties(model, given):
+        values = oracle.make_inputs(model, overrides=dict(subject.example.inputs))
+        for name, variant, inputs in empties(model, values):
             if checker.whole(variant, adapters, full=True) is not None:
                 continue  # the operator does not allow an empty tensor here
             ran[subject.name] += 1
             after = _converted(subject, variant)
             if isinstance(after, ModelProto):
                 answers = _differences(variant, after, subject.example, inputs, ("given",), None)
-                after = "; ".join(told for _, told in answers if told)
+                after = "; ".join(difference for _, difference in answers if difference)
             if after:
-                found.append(f"{subject.name} [{name}]: {after}")
-    return InputSurvey(ran, found)
+                problems.append(f"{subject.name} [{name}]: {after}")
+    return InputSurvey(ran, problems)
 
 
 def sampled(every: Iterable[ListedExample], seed: int = 0) -> Iterator[ListedExample]:

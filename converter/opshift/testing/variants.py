@@ -43,9 +43,9 @@ RESHAPE = 5  # the opset from which the shape of Reshape can be computed
 
 def variants(
     model: ModelProto, domain: str, ops: tuple[str, ...],
-    wanted: Callable[[str], bool] = lambda name: True,
+    is_wanted: Callable[[str], bool] = lambda name: True,
 ) -> Iterator[tuple[str, ModelProto]]:  # fmt: skip
-    """Yields variants with names; variants that may be illegal are alternatives of one name."""
+    """Yields variants with names; of equal names, a caller uses the first legal variant."""
     ways: dict[str, Callable[[ModelProto], ModelProto]] = {
         "unknown rank": _without_ranks,
         UNKNOWN_SIZES: _without_sizes,
@@ -53,12 +53,12 @@ def variants(
         BRANCHES_INSIDE: _branches_inside,
         **{f"of {name}": partial(_of_type, elem_type) for name, elem_type in TYPES.items()},
     }
-    found = subject(model, domain, ops)
+    node = subject(model, domain, ops)
     for name, way in ways.items():
-        if wanted(name) and _fits(model, name, described=found is not None):
+        if is_wanted(name) and _fits(model, name, described=node is not None):
             yield name, way(model)
-    if found is not None:
-        yield from node_variants(_copy(model), found, wanted)
+    if node is not None:
+        yield from node_variants(_copy(model), node, is_wanted)
 
 
 def legal_variants(
@@ -70,19 +70,19 @@ def legal_variants(
         if is_legal(variant):
             done.add(name)
             yield name, variant
-    found = subject(model, domain, ops)
-    if found is not None:
-        yield "everything", completed(_copy(model), found, is_legal)
+    node = subject(model, domain, ops)
+    if node is not None:
+        yield "everything", completed(_copy(model), node, is_legal)
 
 
 def feeds(values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns inputs for every variant, derived from the inputs of the example."""
-    found = {CONDITION: True, **values}
+    inputs = {CONDITION: True, **values}
     for name, value in values.items():
         if isinstance(value, np.ndarray):
             sizes = np.array(value.shape, np.int64)
-            found |= {GIVEN.format(name): value, SIZES_OF.format(name): sizes}
-    return found
+            inputs |= {GIVEN.format(name): value, SIZES_OF.format(name): sizes}
+    return inputs
 
 
 def _fits(model: ModelProto, name: str, *, described: bool) -> bool:
@@ -98,7 +98,7 @@ def _fits(model: ModelProto, name: str, *, described: bool) -> bool:
 
 def _opsets(model: ModelProto) -> list[int]:
     """Returns the version of ai.onnx in a list, which is empty if it is not imported."""
-    return [one.version for one in model.opset_import if one.domain in ("", "ai.onnx")]
+    return [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
 
 
 def _copy(model: ModelProto) -> ModelProto:
@@ -118,18 +118,18 @@ def _declared(model: ModelProto) -> Iterator[ValueInfoProto]:
 
 
 def _without_ranks(model: ModelProto) -> ModelProto:
-    """Inserts a Reshape behind each input, to sizes that are known only at run time."""
+    """Inserts a Reshape after each input, to sizes that are known only at run time."""
     copy = _without_sizes(model)
-    names = {one.name for one in copy.graph.initializer}
+    names = {tensor.name for tensor in copy.graph.initializer}
     for info in list(copy.graph.input):
         if info.name in names or not info.type.HasField("tensor_type"):
             continue
-        given, sizes = GIVEN.format(info.name), SIZES_OF.format(info.name)
-        node = NodeProto(op_type="Reshape", input=[given, sizes], output=[info.name])
+        elements, sizes = GIVEN.format(info.name), SIZES_OF.format(info.name)
+        node = NodeProto(op_type="Reshape", input=[elements, sizes], output=[info.name])
         copy.graph.node.insert(0, node)
-        info.name = given
+        info.name = elements
         copy.graph.input.append(
-            helper.make_tensor_value_info(sizes, TensorProto.INT64, [f"rank_of_{given}"])
+            helper.make_tensor_value_info(sizes, TensorProto.INT64, [f"rank_of_{elements}"])
         )
     return copy
 
@@ -168,7 +168,7 @@ def _into_branches(graph: GraphProto, suffix: str) -> None:
         for info in branch.g.output:
             _rename_output(branch, info, f"{info.name}_{branch.name}")
     del graph.node[:]
-    outputs = [one.name for one in graph.output]
+    outputs = [output.name for output in graph.output]
     graph.node.add(op_type="If", input=[CONDITION], output=outputs, attribute=branches)
 
 
@@ -178,7 +178,7 @@ def _rename_output(branch: AttributeProto, info: ValueInfoProto, name: str) -> N
 
 
 def _of_type(elem_type: int, model: ModelProto) -> ModelProto:
-    """Gives every declared float another element type; constants in nodes stay float."""
+    """Changes the element type of float inputs and outputs; constants in nodes stay float."""
     copy = _copy(model)
     for graph in graphs_in(copy.graph):
         fed = {tensor.name for tensor in graph.initializer}
