@@ -210,13 +210,13 @@ def at_least(ops: str, *, domain: str = "", **least: int) -> Flaw:
     return look
 
 
-def axes(ops: str, names: str = "axis", *, extra: int = 0, domain: str = "") -> Flaw:
-    """Declares attributes or constant inputs that must name dimensions of the first input."""
+def axes(ops: str, names: str = "axis", *, extra: int = 0, data: int = 0, domain: str = "") -> Flaw:
+    """Declares attributes or constant inputs that must name dimensions of the input at `data`."""
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
-        data = node.input_at(0)
-        rank = data and data.rank_or_none
+        value = node.input_at(data)
+        rank = value and value.rank_or_none
         most = (LARGEST_RANK if rank is None else rank) + extra
         computed = dict(_given(node, names.split()))
         for name in names.split():

@@ -141,7 +141,47 @@ def test_what_does_not_fit_is_one_sentence(op, inputs, outputs, attributes, sent
     assert len(found) == bool(sentence)
     assert all(one.endswith(sentence) for one in found)
     assert fit.fits(node, schema) == (not sentence)
-    assert fit.fits(node, dataclasses.replace(schema, open=True))
+
+
+def test_an_open_schema_limits_only_what_it_lists():
+    """A later release of a vendor may have more attributes, inputs and outputs."""
+    texts = []
+    for op, inputs, outputs, attributes, sentence in UNFIT:
+        schema = dataclasses.replace(schemas.schema("", op, 13), open=True)
+        node = node_of(op, inputs, outputs, attributes)
+        found = [one.partition(" ")[2] for one in fit.unfit(node, schema, 13)]
+        assert fit.fits(node, schema) == (not found)
+        assert sentence or not found
+        texts += found
+    assert texts == [
+        "'w' has 0 inputs; at opset 13 it must have at least 1",
+        "'' has 0 outputs; at opset 13 it must have at least 1",
+        "'w': attribute 'axis' is FLOAT, not INT",
+        "'w': attribute 'to' is missing",
+    ]
+
+
+def test_a_required_input_is_not_omitted():
+    schema = schemas.schema("", "Clip", 13)
+    node = helper.make_node("Clip", ["", "", "max"], ["y"])
+    assert [*fit.unfit(node, schema, 13)] == ["Clip 'y' omits its input 'input', which Clip needs"]
+    assert not fit.fits(node, schema)
+    node.input[0] = "x"
+    assert fit.fits(node, schema)
+
+
+def test_the_inputs_of_one_variable_have_one_type():
+    schema, node = schemas.schema("", "Where", 16), helper.make_node("Where", ["c", "x", "y"], "z")
+    types = {"c": "tensor(bool)", "x": "tensor(float)", "y": "tensor(float)"}
+    assert not [*fit.faults(node, schema, types.get)]
+    wrong = {**types, "c": "tensor(float)", "y": "tensor(int64)"}
+    assert [*fit.faults(node, schema, wrong.get)] == [
+        "Where 'z' reads 'c' of type tensor(float), which it does not accept",
+        "Where 'z' reads 'x' of type tensor(float) and 'y' of type tensor(int64) as one type",
+    ]
+    later = dataclasses.replace(schema, open=True)
+    assert len([*fit.faults(node, later, wrong.get)]) == 1
+    assert not [*fit.faults(node, schema, {}.get)]
 
 
 def test_an_attribute_is_set_once():

@@ -194,7 +194,7 @@ def test_what_only_the_whole_model_shows_is_traced_to_its_step(bug, place, with_
     ("bug", "told"),
     [
         (type_that_the_operator_lacks, "And reads 'x' of type tensor(float), which it does not accept"),
-        (two_types_as_one, "Add reads tensor(float) and tensor(double) as one type"),
+        (two_types_as_one, "of type tensor(double) as one type"),
     ],
 )  # fmt: skip
 def test_the_trace_names_the_types_that_do_not_fit(bug, told, with_adapters):

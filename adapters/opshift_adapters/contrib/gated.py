@@ -63,4 +63,4 @@ def linear_attention_gate(node: Node, op: Builder) -> Result:
     a, b = node["a"], node.input("b")
     decay = op.Softplus(as_type(op, a, T.FLOAT) + node["dt_bias"]) * node["decay_scale"]
     found = as_type(op, decay, a.elem_type)
-    return found if b is None else (found, op.Sigmoid(b))
+    return found if node.n_outputs < 2 and b is None else (found, op.Sigmoid(node["b"]))

@@ -103,7 +103,7 @@ def wraps_around(node: Node) -> bool | None:
 def qlinear_concat(node: Node, op: Builder) -> Result:
     """QLinearConcat becomes DequantizeLinear of each input, Concat and QuantizeLinear."""
     parts = node.variadic("inputs")
-    if len(parts) % 3 or None in parts:
+    if not parts or len(parts) % 3 or None in parts:
         raise Refusal(
             Why.NOT_EXPRESSIBLE, f"{node.op} with an unscaled input has no form in ai.onnx"
         )

@@ -7,6 +7,7 @@ from opshift.adapter import Node, flaw, np
 from opshift.objections import alike, at_least, axes, per_axis, positive, ranks, singles, sizes
 
 from opshift_adapters._lib.by_place import unfit_updates
+from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.known_sizes import differ
 from opshift_adapters.facts.illegal_attributes import POOLS, REDUCING
 
@@ -23,14 +24,12 @@ RANKS = (
         "Attention", Q="3 4", K="3 4", V="3 4", attn_mask="1 2 3 4", past_key="4", past_value="4"
     ),
     ranks(WITH_VECTORS, **dict.fromkeys(VECTORS.split(), "1")),
-    ranks("AffineGrid", theta="3", size="1"),
-    ranks("ConstantOfShape", input="1"),
-    ranks("TopK", K="1"),
+    ranks("AffineGrid EyeLike", input="2", theta="3", size="1"),
+    ranks("ConstantOfShape TopK", input="1", K="1"),
     ranks("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", weight="1", weights="1"),
     ranks("Gemm", A="2", B="2", C="0 1 2"),
     ranks("GRU LSTM RNN", X="3", W="3", R="3", B="2", P="2", initial_h="3", initial_c="3"),
     ranks("GRU LSTM RNN Scan", sequence_lens="1"),  # sequence_lens of Scan exists only at opset 8
-    ranks("Squeeze Unsqueeze", axes="0 1"),
     ranks("DepthToSpace SpaceToDepth", input="4"),
     ranks("MaxRoiPool RoiAlign", X="4", rois="2", batch_indices="1"),
     ranks("NonMaxSuppression", boxes="3", scores="3"),
@@ -39,17 +38,15 @@ RANKS = (
     ranks("Conv ConvTranspose DeformConv QLinearConv", B="1"),
     ranks("ConvInteger QLinearConv", x_zero_point="0 1", w_zero_point="0 1"),
     ranks("QLinearConv", x_scale="0 1", w_scale="0 1"),
-    ranks("EyeLike", input="2"),
     ranks("LinearAttention", query="3", key="3", value="3", decay="3", beta="3"),
     ranks("RotaryEmbedding", X="3 4", cos_cache="2 3", sin_cache="2 3", position_ids="2"),
-    ranks("SplitToSequence", split="0 1"),
+    ranks("SplitToSequence Squeeze Unsqueeze", axes="0 1", split="0 1"),
     ranks("TensorScatter", past_cache="2+", update="2+"),
 )
 
 POSITIVE = (
-    positive("MelWeightMatrix", "num_mel_bins dft_length sample_rate"),
+    positive("MelWeightMatrix TopK", "K num_mel_bins dft_length sample_rate"),
     positive("Resize Upsample", "scales sizes"),
-    positive("TopK", "K"),
 )
 WITH_SINGLES = (
     "BlackmanWindow Clip CumProd CumSum DFT HammingWindow HannWindow MelWeightMatrix"
@@ -62,15 +59,17 @@ SINGLES = singles(
     " score_threshold size start tiles upper_edge_hertz",
 )
 
+WINDOWS = "ConvTransposeWithDynamicPads FusedConv NhwcMaxPool QLinearAveragePool QLinearConv"
+HEADS = "Attention GroupQueryAttention MultiHeadAttention QAttention RotaryEmbedding"
 CONVOLUTIONS = "Conv ConvInteger ConvTranspose DeformConv QLinearConv"
 LEAST = (
-    at_least(f"Col2Im {CONVOLUTIONS} {POOLS}", strides=1, dilations=1),
-    at_least(f"Conv ConvTranspose {POOLS}", kernel_shape=1),
-    at_least(CONVOLUTIONS, group=1),
-    at_least("DeformConv", offset_group=1),
+    at_least(f"Col2Im {CONVOLUTIONS} {POOLS}", strides=1, dilations=1, kernel_shape=1),
+    at_least(CONVOLUTIONS, group=1, offset_group=1),
     at_least("DequantizeLinear QuantizeLinear", block_size=0, output_dtype=0, precision=0),
-    at_least("GlobalLpPool LpPool", p=1),
-    at_least("GroupNormalization", num_groups=1),
+    at_least("GlobalLpPool GroupNormalization LpPool", num_groups=1, p=1),
+    at_least(HEADS, domain=MICROSOFT, kv_num_heads=1, num_heads=1),
+    at_least("GatherBlockQuantized MatMulNBits", domain=MICROSOFT, bits=1, block_size=1),
+    at_least(WINDOWS, domain=MICROSOFT, dilations=1, kernel_shape=1, strides=1),
 )
 
 ALIKE = (
@@ -91,14 +90,15 @@ COUNTS = (
 
 AXES = (
     axes(
-        "ArgMax ArgMin Concat ConcatFromSequence DFT GatherElements Hardmax LayerNormalization"
-        " LogSoftmax RMSNormalization ScatterElements Scatter Softmax"
+        "ArgMax ArgMin Compress Concat ConcatFromSequence CumProd CumSum DFT Gather GatherElements"
+        " Hardmax LayerNormalization LogSoftmax RMSNormalization ScatterElements Scatter Softmax"
+        " Split SplitToSequence Tile TopK"
     ),
-    axes("CumProd CumSum Tile"),
+    axes("QLinearSoftmax", domain=MICROSOFT),
+    axes("QLinearConcat", domain=MICROSOFT, data=2),
     axes("Flatten OneHot", extra=1),
     axes(f"Pad Slice Squeeze {REDUCING}", "axes"),
     axes("ReverseSequence", "batch_axis time_axis"),
-    axes("Split SplitToSequence Gather Compress TopK"),
 )
 
 
@@ -298,13 +298,16 @@ def bands_of_nothing(node: Node) -> str | None:
 @flaw(POOLS)
 def windows_of_other_ranks(node: Node) -> str | None:
     """A pooling needs one size, stride and dilation and two pads for each spatial axis."""
-    rank = node["X"].rank_or_none
+    rank = (data := node.input_at(0)) and data.rank_or_none
     spatial = len(node.ints("kernel_shape")) if rank is None else rank - 2
     sizes = {"kernel_shape": spatial, "strides": spatial, "dilations": spatial, "pads": 2 * spatial}
     for name, size in sizes.items():
         if name in node.attributes and len(node.ints(name)) != size:
             return f"{name} has {len(node.ints(name))} numbers for {spatial} spatial axes"
     return None
+
+
+windows_of_vendors = flaw(WINDOWS, domain=MICROSOFT)(windows_of_other_ranks.look)
 
 
 @flaw("BatchNormalization")

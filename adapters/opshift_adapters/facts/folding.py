@@ -124,9 +124,7 @@ def gather(node: Node) -> Array | None:
 @fold("Slice", sizes=(0,))
 def slice_(node: Node) -> Array | None:
     data = entries(node["data"])
-    starts, ends = listed(node, "starts", 1), listed(node, "ends", 2)
-    if starts is None or ends is None:
-        return None
+    starts, ends = listed(node, "starts", 1) or [], listed(node, "ends", 2) or []
     axes, steps = listed(node, "axes", 3), listed(node, "steps", 4) or [1] * len(starts)
     cut = [slice(None)] * data.ndim
     for axis, *bounds in zip(axes or range(len(starts)), starts, ends, steps, strict=True):
@@ -156,9 +154,7 @@ def unsqueeze(node: Node) -> Array | None:
 
 @fold("Reshape")
 def reshape(node: Node) -> Array | None:
-    data, wanted = known(node, 0), listed(node, "shape", 1)
-    if wanted is None:
-        return None
+    data, wanted = known(node, 0), listed(node, "shape", 1) or []
     if not setting(node, "allowzero", 0):
         wanted = [data.shape[i] if size == 0 else size for i, size in enumerate(wanted)]
     return data.reshape(wanted)

@@ -226,8 +226,9 @@ The adapter of an operator does not support an attribute or input of the node.
 
 ## What it means
 
-The installed description of the operator does not have this attribute or input, or no adapter reads
-it. Its meaning is unknown. The name may be misspelled, or belong to a newer release of a runtime.
+The installed description of the operator does not have this attribute, input or type, or no adapter
+reads it. Its meaning is unknown. The name may be misspelled, or belong to a newer release of a
+runtime.
 
 ## What to do
 

@@ -18,6 +18,7 @@ from opshift.author.verdicts import (
 )
 from opshift.author.written import Made
 from opshift.codes.refusals import Why
+from opshift.convert import guard
 from opshift.convert.change import Task
 from opshift.errors import AdapterBug, InvalidModel, MissingExtra, Refusal
 from opshift.model.bytes import wire
@@ -52,6 +53,7 @@ def ask(task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep
 
 
 def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
+    guard.require_fit(node)
     node.reads.clear()
     try:
         answer = adapter(node, op)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a kept node for types, attributes and inputs that the new schema of its operator lacks."""
+"""Checks nodes by their schemas: kept nodes by the new schema, and others before an adapter."""
 
 from __future__ import annotations
 
-from opshift.author.node import Node, Value
+from opshift.author import fit
+from opshift.author.node import Node, TypePart, Value
 from opshift.author.present_types import tokens
 from opshift.codes.refusals import Why
-from opshift.errors import Refusal
+from opshift.errors import InvalidModel, Refusal
 from opshift.opsets import described, schemas
 from opshift.opsets.schemas import Param, Schema
 from opshift.records import dataclass
@@ -100,6 +101,23 @@ class Guard:
                 f"{self._entered} has at most {self.new.max_output} outputs, and the node has"
                 f" {node.n_outputs}",
             )
+
+
+def require_fit(node: Node) -> None:
+    """Raises if a node does not fit its schema, unless onnx's checker and inference find this."""
+    schema, env = node.schema, node.env
+    if schema is None or not (schema.open or schemas.is_documented(schema.domain)):
+        return
+
+    def type_of(name: str) -> str | None:
+        kind = env.type(name, TypePart.ELEMENT)
+        return schemas.type_name(kind) if kind is not None else None
+
+    for told in fit.faults(node.proto, schema, type_of):
+        raise InvalidModel(told)
+    for misfit in fit.unfit_types(node.proto, schema, type_of):
+        told = f"{node.op} reads {misfit.name!r} of type {misfit.kind}, which its adapter does"
+        raise Refusal(Why.UNSUPPORTED_FIELD, f"{told} not support")
 
 
 @described.remembered

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator
+from functools import partial
 
-from opshift.author.fit import repeated, unfit
+from opshift.author.fit import UnfitInput, faults, repeated, unfit, unfit_types
 from opshift.author.traits import Carries
 from opshift.convert.legal.findings import Checked
 from opshift.model import input_defaults, walk
@@ -168,21 +169,32 @@ def operators(checked: Checked) -> Iterator[str]:
 
 
 def input_types(checked: Checked) -> Iterator[str]:
-    """Yields nodes that read a value of a type that their operator does not accept."""
-    assert checked.facts is not None, "the rule needs the types of values"
+    """Yields nodes that read values of types that their operator does not accept."""
     fixed = dict(_fixed(checked))
+
+    def type_in(scope: Scope, name: str) -> str | None:
+        return _type_in(checked, scope, name) or fixed.get((scope.owner(name), name))
+
     for scope in checked.document.scopes():
         for node in scope.proto.node:
-            schema = scope.root.schema_of(node)
-            if schema is None:
-                continue
-            for i, name in enumerate(node.input):
-                param, kind = schema.input_at(i), checked.facts.type(scope, name)
-                found = schemas.type_name(kind) if kind is not None else None
-                found = found or fixed.get((scope.owner(name), name))
-                if param is not None and found is not None and found not in param.types:
-                    text = f"{named(node)} reads {name!r} of type {found}, which it does not accept"
-                    yield text + _accepted_before(schema, i, found)
+            if (schema := scope.root.schema_of(node)) is not None:
+                for misfit in unfit_types(node, schema, partial(type_in, scope)):
+                    yield f"{named(node)} {misfit}{_accepted_before(schema, misfit)}"
+
+
+def vendor_nodes(checked: Checked) -> Iterator[str]:
+    """Yields nodes that contradict the description of their operator in a vendor's database."""
+    for scope in checked.document.scopes():
+        for node in scope.proto.node:
+            schema = scope.root.layout_of(node)
+            if schema is not None and schema.open and not checked.document.is_call(node):
+                yield from faults(node, schema, partial(_type_in, checked, scope))
+
+
+def _type_in(checked: Checked, scope: Scope, name: str) -> str | None:
+    assert checked.facts is not None, "the rule needs the types of values"
+    kind = checked.facts.type(scope, name)
+    return schemas.type_name(kind) if kind is not None else None
 
 
 def _fixed(checked: Checked) -> Iterator[tuple[tuple[Scope | None, str], str]]:
@@ -198,9 +210,12 @@ def _fixed(checked: Checked) -> Iterator[tuple[tuple[Scope | None, str], str]]:
                     yield (inside, value.name), kind
 
 
-def _accepted_before(schema: schemas.Schema, at: int, kind: str) -> str:
+def _accepted_before(schema: schemas.Schema, misfit: UnfitInput) -> str:
     """Returns the end of a message if a release of onnx removed this type from the operator."""
-    release = late_changes.lost(schema.domain, schema.name, schema.since, at, kind)
+    if misfit.other is not None:
+        return ""
+    operator = schema.domain, schema.name, schema.since
+    release = late_changes.lost(*operator, misfit.position, misfit.kind)
     if release is None:
         return ""
     return (

@@ -67,6 +67,7 @@ RULES = (
     Rule("ELEMENT_TYPE", ERROR, Phase.FAILED, model_rules.element_types, visits_all=True),
     Rule("INPUT_TYPE", ERROR, Phase.FAILED, graph_rules.input_types, visits_all=True, infers=True),
     Rule("OPERATOR_FLAW", WARNING, Phase.FAILED, author_rules.flaws, visits_all=True, infers=True),
+    Rule("VENDOR_NODE", WARNING, Phase.CHECK_ONLY, graph_rules.vendor_nodes, infers=True),
     Rule("UNTYPED_ATTRIBUTE", ERROR, Phase.CHECK_ONLY, graph_rules.untyped_attributes),
     Rule("DEPRECATED", ERROR, Phase.CHECK_ONLY, model_rules.deprecated),
     Rule("EXPERIMENTAL", INFO, Phase.CHECK_ONLY, model_rules.experimental),

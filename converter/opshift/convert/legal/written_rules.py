@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts, ScopeEnv
-from opshift.author.fit import unfit
+from opshift.author.fit import unfit, unfit_types
 from opshift.author.inference import infer_node, objection
 from opshift.author.node import Node
 from opshift.author.verdicts import Adapter
@@ -280,18 +280,10 @@ def _changed_outputs(written: WrittenNodes) -> Iterator[str]:
 
 def _unfit_types(one: NodeProto, written: WrittenNodes) -> Iterator[str]:
     """Yields inputs whose types the operator does not accept, alone or in combination."""
-    op = written.op
     schema = schemas.schema(schemas.normal(one.domain), one.op_type, _entered(one, written))
-    bound: dict[str, str] = {}
-    for i, name in enumerate(one.input):
-        param = schema.input_at(i) if schema is not None else None
-        found = _name_of(op.env.type(name)) if name and param is not None else None
-        if param is None or found is None:
-            continue
-        if found not in param.types:
-            yield f"{one.op_type} reads {name!r} of type {found}, which it does not accept"
-        elif param.homogeneous and bound.setdefault(param.variable, found) != found:
-            yield f"{one.op_type} reads {bound[param.variable]} and {found} as one type"
+    env = written.op.env
+    for misfit in unfit_types(one, schema, lambda name: _name_of(env.type(name))) if schema else ():
+        yield f"{one.op_type} {misfit}"
 
 
 def _before(written: WrittenNodes) -> dict[str, TypeProto]:
