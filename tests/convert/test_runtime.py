@@ -10,7 +10,7 @@ import onnx
 import pytest
 from checked import checked
 from onnx import ModelProto, helper
-from opshift import terms
+from opshift import convert_version, terms
 from opshift.adapter import T, adapter
 from opshift.codes.refusals import Why
 from opshift.convert.legal import runtime
@@ -909,3 +909,31 @@ def test_a_node_without_inputs_has_no_rank():
     ]
     nodes, op, rules = builder_of(model(text, 13))
     assert runtime.runs([nodes[0]], op, row, rules)
+
+
+# -- illegal element types -------------------------------------------------------------------------
+
+HALF_ELU = "(bfloat16[2] x) => (bfloat16[2] y) { y = Elu(x) }"
+
+
+@pytest.mark.parametrize(
+    ("text", "opset", "target", "illegal"),
+    [
+        (HALF_ELU, 13, "onnxruntime==1.17", "Elu of bfloat16"),
+        (HALF_ELU, 13, "opencv==5.0", ""),  # its kernels are not all known
+        (HALF_ELU, 22, "onnxruntime==1.20", ""),
+        ("(float16[2] x) => (float16[2] y) { y = Celu(x) }", 17, "ort 1.17", "Celu of float16"),
+        ("(int32[2] x) => (int32[2] y) { y = Erf(x) }", 13, "ort 1.10", ""),  # onnx 1.20 removed it
+        ("(string[2] x) => (float[2] y) { y = Cast<to = 1>(x) }", 13, "ort 1.17", ""),
+    ],
+)
+def test_a_type_that_an_operator_does_not_accept_does_not_load(text, opset, target, illegal):
+    row = targets.find(target)
+    lacks = of_facts(runtime.kernels, model(text, opset), row)
+    wanted = f"{row.shown}: {illegal} is illegal at this opset and does not load ('y')"
+    assert [one for one in lacks if "illegal" in one] == ([wanted] if illegal else [])
+
+
+def test_a_type_that_an_operator_does_not_accept_becomes_a_wider_one():
+    result = convert_version(model(HALF_ELU, 13), "onnxruntime==1.17")
+    assert [node.op_type for node in result.graph.node] == ["Cast", "Elu", "Cast"]

@@ -68,6 +68,8 @@ class Seen:
     places: dict[tuple[int, Key], list[tuple[Place, bool | None]]] = field(default_factory=dict)
     # the objection of inference to declared shapes, or ""
     contradiction: str | None = None
+    # the nodes of illegal element types
+    unaccepted: list[tuple[Place, Key, Types, Missing]] | None = None
     # messages on the nodes that break a rule of their operator
     flaws: tuple[str, ...] | None = None
 
@@ -218,6 +220,10 @@ def kernels(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> list
         if offer and _has_own_type(node_at(facts, scope, at), offer.partition("=")[0], document):
             offer, shape = "", _fixed_shape(document.model.graph)
         lacks.setdefault(says, (key, [], offer, shape))[1].append((scope, at))
+    for place, key, types, _ in _unaccepted(facts, row, seen):
+        kinds = ", ".join(one for one in types if one not in ("", ABSENT))
+        says = f"{row.shown}: {key[1]} of {kinds} is illegal at this opset and does not load"
+        lacks.setdefault(says, (key, [], "", ""))[1].append(place)
     for place, key, element in contrib_without_kernel(facts, row):
         of = f" of {element}" if element else ""
         says = f"{key[0]}.{key[1]}{of} has no kernel on the CPU in {row.name} {row.release}"
@@ -269,7 +275,7 @@ def without_kernel(
 
     With `untried`, the result also has nodes whose element types were not measured.
     """
-    return [
+    return _unaccepted(facts, row, None) + [
         (place, key, types, missing)
         for place, key, types, missing in _asked_of_table(facts, row, None)
         if types in missing.choices
@@ -339,6 +345,50 @@ def _asked_of_table(
             if ABSENT in types:
                 types = _with_absent(root, key, types, missing)
             yield place, key, types, missing
+
+
+def _unaccepted(
+    facts: Facts, row: RuntimeRelease, seen: Seen | None
+) -> list[tuple[Place, Key, Types, Missing]]:
+    """Returns the nodes of illegal element types, which a runtime with measured kernels rejects."""
+    from opshift.opsets.kernels import Missing  # only conversions for a runtime need the table
+
+    if not row.kernels:
+        return []
+    if seen is not None and seen.unaccepted is not None:
+        return seen.unaccepted
+    illegal: list[tuple[Place, Key, Types, Missing]] = []
+    for root, key, places in facts.document.operators():
+        accepted = _accepted(*key, _since(root, key)) if key[0] in versions.DOMAINS else {}
+        for scope, at in places if accepted else ():
+            node, variables = scope.node(at), tuple(accepted)
+            types = _chosen(node, root, functools.partial(facts.type, scope), variables)
+            pairs = zip(accepted.values(), types, strict=True)
+            if any(
+                kind not in {"", ABSENT, *allowed} for allowed, kind in pairs if "(" not in kind
+            ):
+                illegal.append(((scope, at), key, types, Missing(variables, frozenset({types}))))
+    if seen is not None:
+        seen.unaccepted = illegal
+    return illegal
+
+
+@functools.cache
+def _accepted(domain: str, op: str, since: int) -> dict[str, frozenset[str]]:
+    """Returns the element types of tensors that an operator accepts, by type variable of inputs.
+
+    The result is empty for an operator of which a release of onnx accepted other types.
+    """
+    from opshift.opsets import late_changes
+
+    schema = schemas.schema(domain, op, since)
+    if schema is None or late_changes.table().get((domain, op, since)):
+        return {}
+    accepted: dict[str, frozenset[str]] = {}
+    for param in schema.inputs:
+        kinds = frozenset(kind.removeprefix("tensor(").removesuffix(")") for kind in param.types)
+        accepted[param.variable] = accepted.get(param.variable, frozenset()) | kinds
+    return accepted
 
 
 def _with_absent(root: Root, key: Key, types: Types, missing: Missing) -> Types:
