@@ -55,6 +55,12 @@ TEXTS: dict[str, tuple[str, str, str]] = {
         " p = GlobalAveragePool(r) y = Flatten(p) }",
         "float16[4,3,3,3] w, float16[4] b, float16[4] s, float16[4] m, +float16[4] v",
     ),
+    "float16_norm_before_a_product": (
+        '"" : 17',
+        "(float16[B,S,8] x) => (float16[B,S,4] y) { n = LayerNormalization(x, g, b)"
+        " m = MatMul(n, w) y = Add(m, c) }",
+        "float16[8] g, float16[8] b, float16[8,4] w, float16[4] c",
+    ),
     "float16_gru": (
         '"" : 14',
         "(float16[S,B,4] x, float16[1,B,3] h) => (float16[S,1,B,3] y, float16[1,B,3] z)"
@@ -213,6 +219,19 @@ TEXTS: dict[str, tuple[str, str, str]] = {
         '"" : 25',
         "(float[1,2,3,4] q, float[1,2,3,4] k, float[1,2,3,4] v) => (float[1,2,3,4] y)"
         " { y = Attention<is_causal = 1, softcap = 5.0>(q, k, v) }",
+        "",
+    ),
+    "attention_28_of_groups": (
+        '"" : 28',
+        "(bfloat16[1,4,3,8] q, bfloat16[1,2,3,8] k, bfloat16[1,2,3,8] v) => (bfloat16[1,4,3,8] y)"
+        " { y = Attention<is_causal = 1, scale = 0.5>(q, k, v) }",
+        "",
+    ),
+    "largest_of_scattered_at_16": (
+        '"" : 16',  # opset 18 added the reduction, but an exporter writes it at opset 16
+        "(float[3,4] x, float[2,4] u) => (float[3,4] y)"
+        " { i = Constant<value = int64[2,4] {0,1,2,0,2,1,1,0}>()"
+        ' y = ScatterElements<axis = 0, reduction = "max">(x, i, u) }',
         "",
     ),
     "rotary_28": (
