@@ -15,8 +15,7 @@ def multi_head_attention(node: Node, op: Builder) -> Result:
     q, k, v = (node.input(name) for name in ("query", "key", "value"))
     if q is None or k is None or v is None or q.rank != 3:
         raise Refusal(
-            Why.NOT_EXPRESSIBLE,
-            f"{node.op} with Q, K and V in one tensor has no form in ai.onnx",
+            Why.NOT_EXPRESSIBLE, f"{node.op} with Q, K and V in one tensor has no form in ai.onnx"
         )
     heads, bias, known = node.int("num_heads"), node.input("bias"), k.rank == 4
     size = width(q, 2, "a query") // heads

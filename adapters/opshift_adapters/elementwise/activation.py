@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Activation functions: Relu, Elu, Selu, Celu, Gelu, Mish, HardSwish, Swish, Shrink and more."""
 
+import functools
 from typing import Any
 
 from opshift.adapter import (
@@ -65,28 +66,48 @@ def relu_14_13(node: Node, op: Builder) -> Result:
 RELU_14 = boundary(14, "Relu:705c14", cast=relu_14_13)
 
 
-WITH_BODIES = "Elu HardSigmoid HardSwish Selu Softsign ThresholdedRelu"
-CRASHED = (
-    "2026-11-29 measured in 1.13.1, 1.14.1 and 1.15.1: 14 operators of three types at 8 opsets"
+WITH_BODIES = "Elu HardSigmoid HardSwish Selu Softplus Softsign ThresholdedRelu"
+misread_by_1_14 = functools.partial(
+    misread, source="2026-11-29 measured in 1.13 to 1.15: 14 operators of 3 types at 8 opsets"
 )
+
+
+@misread_by_1_14(
+    "Relu", "onnxruntime 1.14", "Relu of 16-bit floats crashes the process", since=14, wider="X"
+)
+def of_16_bits(node: Node) -> bool:
+    return node["X"].elem_type_or_none in (T.FLOAT16, T.BFLOAT16)
+
+
+@misread_by_1_14(WITH_BODIES, "onnxruntime 1.14", "{op} of float16 does not load", wider="X input")
+def with_a_body_of_16_bits(node: Node) -> bool:
+    x = node.inputs[0]
+    return x is not None and x.elem_type_or_none == T.FLOAT16
+
+
+@misread_by_1_14(WITH_BODIES, "onnxruntime 1.14", "{op} of double does not load")
+def with_a_body_of_64_bits(node: Node) -> bool:
+    x = node.inputs[0]
+    return x is not None and x.elem_type_or_none == T.DOUBLE
+
+
+BODIES = "2026-11-29 measured in 16 releases from 1.17 to 1.32: 5 operators at opsets 18 to 28"
+
+
+@misread("Swish", "onnxruntime 1.24..1.32", "Swish above 24 has no kernel", source=BODIES, since=25)
+def has_no_body(node: Node) -> bool:
+    return True
 
 
 @misread(
-    f"Relu {WITH_BODIES}",
-    "onnxruntime 1.14",
-    "{op} of 16-bit floats crashes the process",
-    source=CRASHED,
-    wider="X input",
+    "LeakyRelu Mish PRelu",
+    "onnxruntime 1.15..1.32",
+    "{op} of double or integers has no kernel at opset 19 and above",
+    source=BODIES,
+    since=19,
 )
-def of_16_bits(node: Node) -> bool:
-    x = node.inputs[0]
-    return x is not None and x.elem_type_or_none in (T.FLOAT16, T.BFLOAT16)
-
-
-@misread(WITH_BODIES, "onnxruntime 1.14", "{op} of double crashes the process", source=CRASHED)
-def of_64_bits(node: Node) -> bool:
-    x = node.inputs[0]
-    return x is not None and x.elem_type_or_none == T.DOUBLE
+def has_no_body_for_its_type(node: Node) -> bool:
+    return node["X"].elem_type_or_none not in (None, T.FLOAT, T.FLOAT16, T.BFLOAT16)
 
 
 @alternative("Relu", runtime="onnxruntime==1.14")

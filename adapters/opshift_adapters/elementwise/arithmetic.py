@@ -215,9 +215,7 @@ def before_single_nodes_of_gelu(node: Node, around: Surroundings) -> bool:
 
 
 @FUSED(
-    "Add",
-    "onnxruntime 1.1..1.3",
-    "the second input of an Add before a Gelu is read as the bias",
+    "Add", "onnxruntime 1.1..1.3", "the second input of an Add before a Gelu is read as the bias"
 )
 def before_gelu(node: Node, around: Surroundings) -> bool:
     return _adds_floats(node, 1) and leads_to(node.outputs[0], around, "Gelu")

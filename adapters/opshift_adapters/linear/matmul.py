@@ -266,11 +266,7 @@ def multiplies_swapped_doubles(node: Node, around: Surroundings) -> bool:
     )
 
 
-@JOINED(
-    "MatMul",
-    "onnxruntime 1.11..1.25",
-    "MatMul of doubles after a Transpose does not load",
-)
+@JOINED("MatMul", "onnxruntime 1.11..1.25", "MatMul of doubles after a Transpose does not load")
 def multiplies_moved_doubles(node: Node, around: Surroundings) -> bool:
     return node["A"].elem_type_or_none == T.DOUBLE and any(
         not side[0].swaps and _is_joined(side) and not _is_given(side[0], around)

@@ -81,8 +81,7 @@ def of_float16(node: Node) -> bool:
     "LayerNormalization",
     "onnxruntime 1.14..1.18",
     "LayerNormalization of float16 before other nodes may return wrong numbers after the first run",
-    source="2026-11-29 measured in 1.13.1 to 1.24.4: 28 operators of float16 before MatMul and Add,"
-    " run three times with two inputs in turn",
+    source="2026-11-29 measured in 1.13 to 1.24: 28 operators before MatMul, with inputs in turn",
     since=17,
     wider="X",
 )

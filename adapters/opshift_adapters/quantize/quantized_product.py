@@ -51,8 +51,7 @@ def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
 
 
 SINGLE_TYPES = partial(
-    misread,
-    source="2026-11-23 measured in 1.0 to 1.3 and 1.14: nodes of single element types",
+    misread, source="2026-11-23 measured in 1.0 to 1.3 and 1.14: nodes of single element types"
 )
 
 
