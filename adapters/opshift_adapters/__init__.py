@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The facts about every operator of the standard domains: one file per family."""
+"""Adapters and facts for the operators of ai.onnx, ai.onnx.ml and com.microsoft."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of early releases that schemas no longer describe."""
+"""Operators of early releases of onnx whose schemas no longer exist."""
 
 from collections.abc import Callable
 from math import prod
@@ -16,7 +16,7 @@ MOST_FILLED = 2**24  # the most elements of a constant that ConstantFill becomes
 
 
 def _needed(node: Node, name: str, read: Callable[[str], V]) -> V:
-    """Returns a required attribute, read as the type that it must have."""
+    """Returns a required attribute, read by `read`; refuses the node if the attribute is absent."""
     if node.attr(name) is None:
         raise Refusal(Why.AMBIGUOUS, f"no specification defines {node.op} without {name!r}")
     return read(name)
@@ -36,7 +36,7 @@ def number(node: Node, name: str, default: float) -> float:
 
 
 def _numbers(node: Node) -> Value:
-    """Returns the first input, which must be floating-point, as these operators require."""
+    """Returns the first input; raises InvalidModel if its type is known and not a float type."""
     x = needed(node, 0)
     if x.elem_type_or_none not in (None, *FLOATS):
         raise InvalidModel(f"{node.op} {node.name!r} needs floats, but its input has another type")
@@ -92,7 +92,7 @@ def fc(node: Node, op: Builder) -> Result:
 
 @retired("Crop")
 def crop(node: Node, op: Builder) -> Result:
-    """Crop, which removes borders or takes a part of a fixed size, is written as Slice."""
+    """Crop, which removes borders or keeps a part of a fixed size, is written as Slice."""
     border, size = _needed(node, "border", node.ints), node.ints_or_none("scale")
     if len(border) != 4 or (size is not None and len(size) != 2):
         raise InvalidModel(f"Crop {node.name!r}: border must have four numbers, and scale two")
@@ -153,7 +153,7 @@ def _sizes(node: Node, sizes: list[int]) -> list[int]:
 
 
 def _fill_shape(node: Node, op: Builder) -> Value:
-    """Returns the shape from an attribute or the input, followed by `extra_shape`."""
+    """Returns the shape to fill: the attribute `shape` or the input, followed by `extra_shape`."""
     extra = node.ints_or_none("extra_shape") or []
     if not node.inputs or node.inputs[0] is None:
         return op.const(_sizes(node, [*_needed(node, "shape", node.ints), *extra]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Law: results list axes in ascending order from the front, and compute the same."""
+"""Law: results list `axes` in ascending order without negative numbers, and compute the same."""
 
 import numpy as np
 import opshift
@@ -78,7 +78,7 @@ def test_no_axes_are_kept():
 
 @pytest.mark.parametrize("target", [14, "opencv==4.11"])
 def test_one_inserted_axis_may_be_a_scalar(target):
-    """Models of onnx's own tests give it so, and onnxruntime runs them."""
+    """onnx's own tests pass `axes` as a scalar, and onnxruntime runs these models."""
     text = "(float[2,3] x) => (float[2,3,1] y) <int64 a = {-1}> { b = Neg(x) y = Unsqueeze(b, a) }"
     source = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 13]> g {text}')
     x = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every branch of an adapter is taken by an example; the tool that says so can say no."""
+"""Some example takes each branch of an adapter; the tool that checks this finds missing ones."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if not Path(opshift_adapters.__path__[0]).is_relative_to(ROOT):
 
 
 def branches(*files: str) -> subprocess.CompletedProcess[str]:
-    """In a process of its own, where no adapter has been imported before it is measured."""
+    """Lists the branches that no example takes, in a process that has not imported an adapter."""
     pytest.importorskip("coverage", reason="coverage is not installed")
     tool = [sys.executable, "-m", "tools.author", "branches", *files]
     return subprocess.run(tool, capture_output=True, text=True, cwd=ROOT)
 
 
 def test_every_branch_of_a_file_is_taken_by_an_example() -> None:
-    """A branch without an example is code that no number has proved.
+    """No result of a test depends on a branch without an example.
 
     `python -m tools.author check` measures all files.
     """

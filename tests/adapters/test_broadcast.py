@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many ways in which two small shapes broadcast, under the rules of 6 and back."""
+"""Pairs of small shapes that broadcast convert to the broadcasting rules of opset 6 and back."""
 
 import itertools
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Law: a reduction by places computes the same without the attribute, on nasty inputs."""
+"""Law: a scatter reduction computes the same without the attribute `reduction`."""
 
 from itertools import product
 
@@ -26,7 +26,7 @@ def with_sizes(size, *, known):
 
 
 def elements(kind, size, name, *, known):
-    """ScatterElements with the same places in each column, as exporters write scatter_add."""
+    """ScatterElements with the same indices in each column, as exporters write scatter_add."""
     n, e, f = with_sizes(size, known=known)
     return (
         f"({kind}[{n},{f}] x, int64[{e},1] i, {kind}[{e},{f}] u) => ({kind}[{n},{f}] y) {{"
@@ -35,7 +35,7 @@ def elements(kind, size, name, *, known):
 
 
 def columns(kind, size, name, *, known):
-    """ScatterElements with other places in each column."""
+    """ScatterElements with different indices in each column."""
     n, e, f = with_sizes(size, known=known)
     return (
         f"({kind}[{n},{f}] x, int64[{e},{f}] i, {kind}[{e},{f}] u) => ({kind}[{n},{f}] y) {{"
@@ -61,7 +61,7 @@ def output(model, feeds):
 
 
 def numbers(rng, kind, shape, nasty):
-    """Random numbers, and one in twenty of the nasty ones."""
+    """Random numbers, one in twenty of which is an infinity, NaN or another special number."""
     if kind != "float":
         limits = np.iinfo(kind)
         return rng.integers(limits.min, limits.max, shape, kind, endpoint=True)
@@ -70,7 +70,7 @@ def numbers(rng, kind, shape, nasty):
 
 
 def with_constant_places(model, places):
-    """The same model, in which the places are an initializer and no input."""
+    """The same model with indices that are an initializer instead of an input."""
     fixed = onnx.ModelProto()
     fixed.CopyFrom(model)
     del fixed.graph.input[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers in blocks of channels become layers of ONNX where the model proves the width of the blocks."""
+"""Operators of the blocked layout (NCHWc) convert if the model proves the block width."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IMPORTS = f', "{NCHWC}" : 1'
 
 
 def in_blocks(filter: np.ndarray, width: int, *, inner: bool) -> np.ndarray:
-    """A filter as onnxruntime reorders it, element by element."""
+    """Reorders a filter into the blocked layout, as onnxruntime does."""
     outputs, inputs = filter.shape[:2]
     out = -(-outputs // width) * width
     into = -(-inputs // width) * width if inner else inputs
@@ -46,7 +46,7 @@ def with_weights(text: str, weights: dict[str, np.ndarray], opset: int = 17) -> 
 def test_a_filter_is_put_back_from_blocks_of_any_width(
     width: int, outputs: int, inputs: int
 ) -> None:
-    """No processor has both widths, so the model in blocks is made here, and compared with its source."""
+    """The test writes the blocked model itself, because no processor has both widths."""
     rng = np.random.default_rng([width, outputs, inputs])
     first = rng.normal(size=(outputs, inputs, 3, 2))
     second = rng.normal(size=(outputs, 1, 3, 3))
@@ -147,7 +147,7 @@ INPUTS = {"48 inputs for 36": 36}
 
 @pytest.mark.parametrize("case", PROOFS)
 def test_sizes_prove_the_width(case: str) -> None:
-    """The filter of the result is that of blocks of the width that the sizes prove."""
+    """The filter of the result was reordered with the width that the sizes prove."""
     width, (outputs, inputs), text = PROOFS[case]
     own = INPUTS.get(case, inputs)
     rng = np.random.default_rng(0)
@@ -200,7 +200,7 @@ def test_a_filter_that_a_caller_may_replace_is_refused() -> None:
 
 
 def test_a_subgraph_that_reads_blocks_is_seen() -> None:
-    """The branch reads a value of the graph around it by its name alone."""
+    """The branch of the If reads a blocked value of the enclosing graph."""
     then = "then_branch = g () => (float[1,24,2,2] p) { p = Softmax(r) }"
     other = "else_branch = g () => (float[1,24,2,2] q) { q = Relu(r) }"
     text = f"(float[1,3,2,2] x, bool k) => (float[1,24,2,2] y) {{ {FROM_THREE} z = com.microsoft.nchwc.ReorderOutput<channels=24>(r) u = If<{then}, {other}>(k) y = Add(u, z) }}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that are claimed to keep their meaning compute the same on both sides of the boundary."""
+"""An operator that is claimed to keep its meaning computes the same at both opsets."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ UNPROVEN = {
 
 @dataclass(frozen=True)
 class Claim:
-    """One operator at one boundary that it crosses as it is."""
+    """One operator at one boundary at which a claim says that it is unchanged."""
 
     op: str
     adapter: Adapter
@@ -65,7 +65,7 @@ class Claim:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A model, what it is given, and what it must compute, if anybody has said so."""
+    """A model, its inputs, and its expected outputs if they are published."""
 
     name: str
     model: ModelProto
@@ -100,7 +100,7 @@ def operators(model: ModelProto) -> set[tuple[str, str]]:
 
 @cache
 def official_tests() -> dict[tuple[str, str], list[NodeTest]]:
-    """The official tests by each operator that their models have."""
+    """Maps each operator to the official tests whose models contain it."""
     found: dict[tuple[str, str], list[NodeTest]] = {}
     for test in official([]):
         for operator in operators(ModelProto.FromString(test.model)):
@@ -110,7 +110,7 @@ def official_tests() -> dict[tuple[str, str], list[NodeTest]]:
 
 @cache
 def subject(test: NodeTest) -> Subject | None:
-    """A test whose data the judge computes too; its random numbers are others."""
+    """Returns an official test, or None if the evaluator does not compute its published outputs."""
     model = ModelProto.FromString(test.model)
     inputs = {i.name: v for i, v in zip(model.graph.input, test.data[0], strict=False)}
     one = Subject(test.name, model, inputs, list(test.data[1]), test.rtol, test.atol)
@@ -121,7 +121,7 @@ def subject(test: NodeTest) -> Subject | None:
 
 
 def official_subjects(claim: Claim) -> Iterator[Subject]:
-    """What is computed is only what a claim is about, in each process that tests claims."""
+    """Yields the official tests of the operator of a claim that the evaluator can judge."""
     for test in official_tests().get((claim.adapter.domain, claim.op), []):
         if (one := subject(test)) is not None:
             yield one
@@ -136,7 +136,7 @@ def own_subjects(claim: Claim) -> list[Subject]:
 
 @dataclass(frozen=True)
 class Side:
-    """A model at one version, and its results when they are asked for."""
+    """A model at one version, and its results, computed at the first use."""
 
     model: ModelProto
     inputs: dict[str, Any]
@@ -152,7 +152,7 @@ class Side:
 
 @cache
 def start_of(one: Subject, domain: str, version: int) -> Side | None:
-    """A subject at a version, in which two claims start; None if it has none there."""
+    """Converts a subject to the version at which a claim starts; returns None after a refusal."""
     try:
         return Side(convert_version(one.model, {domain: version}), one.inputs)
     except Refused:
@@ -160,7 +160,7 @@ def start_of(one: Subject, domain: str, version: int) -> Side | None:
 
 
 def proves(claim: Claim, one: Subject) -> bool:
-    """Whether it has the operator on both sides, where both compute what they must."""
+    """Returns whether both versions contain the operator and compute the expected outputs."""
     domain, start, to = claim.adapter.domain, claim.adapter.start, claim.adapter.to
     before = start_of(one, domain, start)
     if before is None or (domain, claim.op) not in before.operators:
@@ -178,7 +178,7 @@ def proves(claim: Claim, one: Subject) -> bool:
 
 
 def proofs(claim: Claim) -> list[str]:
-    """The names of the first official tests that prove it, or of the own model if none does."""
+    """Returns the names of official tests that prove a claim, or else of its small model."""
     proven = (one.name for one in official_subjects(claim) if proves(claim, one))
     found = [*itertools.islice(proven, PROOFS)]
     return found or [one.name for one in own_subjects(claim) if proves(claim, one)]
@@ -186,7 +186,7 @@ def proofs(claim: Claim) -> list[str]:
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 def test_both_sides_compute_the_same(claim: Claim) -> None:
-    """A claim has no example, so the official data prove it."""
+    """A claim needs no example, because official test data prove it."""
     if too_new(claim):
         pytest.skip("the installed onnx is older than the claim")
     found = proofs(claim)
@@ -210,7 +210,7 @@ def test_only_claims_are_listed_as_unproven() -> None:
 
 
 def test_a_wrong_claim_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Below 13, Softmax is one of a flattened matrix."""
+    """Below opset 13, Softmax flattens its input, so this claim is wrong."""
     (wrong,) = boundary(13, "Softmax", directions="down")
     branch = registry.default().branch()
     branch._verdicts["", "Softmax", 13, 12] = wrong

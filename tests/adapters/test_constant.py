@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the text format of the examples cannot say: sparse constants."""
+"""Sparse constants, which the text format of the examples cannot express."""
 
 import numpy as np
 import onnx

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contrib operators and what is written for them compute the same on onnxruntime, which runs both."""
+"""onnxruntime computes the same for contrib operators and for the nodes that replace them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CASES = [
 
 
 def _opsets(number: int) -> tuple[int, ...]:
-    """The opsets at which the example of this number is tried: two by turns, or all."""
+    """Returns the opsets at which an example runs: two that depend on its number, or all."""
     low, middle, high = OPSETS
     return OPSETS if "OPSHIFT_PROPERTIES" in os.environ else (middle, high if number % 2 else low)
 
@@ -66,9 +66,9 @@ SPECIAL = [0.0, -0.0, 1e-30, -1e-7, 0.5, -0.5, 1.0, 88.0, -88.0, 1000.0, -65000.
 
 
 def inputs(model: ModelProto, example: Example, seed: int) -> dict[str, np.ndarray]:
-    """Random numbers of another size for each seed, with special numbers strewn in.
+    """Random numbers whose size depends on the seed, with some special numbers.
 
-    A form that is not exact promises nothing about numbers that differ by orders of magnitude.
+    An approximate form may be wrong for numbers that differ by orders of magnitude.
     """
     rng = np.random.default_rng([seed, zlib.crc32(model.graph.SerializeToString())])
     spread = 1.0 if example.approximate else 10.0 ** rng.uniform(-3, 1.5)
@@ -109,7 +109,7 @@ def test_both_sides_compute_the_same(case: examples.Case, opset: int) -> None:
 
 
 def close(one: np.ndarray, other: np.ndarray, case: examples.Case, seed: int) -> None:
-    """Codes are equal; floats differ by rounding, measured at the largest number of the result."""
+    """Returns whether quantized results are equal, and floats differ only by rounding."""
     assert one.dtype == other.dtype
     assert one.shape == other.shape
     if not np.issubdtype(one.dtype, np.floating):
@@ -126,7 +126,7 @@ def close(one: np.ndarray, other: np.ndarray, case: examples.Case, seed: int) ->
 
 
 def test_codes_of_an_operator_of_onnxruntime_s_own_are_left_alone() -> None:
-    """Its QuantizeLinear bears the name of ONNX's, and ONNX's schema does not describe it."""
+    """QuantizeLinear of com.microsoft has the name, but not the schema, of that of ai.onnx."""
     text = "(float[4] x) => (float[4] y) <float s = {0.5}, uint8 z = {7}> { q = com.microsoft.QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }"
     before = model(text, 10, 5, ', "com.microsoft" : 1')
     after = convert_version(before, 9)
@@ -137,14 +137,14 @@ def test_codes_of_an_operator_of_onnxruntime_s_own_are_left_alone() -> None:
 
 
 def operators_of_the_runtime() -> set[tuple[str, str]]:
-    """Every operator outside of ONNX's domains of which the installed onnxruntime has a schema."""
+    """Returns the operators outside of ONNX's domains of which onnxruntime has a schema."""
     state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
     found = {(one.domain, one.name) for one in state.get_all_operator_schema()}
     return {(domain, op) for domain, op in found if not domain.startswith("ai.onnx") and domain}
 
 
 def operators_without_a_form() -> set[tuple[str, str]]:
-    """Every operator that the table of the documents lists, in com.microsoft if it names no other."""
+    """Returns all operators in the table of the documents; the default domain is com.microsoft."""
     page = (Path(__file__).parents[2] / "docs/howto/plain-onnx.md").read_text("utf-8")
     table = page.partition("## Operators without a replacement")[2]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| ")]
@@ -156,7 +156,7 @@ def operators_without_a_form() -> set[tuple[str, str]]:
 
 
 def operators_compared() -> set[tuple[str, str]]:
-    """Every operator that an example holds whose two sides are compared."""
+    """Returns all operators in examples whose source and result are compared."""
     return {
         (case.adapter.domain, op)
         for case in CASES
@@ -166,14 +166,14 @@ def operators_compared() -> set[tuple[str, str]]:
 
 
 def test_every_operator_of_the_runtime_has_a_form_or_a_reason_in_the_documents() -> None:
-    """An operator of a newer onnxruntime is listed once somebody has looked at it."""
+    """A person adds an operator of a newer onnxruntime to the list after a review."""
     with_a_form, with_a_reason = operators_compared(), operators_without_a_form()
     assert operators_of_the_runtime() <= with_a_form | with_a_reason
     assert not with_a_form & with_a_reason - {(MICROSOFT, "Inverse")}  # it has a form for few rows
 
 
 def test_every_operator_that_is_left_has_its_row_and_its_examples_in_the_documents() -> None:
-    """Each has a section with examples, and both sides of one of them are compared."""
+    """Each operator has a section with examples, of which one is compared with its result."""
     page = docs.any_version_page("# Vendors", LEAVE) + "\n## "
     left = {
         (domain, op)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The database of contrib operators says what the schemas of onnxruntime say."""
+"""The database of contrib operators agrees with the schemas of onnxruntime."""
 
 import pytest
 from onnx import ModelProto, parser
@@ -29,7 +29,7 @@ SCHEMAS = {
 
 
 def described(params):
-    """Parameters without what the database does not state."""
+    """Removes from parameters the properties that the database does not store."""
     return [(one.name, one.types, one.variable, one.optional, one.variadic) for one in params]
 
 
@@ -53,7 +53,7 @@ def test_every_operator_that_an_adapter_replaces_is_in_the_database():
 
 
 def test_a_node_with_more_than_the_database_states_is_legal():
-    """It is of another release: onnxruntime adds to its operators and keeps their version."""
+    """onnxruntime adds inputs and attributes to an operator without raising its version."""
     text = CHAIN.replace("FusedMatMul(x, w)", "FusedMatMul<later = 1>(x, w, w)")
     assert "later" in str(convert_version(parser.parse_model(text), 9))
     assert not schemas.known_domains() & {*vendor_database.DOMAINS}
@@ -90,7 +90,7 @@ def test_quantized_models_are_typed_behind_contrib_operators(target):
 
 @pytest.mark.parametrize("target", [20, 13])
 def test_a_zero_point_has_the_type_of_its_tensor(target):
-    """Nobody describes this operator, so only the other inputs tell."""
+    """No schema describes this operator, so the type follows from the other inputs."""
     text = QUANTIZED.replace("QLinearAdd", "Unheard")
     after = convert_version(parser.parse_model(text), target)
     assert [node.op_type for node in after.graph.node].count("Unheard") == 1
@@ -105,7 +105,7 @@ EARLY = """<ir_version: 7, opset_import: ["": 13, "com.microsoft": 1]>
 
 @pytest.mark.parametrize("op", ["LayerNormalization", "SimplifiedLayerNormalization"])
 def test_an_operator_that_onnx_does_not_know_yet_hides_no_types(op):
-    """onnxruntime's optimizer writes these below opset 17, and contrib operators behind them."""
+    """onnxruntime's optimizer writes this operator below opset 17, before contrib operators."""
     before = parser.parse_model(EARLY.replace("OP", op))
     for target in (None, 21, 11):
         after = convert_version(before, target, domains=["ai.onnx"])
@@ -123,7 +123,7 @@ EXAMPLES = [
 
 
 def ranks_of(model):
-    """The ranks that are known of the values of a model, without what its outputs declare."""
+    """Returns the known ranks of the values of a model whose outputs declare no shape."""
     bare = ModelProto.FromString(model.SerializeToString())
     for value in bare.graph.output:
         value.type.tensor_type.ClearField("shape")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report names the nodes that onnxruntime answers differently from the specification."""
+"""The report names each node for which onnxruntime differs from the specification."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLASSES = TREES.replace("target_treeids=[0,0],target_nodeids=[1,2],target_ids=[0
 CLASSIFIED = '(float[2,1] x) => (string[2] y, float[2,2] z) {{ y, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_strings=["a","b"],{}{}>(x) }}'  # fmt: skip
 CASES = {
     "LabelEncoder": ({"": 18, "ai.onnx.ml": 2}, {"ai.onnx.ml": 4}, "(float[2] x) => (int64[2] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan, 0.5], values_int64s=[3, 9]>(x) }", {"x": [NAN, 0.5]}, "matches no value"),
-    "OneHot": ({"": 10}, {"": 11}, "(int64[2] i) => (float[2,3] y) <int64 d = {3}, float[2] v = {-1, 5}> { y = OneHot(i, d, v) }", {"i": [-1, 1]}, "counts from the end"),
+    "OneHot": ({"": 10}, {"": 11}, "(int64[2] i) => (float[2,3] y) <int64 d = {3}, float[2] v = {-1, 5}> { y = OneHot(i, d, v) }", {"i": [-1, 1]}, "an element from the end"),
     "Dropout": ({"": 10}, {"": 12}, "(float[2] x) => (float[2] y, bool[2] m) { y, m = Dropout(x) }", {}, "is false everywhere"),
     "TreeEnsembleRegressor": ({"": 18, "ai.onnx.ml": 3}, {"ai.onnx.ml": 5}, f'(float[2,1] x) => (float[2,1] y) {{ y = ai.onnx.ml.TreeEnsembleRegressor<n_targets=1,post_transform="LOGISTIC",{TREES}>(x) }}', {"x": [[0], [1]]}, "there is a single target"),
     "TreeEnsembleClassifier": ({"": 18, "ai.onnx.ml": 3}, {"ai.onnx.ml": 5}, CLASSIFIED.format(CLASSES, ""), {"x": [[0], [1]]}, "wins if its score is above zero"),

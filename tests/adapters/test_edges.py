@@ -35,5 +35,5 @@ def test_what_is_explained_is_about_examples() -> None:
 
 
 def test_no_explanation_is_found_by_a_line_number() -> None:
-    """Line numbers change with every edit above them."""
+    """An explanation must not contain a line number, because line numbers change with each edit."""
     assert [part for part in reasons(REASONS) if re.search(r":\d+", part)] == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every @example of every adapter is checked, stepped, checked and compared numerically."""
+"""Every @example of an adapter converts to a legal model that computes the same."""
 
 import pytest
 from opshift import testing, versions
@@ -26,7 +26,7 @@ READS_ALL = (schemas.latest("") or 0) >= 28  # an older onnx does not infer all 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_example(case: examples.Case) -> None:
-    """The examples are the proof of each adapter; nothing else has numbers for all of them."""
+    """Only the examples test the numbers of every adapter."""
     if examples.too_new(case):
         pytest.skip("the installed onnx is older than the example")
     after = examples.run(case)

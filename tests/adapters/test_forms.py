@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a conversion writes has a form that old runtimes run, and equal forms replace others."""
+"""A conversion writes forms of nodes that old runtimes run."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_conversion_to_the_version_that_a_model_has_changes_nothing(graph):
 
 
 def test_a_form_is_written_before_another_one_for_a_missing_kernel():
-    """onnxruntime 0.4 reads no scalar depth, and has no kernel for indices of int64 either."""
+    """onnxruntime 0.4 cannot read a scalar depth, and has no kernel for int64 indices."""
     text = "(int64[2] i, float[2] v) => (float[2,3] y) <int64 d = {3}> { y = OneHot(i, d, v) }"
     after = convert_version(model(10, text), "onnxruntime==0.4")
     (hot,) = (node for node in nodes(after.graph) if node.op_type == "OneHot")
@@ -96,7 +96,7 @@ def test_gemm_of_one_number_as_c_is_written_with_a_row(target):
     ],
 )
 def test_gemm_has_no_attribute_that_opencv_leaves_out(given, target, written):
-    """Without transB it is not read by 4.5.5, and alpha and beta are not multiplied up to 4.8."""
+    """OpenCV 4.5.5 rejects Gemm without transB, and OpenCV up to 4.8 ignores alpha and beta."""
     text = f"(float[2,3] a, float[3,4] b) => (float[2,4] y) <float[4] c = {{1,2,3,4}}> {{ y = Gemm{given}(a, b, c) }}"
     after = convert_version(model(11, text), f"opencv=={target}")
     assert " ".join(node.op_type for node in nodes(after.graph)) == written
@@ -145,7 +145,7 @@ def test_dequantized_weights_are_a_constant_where_opencv_does_not_read_them():
     ],
 )
 def test_casts_that_two_other_forms_wrote_are_parted(opset, graph, target):
-    """The release would merge the Cast behind the one with the Cast before the other."""
+    """Two forms each write a Cast, and the runtime would merge these two Casts."""
     after = convert_version(model(opset, graph), f"onnxruntime=={target}")
     first, last = (node.op_type for node in model(opset, graph).graph.node)
     written = " ".join(node.op_type for node in nodes(after.graph))

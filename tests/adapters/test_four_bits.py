@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of 4 bits in opsets and runtimes without such types."""
+"""4-bit weights convert to opsets and runtimes that lack 4-bit types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHAPES = {0: (ROWS // BLOCK, COLUMNS), 1: (ROWS, COLUMNS // BLOCK)}
 
 
 def quantized(kind: str, axis: int, *, zero: bool) -> ModelProto:
-    """A product with weights of 4 bits in blocks."""
+    """Returns a model with a product of 4-bit weights in blocks."""
     rng, narrow = np.random.default_rng(axis), np.dtype(getattr(ml_dtypes, kind))
     low, high = T[kind.upper()].element.limits
     codes = rng.integers(low, high, (ROWS, COLUMNS), endpoint=True).astype(narrow)
@@ -53,7 +53,7 @@ def test_blocks_become_codes_of_eight_bits(
 
 
 def test_a_type_of_a_later_ir_version_is_not_read() -> None:
-    """The IR version that a file names may be older than its types."""
+    """A file may state an IR version that lacks one of its element types."""
     weight = helper.make_tensor("w", T.INT4, [4], [1, 2, 3, -4])
     y = helper.make_tensor_value_info("y", T.FLOAT, [4])
     cast = helper.make_node("Cast", ["w"], ["y"], to=T.FLOAT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layout of the adapters: each operator has one home file, and helpers hold no verdicts."""
+"""Each operator has one source file, and modules of shared code declare no verdicts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OF_EXAMPLES = {"example", "Assumption", "Why"}
 
 
 def homes() -> dict[str, set[str]]:
-    """The modules that declare verdicts of each operator, by the index of the adapters."""
+    """Maps each operator to the modules that declare its verdicts, by the index of the adapters."""
     found: dict[str, set[str]] = defaultdict(set)
     for line in files("opshift_adapters").joinpath("index.txt").read_text("utf-8").splitlines():
         if line.startswith("#"):
@@ -48,14 +48,14 @@ def test_the_command_names_the_file_and_the_line():
 
 
 def is_read_alone(example: ast.Call) -> bool:
-    """Whether an example names an outcome in one line, and uses no name of its module."""
+    """Returns whether an example states its outcome on one line without a name of its module."""
     told = {word.arg for word in example.keywords} & {"gives", "refuses", "invalid"}
     names = {node.id for node in ast.walk(example) if isinstance(node, ast.Name)}
     return bool(told) and example.lineno == example.end_lineno and names <= OF_EXAMPLES
 
 
 def test_at_most_three_examples_stand_above_a_function_and_each_is_read_alone():
-    """Others are cases in `tests/adapters/cases`."""
+    """Further examples are cases in `tests/adapters/cases`."""
     seen, wrong = 0, []
     for path in sorted(ADAPTERS.rglob("*.py")):
         for function in ast.walk(ast.parse(path.read_text("utf-8"))):

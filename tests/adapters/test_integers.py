@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integers keep every bit where onnxruntime runs what a conversion has written."""
+"""Converted models keep every bit of integers in onnxruntime."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_unsigned_integers_beyond_the_signed_ones_are_exact(op: str, target: int
 
 
 def edges(info: ValueInfoProto, draw: random.Random) -> np.ndarray:
-    """Numbers of which a double does not hold all; sums and products of them wrap around."""
+    """Integers, some of which double cannot represent, and whose sums and products wrap around."""
     tensor = info.type.tensor_type
     dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
     shape = [dim.dim_value or 3 for dim in tensor.shape.dim]

@@ -53,7 +53,7 @@ def test_the_types_that_where_lacks_are_those_of_the_table() -> None:
 
 
 def test_only_releases_that_know_a_version_count() -> None:
-    """Abs of bfloat16 is new in opset 13, which the first releases do not read."""
+    """Opset 13 added Abs of bfloat16, so releases that read only lower opsets do not count."""
     table = kernels.shipped()["onnxruntime"]
     assert ("bfloat16",) in table.lacks["", "Abs"][13].choices
     assert table.releases[0] < "1.6"

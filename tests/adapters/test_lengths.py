@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of the lengths of results, which `test_examples.py` compares with each result."""
+"""The table `lengths.txt` of node counts, which `test_examples.py` compares with each result."""
 
 from __future__ import annotations
 

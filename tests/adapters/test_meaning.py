@@ -32,7 +32,7 @@ def test_every_gap_has_a_reason_and_every_reason_a_gap() -> None:
 
 
 def test_variants_of_a_sample_are_refused_or_convert() -> None:
-    """Every attribute written, every optional input and output given, alone and all at once."""
+    """The variants state every attribute, optional input and output, singly and together."""
     sample = random.Random(5).sample(subjects(PACKAGE), 20)
     done = varied(sample, compare=False)
     assert done.unexplained(reasons(edges.REASONS)) == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The formulas of `--modernize`: their examples, and the law that they invert decompositions."""
+"""The formulas of `--modernize` find their examples, and invert the decompositions of adapters."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ STAYS = {
 
 
 def operators(model: ModelProto) -> Counter[str]:
-    """The operators of a graph, with their numbers; constants do not count."""
+    """Counts the nodes of each operator in a graph, without constants."""
     return Counter(node.op_type for node in model.graph.node if node.op_type != "Constant")
 
 
@@ -158,7 +158,7 @@ READ_BY_ANOTHER = {  # the rule that reads what is written for the examples of a
 
 
 def rules_that_take_back(rule: Modern | Mirror, example: Example) -> set[str]:
-    """The rules that find what is written for an example below the opset of its rule."""
+    """Returns the rules that find their operator in the converted example of a rule."""
     options = {"modernize": True, "allow_approximate": example.approximate}
     newer = convert_version(modern_model(rule, example), **options)
     older = convert_version(newer, rule.since - 1, allow_approximate=True)
@@ -179,7 +179,7 @@ def test_a_formula_reads_what_the_decomposition_of_its_operator_writes(source: s
 
 
 def decomposed() -> list[tuple[str, Adapter, Example]]:
-    """The examples of adapters that take an operator away which some formula finds again."""
+    """Returns the examples of adapters that replace an operator for which a formula exists."""
     since: dict[str, int] = {}
     for rule in ALL:
         since[rule.op] = min(since.get(rule.op, rule.since), rule.since)
@@ -197,9 +197,9 @@ def decomposed() -> list[tuple[str, Adapter, Example]]:
 
 
 def stated(model: ModelProto, op: str, *, about: bool = False) -> list[dict[str, Any]]:
-    """The attributes of each node of an operator, with the defaults and axes from the end.
+    """Returns the attributes of all nodes of an operator, with defaults, and with negative axes.
 
-    With `about`, floats equal those that bfloat16 rounds them to.
+    With `about`, floats are rounded to bfloat16 before they are compared.
     """
     schema = schemas.schema("", op, model.opset_import[0].version)
     assert schema is not None

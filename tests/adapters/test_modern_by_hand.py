@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The formulas that are written by hand, and the reason why none is derived from an adapter."""
+"""No adapter writes the pattern of a formula that was written by hand."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REASONS = {
 
 
 def derivable(adapters: Registry, op: str) -> Iterator[Mirror]:
-    """The rules that the adapters of an operator could give, whether they are declared or not."""
+    """Returns all rules that could be derived from the adapters of an operator."""
     for schema in schemas.history("", op):
         down = adapters.get("", op, schema.since, schema.since - 1)
         try:
@@ -50,7 +50,7 @@ def derivable(adapters: Registry, op: str) -> Iterator[Mirror]:
 
 
 def derived(adapters: Registry, version: int) -> list[modernize.FormulaRule]:
-    """The formulas of all operators with a rule that adapters could give, and of no other rule."""
+    """Returns a rule set that contains only rules derived from adapters."""
     declared = [one for one in adapters.each(Mirror) if one.op not in REASONS]
     more = [one for op in REASONS for one in derivable(adapters, op)]
     return [
@@ -95,7 +95,7 @@ def test_no_derived_rule_finds_it(
 def found_by_derived_rules(
     rule: Modern | Mirror, example: Example, monkeypatch: pytest.MonkeyPatch
 ) -> list[str]:
-    """The operators that derived rules find in an example."""
+    """Returns the operators that derived rules find in an example."""
     branch = registry.default().branch()
     monkeypatch.setattr(registry, "default", lambda: branch)
     monkeypatch.setattr(modernize, "rules", derived)
@@ -109,7 +109,7 @@ def found_by_derived_rules(
 def test_derived_rules_find_what_they_are_derived_from(
     op: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise no test here could fail."""
+    """If derived rules found nothing, no test of this file could fail."""
     model_of = {
         rule.op: (rule, example)
         for rule, example in testing.modern_rules("opshift_adapters")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A runtime may fail at any node, so another form may be asked for at any node of an example."""
+"""Each node of an example can be written in an equal form, as a runtime may reject any node."""
 
 from __future__ import annotations
 

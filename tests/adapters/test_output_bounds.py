@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever a graph computes of sizes lies between the bounds that are known before it runs."""
+"""Computed sizes and indices lie between the bounds that opshift infers before a model runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONSTANTS = (
 
 
 def random_model(seed: int) -> tuple[str, list[str]]:
-    """A graph of some operators on a shape, and the names of what it computes."""
+    """Returns a random graph that computes with a shape, and the names of its values."""
     dice = random.Random(seed)
     names, lines = ["s", "c1", "c2"], ["s = Shape(x)"]
     for number in range(dice.randint(3, 9)):
@@ -40,7 +40,7 @@ def random_model(seed: int) -> tuple[str, list[str]]:
 
 
 def opened(text: str) -> tuple[ModelProto, Facts]:
-    """A graph as a model, and what is known about it."""
+    """Returns a model with the graph, and the facts about its values."""
     model = parser.parse_model(text)
     return model, Facts(Document(model, "opshift_"), Weights(), registry.default(), lambda: model)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""There and back, and as far as it goes: the same numbers, or a refusal."""
+"""An example computes the same after a conversion there and back, and at the most distant opset."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAR = CASES if EVERY else random.Random(1).sample(CASES, min(30, len(CASES)))
 
 
 def reached(model, domain, version):
-    """The model at a version, or at the nearest one on the way."""
+    """Converts a model to a version, or to the nearest version that can be reached."""
     try:
         return convert_version(model, {domain: version})
     except Refused as refused:
@@ -41,7 +41,7 @@ def same_numbers(case, before, after):
 
 @pytest.mark.parametrize("case", NEAR, ids=[case.id for case in NEAR])
 def test_there_and_back(case):
-    """The result of one adapter is what its twin must understand, and no example holds it."""
+    """No example contains the result of an adapter, which the opposite adapter must convert."""
     if examples.too_new(case):
         pytest.skip("the installed onnx is older than the example")
     before = examples.model_of(case)
@@ -55,7 +55,7 @@ def test_there_and_back(case):
 
 @pytest.mark.parametrize("case", FAR, ids=[case.id for case in FAR])
 def test_as_far_as_it_goes(case):
-    """Adapters of several opsets work on what others wrote; an example crosses one opset."""
+    """Only a conversion over several opsets passes the nodes of one adapter to the next."""
     if examples.too_new(case):
         pytest.skip("the installed onnx is older than the example")
     domain = case.adapter.domain

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computed bounds take few nodes at the lowest opsets: time and memory follow their number."""
+"""Operators with computed bounds need few nodes at the lowest opsets."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def test_computed_bounds_take_few_nodes(body: str, target: int, most: int) -> No
 
 
 def _count(graph: GraphProto) -> int:
-    """The nodes of a graph, with those of the graphs inside."""
+    """Counts the nodes of a graph, including its subgraphs."""
     inside = (a.g for node in graph.node for a in node.attribute if a.HasField("g"))
     return len(graph.node) + sum(map(_count, inside))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A switch that is neither 0 nor 1, and a mode that does not exist, make a model invalid."""
+"""A boolean attribute other than 0 and 1, or an undefined mode, makes a model invalid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBERS = """
 
 
 def numbers() -> list[tuple[str, str, str]]:
-    """Every attribute of the installed onnx that is one whole number."""
+    """Returns all integer attributes in the schemas of the installed onnx."""
     found = set()
     for schema in defs.get_all_schemas_with_history():
         if schema.domain in ("", "ai.onnx.ml"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check of written forms, which test_examples.py applies to every result, can say no."""
+"""The check of written forms, which `test_examples.py` applies to every result, finds mistakes."""
 
 from __future__ import annotations
 

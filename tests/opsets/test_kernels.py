@@ -140,10 +140,10 @@ IF = "(float[2] x, bool c) => (float[2] y) { y = If(c) <then_branch = t () => (f
             LOOP,
             (
                 "the iteration number in the body of a Loop has the shape [1]",
-                "a Loop whose body lacks a declared shape",
+                "a Loop does not run if an input or output of its body lacks a shape",
             ),
         ),
-        (IF, ("an If whose branches lack a declared shape",)),
+        (IF, ("an If does not run if an output of a branch lacks a shape",)),
     ],
 )
 def test_a_graph_inside_a_node_gets_the_form_that_an_old_release_runs(graph, says):
@@ -194,10 +194,10 @@ SOME = "(float[3] x) => (bool[3] y) { y = Cast<to = 9>(x) }"
         (HALF, 18, "onnxruntime==1.14", "onnxruntime==1.15", "Relu of 16-bit floats crashes"),
         (SOFT, 18, "onnxruntime==1.14", "onnxruntime==1.17", "Softmax of float16 does not load"),
         (CODES, 11, "onnxruntime==1.2", "onnxruntime==1.4", "of int8 weights with a zero point"),
-        (ALONE, 11, "onnxruntime==1.3", "onnxruntime==1.4", "of only its second input"),
+        (ALONE, 11, "onnxruntime==1.3", "onnxruntime==1.4", "for only its second input"),
         (BYTES, 11, "onnxruntime==1.2", "onnxruntime==1.3", "-127 instead of -128"),
         (SOME, 11, "openvino==2022.1", "openvino==2023.0", "numbers below 1 become false"),
-        (ROWS, 13, "openvino==2026.4", "opencv==5.0", "with the attribute axes reduces over all"),
+        (ROWS, 13, "openvino==2026.4", "opencv==5.0", "with the attribute `axes` reduces all"),
         (ROWS, 11, "openvino==2023.0", "openvino==2026.4", "far from 0 overflows"),
     ],
 )

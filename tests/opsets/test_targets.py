@@ -677,7 +677,9 @@ def test_a_transpose_is_moved_through_nodes_to_a_value_that_a_branch_reads(
     path = tmp_path / "m.onnx"
     onnx.save(model(MOVED.format(op=op, beside=beside), 15, ir=8), path)
     reasons = accepts(path, "onnxruntime==1.10").reasons
-    assert any("a Transpose that a Loop or If body" in one for one in reasons) == moved
+    assert (
+        any("a Transpose may not load if both a Loop or If body" in one for one in reasons) == moved
+    )
     after = convert_version(onnx.load(path), "onnxruntime==1.10")
     assert accepts(after, "onnxruntime==1.10").accepted
     assert ("Reshape" in ops(after)) == moved
@@ -857,8 +859,7 @@ def test_axes_of_reductions_ascend_for_a_reader_that_needs_it(op, axes, negative
         graph = f"{{ y = {op}<axes = [{shown}]>(x) }}"
     before = model(f"(float[2,3,4,5] x) => (float[a,b,c,d] y) {graph}", opset, ir=7)
     disorder = any(
-        f"{op} with axes in another order than ascending" in one
-        for one in accepts(before, "opencv==4.5.5").reasons
+        f"{op} requires ascending `axes`" in one for one in accepts(before, "opencv==4.5.5").reasons
     )
     has_attribute = bool(before.graph.node[0].attribute)
     assert disorder == (has_attribute and axes != sorted(axes))

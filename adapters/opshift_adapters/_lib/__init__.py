@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code that several families share; no verdict is declared here."""
+"""Code that several families of adapters share; this package declares no adapter."""

@@ -14,7 +14,7 @@ def is_packed(node: Node) -> bool:
 
 
 def lengths(node: Node, op: Builder) -> tuple[Value, Value, Value | None]:
-    """Returns the numbers of queries, all keys and past keys, each as a vector of one element."""
+    """Returns the counts of queries, of all keys and of past keys, each as a one-element vector."""
     axis = 1 if is_packed(node) else 2
     past = node.input("past_key")
     queries, keys = size_at(op, node["Q"], axis), size_at(op, node["K"], axis)
@@ -58,7 +58,7 @@ def mask_of(node: Node, op: Builder) -> Value | None:
 
 
 def reaches_all(node: Node, mask: Value) -> bool:
-    """Returns whether the last axis of the mask is known to be as long as the keys."""
+    """Returns whether the last axis of the mask is known to have one element for each key."""
     keys, past = node["K"].dims_or_none, node.input("past_key")
     if keys is None or mask.dims_or_none is None:
         return False
@@ -70,7 +70,7 @@ def reaches_all(node: Node, mask: Value) -> bool:
 
 
 def full_mask(node: Node, op: Builder, keys: Value) -> Value | None:
-    """Returns the mask padded to all keys; keys after the end of a shorter mask are hidden."""
+    """Pads the mask to the number of keys; a key beyond the end of a shorter mask is hidden."""
     mask = mask_of(node, op)
     if mask is None or reaches_all(node, mask):
         return mask
@@ -82,7 +82,7 @@ def full_mask(node: Node, op: Builder, keys: Value) -> Value | None:
 
 
 def hide(op: Builder, mask: Value | None, allowed: Value) -> Value:
-    """Combines the mask with `allowed`; positions that are not allowed are hidden as well."""
+    """Hides each pair of query and key that is not `allowed`, besides those that the mask hides."""
     if mask is None:
         return allowed
     if mask.elem_type == T.BOOL:
@@ -123,7 +123,7 @@ def for_each_query_head(op: Builder, node: Node, x: Value, query: Value) -> Valu
 
 
 def root_of_scale(op: Builder, given: float | None, query: Value) -> Value:
-    """Returns the square root of the scale, by which both factors of the product are multiplied."""
+    """Returns the square root of the attention scale; Q and K are both multiplied by this root."""
     size = None if query.dims_or_none is None else query.dims[3]
     if given is not None:
         return op.const(np.sqrt(np.float32(given)), like=query)  # in float, like `scale`

@@ -9,10 +9,10 @@ EMPTY_LIST = partial(
     misread,
     releases="onnxruntime 1.2..1.16",
     says="{op} with an empty list as `axes` is rejected when the model loads",
-    source="2026-11-29 measured: ReduceMax and ReduceSum at 11, in 18 releases from 1.2 to 1.32",
+    source="2026-11-29 measured in 18 releases of onnxruntime: ReduceMax and ReduceSum at opset 11",
 )
 EMPTY_NAME = partial(
-    misread, says="an omitted input `axes` that is written as an empty name", since=13
+    misread, says="{op} with an empty name as the input `axes` is not supported", since=13
 )
 
 
@@ -21,8 +21,8 @@ def in_order(
 ) -> Result:
     """Returns the node with ascending, non-negative `axes`, if the axes and the rank are known.
 
-    `along` names the inputs that have one or two entries for each axis. If such an input is
-    computed, the axes keep their order. Inserted axes are axes of the output.
+    `along` names the inputs that have one or two entries for each axis. If one of them
+    is computed, the axes keep their order. With `inserted`, axes are counted along the output.
     """
     if "axes" in node.attributes:
         axes = node.ints("axes")
@@ -54,7 +54,7 @@ def in_order(
 
 
 def _from_front(node: Node, axes: list[int], inserted: bool) -> list[int]:
-    """Counts the axes from the front; reads the rank only if an axis is negative."""
+    """Converts negative axes to non-negative axes; needs the rank only if an axis is negative."""
     if not any(axis < 0 for axis in axes) or (rank := node["data"].rank_or_none) is None:
         return axes
     if inserted:

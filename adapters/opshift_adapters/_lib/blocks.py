@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small subgraphs that many decompositions share, written at the opset that the step enters."""
+"""Small subgraphs that many decompositions share, in operators of the opset after the step."""
 
 import functools
 import math
@@ -16,7 +16,7 @@ def shape_of(op: Builder, x: Value) -> Value:
 
 
 def counted_axis(x: Value, axis: int) -> int:
-    """Returns the axis counted from the front if the rank is known, else the axis as it is."""
+    """Returns a negative axis as a non-negative axis if the rank is known, else unchanged."""
     rank = x.rank_or_none if axis < 0 else None
     return axis if rank is None else axis + rank
 
@@ -72,7 +72,7 @@ def longer_sizes(op: Builder, own: Value, other: Value) -> Value:
 
 
 def one_number(x: Value, other: Value) -> Any:
-    """Returns the number in a constant of one element that does not broadcast `other`."""
+    """Returns the number if `x` is a constant of one element that does not enlarge `other`."""
     known = x.const_or_none()
     if known is None or known.size != 1 or known.ndim > (other.rank_or_none or 0):
         return None
@@ -115,7 +115,7 @@ def times_vector(op: Builder, x: Value, vector: Value) -> Value:
 
 
 def one_slice(op: Builder, x: Value, number: float, axis: int) -> Value:
-    """Returns a slice of size 1 along an axis, filled with a number, with the sizes of `x`."""
+    """Returns a tensor filled with a number: it has the shape of `x`, but size 1 along `axis`."""
     dims = x.dims_or_none or (None,) * x.rank
     sizes = [1 if i == axis else size for i, size in enumerate(dims)]
     known = [size for size in sizes if isinstance(size, int)]
@@ -184,7 +184,7 @@ def arange(op: Builder, n: Value) -> Value:
 
 
 def _as_vector(op: Builder, n: Value) -> Value:
-    """Reshapes a count to one element; a scalar that Gather picked is picked as a vector."""
+    """Reshapes a count to a vector; for a scalar result of Gather, writes a Gather of a vector."""
     if n.shape_or_none == (1,):
         return n
     source = n.producer
@@ -203,7 +203,7 @@ def _positions(op: Builder, length: Value) -> Value:
 
 
 def places_along(op: Builder, x: Value, axis: int, behind: int) -> Value:
-    """Returns the indices along an axis of `x`, shaped to broadcast against `behind` later axes."""
+    """Returns the indices along an axis of `x`, with `behind` trailing axes of size 1."""
     size, goal = size_of(op, x, axis), op.const([-1] + [1] * behind)
     if size.const_or_none() is None and op.version in (9, 10):
         length = op.Gather(op.Shape(x), op.const([axis]), axis=0)
@@ -229,10 +229,10 @@ SHORT = 64  # the largest size for which a table of its indices is written
 
 
 def count_from_front(op: Builder, place: Value, size: Value) -> Value:
-    """Counts int64 indices from -size to size - 1 from the front (opset 7 and later).
+    """Converts int64 indices from -size to size - 1 to non-negative indices (opset >= 7).
 
-    For a known size, the result is the remainder of place + size; a small size uses a table.
-    Runtimes refuse to divide by a computed size of 0, so other sizes are added to negative indices.
+    If the size is known, the result is (place + size) % size, by a table if the size is small.
+    An unknown size is added to negative indices, because runtimes refuse a division by size 0.
     """
     known = size.const_or_none()
     if known is None or not known.all():

@@ -65,7 +65,7 @@ def combined(op: Builder, name: str, old: Value, new: Value) -> Value:
 
 
 def reduced_rows(op: Builder, rows: Rows) -> Value:
-    """Reduces the rows of each index; the result of an index without rows is the neutral number."""
+    """Reduces the rows of each index to one row; an index without rows gets neutral numbers."""
     known, news = rows.count.const_or_none(), rows.news.shape_or_none
     count = 0 if known is None else int(known.item())
     _require_places(rows.places.const_or_none(), known)
@@ -90,18 +90,18 @@ def _require_places(places: Array | None, count: Array | None) -> None:
 
 
 def most_pairs(places: Value, rank: int) -> int:
-    """Returns the number of pairs up to which comparing each index with each row is fastest."""
+    """Returns the number of (index, row) pairs up to which a comparison of all pairs is fastest."""
     simple = rank == 1 and places.const_or_none() is None
     return MOST_PAIRS if simple else MOST_WIDE_PAIRS
 
 
 def _named(op: Builder, rows: Rows, count: int) -> Value:
-    """Returns a bool matrix that is true if the row (axis 1) has the index (axis 0)."""
+    """Returns a bool matrix that is true if a row (axis 1) is scattered to an index (axis 0)."""
     return op.Equal(op.const(np.arange(count).reshape(-1, 1)), rows.places)
 
 
 def _at_once(op: Builder, rows: Rows, count: int, rank: int) -> Value:
-    """Reduces all rows for each index, after rows of other indices become the neutral number."""
+    """Reduces all rows once per index, with neutral numbers in place of rows of other indices."""
     chosen = _named(op, rows, count)
     if rank > 1:
         chosen = op.Unsqueeze(chosen, op.const(list(range(2, rank + 1))))
@@ -113,9 +113,9 @@ def _at_once(op: Builder, rows: Rows, count: int, rank: int) -> Value:
 
 
 def _by_matrix(op: Builder, rows: Rows, count: int) -> Value:
-    """Adds the rows of each index by a product with a matrix of 0 and 1.
+    """Adds the rows of each index by MatMul with a matrix of zeros and ones.
 
-    A product of 0 and infinity is NaN, so infinite and NaN rows are left out and added after it.
+    In MatMul, 0 * infinity is NaN, so 0 replaces infinities and NaN, which are added afterwards.
     """
     kind, news = rows.news.elem_type, rows.news
     matrix = op.Cast(_named(op, rows, count), to=kind)
@@ -130,7 +130,7 @@ def _by_matrix(op: Builder, rows: Rows, count: int) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class _Lists:
-    """Lists of the rows of each index: first rows of all indices, then second rows, and so on."""
+    """A list of rows for each index, stored as all first rows, then all second rows, and so on."""
 
     rows: Value  # as a vector; a row of neutral numbers fills up short lists
     ones: Value  # a 1.0 for each row of the longest list
@@ -154,7 +154,7 @@ def _by_lists(op: Builder, rows: Rows, lists: _Lists, shape: list[int]) -> Value
 
 
 def _lists(op: Builder, places: Value, shape: list[int], length: int) -> _Lists | None:
-    """Returns the lists of rows of all indices, or None if the lists are or may become too long."""
+    """Returns the list of rows of each index, or None if the lists may become too long."""
     known, count = places.const_or_none(), shape[0]
     if known is not None:
         lists = _known_lists(known, count)
@@ -175,7 +175,7 @@ def _known_lists(places: Array, count: int) -> Array:
 
 
 def _computed_lists(op: Builder, places: Value, count: int, length: int) -> _Lists:
-    """Computes the lists: each row is written after the earlier rows of its index."""
+    """Writes nodes that compute the lists: a row is placed after the earlier rows of its index."""
     each = op.Gather(op.const(np.eye(count), T.FLOAT), places, axis=0)
     sums = op.CumSum(each, op.const(0), exclusive=1)
     before = op.GatherElements(sums, op.Unsqueeze(places, op.const([1])), axis=1)
@@ -204,7 +204,7 @@ class _Order:
 def _by_doubling(op: Builder, rows: Rows) -> Value:
     """Combines each row with the earlier rows of its index; each step doubles the number of rows.
 
-    The last row has neutral numbers. A step combines each row with the row at its pointer, and
+    An appended row has neutral numbers. A step combines each row with the row at its pointer, and
     replaces the pointer by the pointer of that row.
     """
     known, count = rows.places.const_or_none(), rows.count.const_or_none()
@@ -247,12 +247,12 @@ def _computed_order(op: Builder, rows: Rows) -> _Order:
 
 
 def _steps(most: int) -> int:
-    """Returns the number of doubling steps after which all rows of an index are combined."""
+    """Returns how many doubling steps combine up to `most` rows of one index."""
     return max(most - 1, 0).bit_length()
 
 
 def _doubled(op: Builder, name: str, runs: Value, order: _Order) -> Value:
-    """Writes the doubling steps one after another, or a Loop if their number is unknown."""
+    """Writes the nodes of each doubling step, or a Loop of steps if their number is unknown."""
     pointers = order.pointers
     if order.steps is None:
         return _doubled_in_loop(op, name, runs, pointers)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks of channels (NCHWc): their width in a model, and the values that have this layout.
+"""The blocked layout of channels (NCHWc): the block width of a model, and the blocked values.
 
-onnxruntime writes operators of com.microsoft.nchwc for the processor at hand. Channels lie in
-blocks of 8 or 16, and their number is a multiple of the width. No attribute states the width, but
-the sizes of the inputs often fit only one width.
+onnxruntime writes operators of com.microsoft.nchwc if it optimizes a model for one processor. The
+layout stores channels in blocks of 8 or 16 (the width) and fills the last block with zeros. No
+attribute states the width, but the sizes of the inputs often fit only one width.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ BY_PLACE = frozenset([
 KNOWN = ("", "ai.onnx", "com.microsoft")  # the domains of these operators
 UNPROVED = (
     "the channels lie in blocks of 8 or 16, depending on the processor that optimized the model,"
-    " and every size in this model fits both; optimise the original at level extended"
+    " and every size in this model fits both; optimize the original at level extended"
     " (ORT_ENABLE_EXTENDED) instead of all"
 )
 
@@ -37,11 +37,11 @@ Channels = int | None | Literal["plain"]  # of the output of a node, if it lies 
 
 
 class Misfit(Exception):  # noqa: N818 - not an error: blocks of another width may fit
-    """An error that reports a node whose sizes do not fit blocks of a width."""
+    """Raised if the sizes of a node do not fit the block width that is being tested."""
 
 
 def width_around(node: Node) -> int:
-    """Returns the width of the blocks around a node; refuses the node if no width is proved."""
+    """Returns the block width of the model; refuses the node if the sizes prove no single width."""
     found = node.survey(proved_width)
     if isinstance(found, int):
         return found
@@ -55,7 +55,7 @@ def round_up(channels: int, width: int) -> int:
 
 
 def plain_channels(node: Node, dims: Sequence[int | str | None] | None) -> int | None:
-    """Returns the channels that ReorderInput puts into blocks, or None if they are unknown."""
+    """Returns the number of channels in the input of ReorderInput, or None if it is unknown."""
     if dims is None or len(dims) != 4:
         return None
     found = dims[3 if node.int("channels_last") else 1]
@@ -63,7 +63,7 @@ def plain_channels(node: Node, dims: Sequence[int | str | None] | None) -> int |
 
 
 def proved_width(nodes: Iterator[Node], outputs: frozenset[str]) -> int | tuple[Why, str]:
-    """Returns the only block width that fits all nodes, or why there is no such width."""
+    """Returns the only block width that fits all nodes, or the reason for a refusal."""
     seen = list(nodes)
     misfits = [misfit(seen, outputs, width) for width in WIDTHS]
     fitting = [width for width, why in zip(WIDTHS, misfits, strict=True) if why is None]
@@ -88,12 +88,12 @@ def misfit(nodes: Iterable[Node], outputs: frozenset[str], width: int) -> str | 
         if found != PLAIN:
             reading.channels.update(dict.fromkeys(names, found))
             if left := names & outputs:
-                return f"the output {min(left)!r} lies in blocks"
+                return f"the graph output {min(left)!r} has the blocked layout"
     return None
 
 
 def _obstacle(node: Node) -> tuple[Why, str] | None:
-    """Returns why a blocked node cannot be written; one such node keeps all blocked nodes."""
+    """Returns why a blocked node has no form in ai.onnx; then all blocked nodes are refused."""
     if not _has_blocks(node):
         return None
     if node.op == "ReorderInput":
@@ -104,7 +104,7 @@ def _obstacle(node: Node) -> tuple[Why, str] | None:
     if node.op == "Conv":
         name, numbers = attribute(node, "activation", ""), attribute(node, "activation_params", [])
         if name and not is_known_activation(name, len(numbers)):
-            return Why.NOT_EXPRESSIBLE, f"the activation {name!r} has no known form"
+            return Why.NOT_EXPRESSIBLE, f"ai.onnx has no form of the activation {name!r}"
         if node["W"].const_or_none() is None:
             return Why.NEEDS_CONSTANT, f"the filter {node['W'].name!r} is not a constant"
     return None
@@ -130,17 +130,17 @@ class ConvFilter:
 
     @property
     def reads_blocks(self) -> bool:
-        """Returns whether the input has its channels in blocks; a few in one group are not."""
+        """Returns whether the input is blocked; one group of fewer channels than a block is not."""
         return self.groups > 1 or self.inputs >= self.width
 
     @property
     def has_inner_blocks(self) -> bool:
-        """Returns whether the input channels of the filter have the blocked layout, too."""
+        """Returns whether the filter stores not only output channels but also inputs in blocks."""
         return self.reads_blocks and not self.is_by_channel
 
 
 def filter_of(node: Node, width: int) -> ConvFilter:
-    """Returns the sizes of the filter of a Conv; raises Misfit unless they are whole blocks."""
+    """Returns the sizes of the filter of a Conv; raises Misfit if they do not fill the blocks."""
     shape = node["W"].shape_or_none
     if shape is None or len(shape) != 4:
         raise Misfit("the shape of its filter is unknown")
@@ -148,19 +148,19 @@ def filter_of(node: Node, width: int) -> ConvFilter:
     sizes = [found.outputs, *([found.inputs] if found.has_inner_blocks else ())]
     sizes += [found.outputs // found.groups] if found.has_inner_blocks else []
     if any(size % width for size in sizes):
-        raise Misfit(f"its filter of the shape {list(shape)} has no blocks of {width}")
+        raise Misfit(f"its filter of the shape {list(shape)} does not fill blocks of {width}")
     return found
 
 
 class BlockReading:
-    """A model read with one block width: the channels of each blocked value, if known."""
+    """The number of channels of each blocked value of a model, computed for one block width."""
 
     def __init__(self, width: int) -> None:
         self.width = width
         self.channels: dict[str, int | None] = {}
 
     def channels_written(self, node: Node) -> Channels:
-        """Returns the number of channels in the blocked output of a node, or PLAIN."""
+        """Returns the number of channels in the blocked output of a node; PLAIN if not blocked."""
         if not _has_blocks(node):
             return self._kept(node)
         if node.op == "Conv":
@@ -173,7 +173,7 @@ class BlockReading:
             return known
         told = node.int("channels")
         if known is not None and known != round_up(told, self.width):
-            raise Misfit(f"{told} channels do not fill blocks of {self.width} up to {known}")
+            raise Misfit(f"{told} channels in blocks of {self.width} do not take {known} channels")
         return PLAIN
 
     def _of_conv(self, node: Node) -> int:
@@ -181,7 +181,7 @@ class BlockReading:
         if sizes.reads_blocks:
             self._read(x, sizes.inputs * sizes.groups)
         elif x.name in self.channels:
-            raise Misfit(f"{x.name!r} lies in blocks of {self.width}, and is read without")
+            raise Misfit(f"its plain input {x.name!r} lies in blocks of {self.width}")
         if added is not None:
             self._read(added, sizes.outputs)
         return sizes.outputs
@@ -189,14 +189,14 @@ class BlockReading:
     def _read(self, value: Value, wanted: int | None = None) -> int | None:
         """Returns the channels of a blocked value; raises Misfit if `wanted` differs."""
         if value.name not in self.channels:
-            raise Misfit(f"its input {value.name!r} does not lie in blocks")
+            raise Misfit(f"its input {value.name!r} does not have the blocked layout")
         known = self.channels[value.name]
         if None not in (known, wanted) and known != wanted:
             raise Misfit(f"{value.name!r} has {known} channels, and {wanted} are needed")
         return wanted if known is None else known
 
     def _kept(self, node: Node) -> Channels:
-        """Returns the number of channels in the output of an operator without blocks of its own."""
+        """Returns the number of channels in the output of a plain operator, PLAIN if unblocked."""
         given = [one for one in node.inputs if one is not None]
         read = [self.channels[one.name] for one in given if one.name in self.channels]
         if not read:
@@ -208,7 +208,7 @@ class BlockReading:
         others = (one for one in given if one.name not in self.channels)
         if op in BY_PLACE and len(counts) < 2 and all(map(_is_single, others)):
             return next(iter(counts), None)
-        raise Misfit("channels in blocks are read as if they were not in blocks")
+        raise Misfit("blocked channels are read as if they were not in blocks")
 
 
 def _is_single(value: Value) -> bool:

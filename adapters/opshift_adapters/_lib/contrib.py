@@ -12,7 +12,7 @@ MICROSOFT = "com.microsoft"
 
 
 def attribute(node: Node, name: str, default: Any) -> Any:
-    """Returns an attribute that may be missing, or the default of onnxruntime."""
+    """Returns an attribute, or the default of onnxruntime if the node does not set it."""
     found = node.attr(name)
     if found is None:
         return default
@@ -20,12 +20,12 @@ def attribute(node: Node, name: str, default: Any) -> Any:
 
 
 def written(node: Node, *names: str) -> dict[str, Any]:
-    """Returns the attributes of these names that the node sets."""
+    """Returns the named attributes, without those that the node does not set."""
     return {name: attribute(node, name, None) for name in names if node.has(name)}
 
 
 def named(node: Node, names: str) -> list[Value]:
-    """Returns the inputs of these names, which the node must have."""
+    """Returns the inputs with these names (separated by spaces); all of them are required."""
     return [node[name] for name in names.split()]
 
 
@@ -88,7 +88,7 @@ def is_known_activation(name: str, parameters: int) -> bool:
 def activated(op: Builder, x: Value, name: str, parameters: list[float]) -> Value:
     """Writes the activation of a fused operator; `parameters` follow the order of the schema."""
     if not is_known_activation(name, len(parameters)):
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"the activation {name!r} has no known form")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"ai.onnx has no form of the activation {name!r}")
     if name == "Clip":
         low, high = (op.const(one, like=x) for one in parameters)
         return op.Clip(x, low, high)

@@ -40,7 +40,7 @@ def _digits(op: Builder, x: Value, bits: int, count: int) -> list[Value]:
 
 
 def _one_unless_empty(op: Builder, a: Value) -> Value:
-    """Returns 1, or 0 if rows are empty, because runtimes leave such a product unset."""
+    """Returns 1, or 0 if rows are empty, because runtimes do not set a product of empty rows."""
     length = op.Gather(op.Shape(a), op.const(a.rank - 1), axis=0)
     return op.Cast(~op.Equal(length, op.const(0)), to=T.INT64)
 

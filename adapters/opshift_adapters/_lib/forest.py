@@ -97,7 +97,7 @@ class Forest:
 
 
 def grown(node: Node, nodes: list[Split | Leaf], roots: Iterable[int]) -> Forest:
-    """Returns the forest if every path ends at a leaf; otherwise, the model is invalid."""
+    """Builds a forest; raises InvalidModel if a path does not end at a leaf."""
     forest = Forest(tuple(nodes), tuple(roots))
     state = dict.fromkeys(range(len(nodes)), "new")
     waiting = [*state, *forest.roots]
@@ -132,7 +132,7 @@ def counting(forest: Forest) -> Forest:
 
 
 def numbered(forest: Forest) -> Forest:
-    """Returns the same trees with leaves that vote with their own number."""
+    """Returns the same trees, in which each leaf has its own index as its weight."""
     numbers = itertools.count()
     nodes = (Leaf(((0, next(numbers)),)) if isinstance(n, Leaf) else n for n in forest.nodes)
     return replace(forest, nodes=tuple(nodes))
@@ -162,7 +162,7 @@ def float_splits(values: Array, modes: list[str]) -> Array:
 
 
 def narrowed(forest: Forest) -> Forest:
-    """Returns the forest with float thresholds and weights that classify float inputs equally."""
+    """Returns the forest with float32 thresholds that sort all float32 inputs as before."""
     modes = [node.mode if isinstance(node, Split) else "LEAF" for node in forest.nodes]
     values = np.array([node.value if isinstance(node, Split) else 0 for node in forest.nodes])
     in_float(np.array([weight for leaf in forest.leaves for _, weight in leaf.votes]))
@@ -174,7 +174,7 @@ def narrowed(forest: Forest) -> Forest:
 
 
 def read_classic(node: Node, votes: str) -> Forest:
-    """Reads a forest from nodes with ids, and votes (`target` or `class`) that refer to the ids."""
+    """Reads a forest from lists of node ids; `votes` is the prefix `target` or `class`."""
     trees, ids = node.ints("nodes_treeids"), node.ints("nodes_nodeids")
     modes = node.strings("nodes_modes")
     values = either(node, "nodes_values")
@@ -202,14 +202,14 @@ def read_classic(node: Node, votes: str) -> Forest:
 
 
 def either(node: Node, name: str) -> Array:
-    """Returns a list attribute of floats, or the tensor attribute that may replace it."""
+    """Returns an attribute: a list of floats, or the tensor `*_as_tensor` in its place."""
     if f"{name}_as_tensor" in node.attributes:
         return node.tensor(f"{name}_as_tensor").ravel()
     return np.array(node.attr(name) or [], dtype=np.float32)
 
 
 def write_classic(forest: Forest) -> dict[str, Any]:
-    """Writes a forest as attributes with ids; a membership test becomes a test per member."""
+    """Writes a forest as lists of node ids; a set membership becomes one test per member."""
     rows: dict[str, list[Any]] = {
         f"nodes_{name}": []
         for name in (
@@ -305,7 +305,7 @@ def _members(node: Node, count: int) -> Iterator[tuple[float, ...]]:
 
 
 def copies(forest: Forest, *, repeat: bool) -> Forest:
-    """Copies the trees once per vote of a leaf; leaves with fewer votes repeat one or add 0."""
+    """Copies the trees until a leaf has one vote; spare copies repeat its vote or add 0."""
     nodes: list[Split | Leaf] = []
     roots: list[int] = []
     for slot in range(max(forest.most_votes, 1)):
@@ -321,7 +321,7 @@ def copies(forest: Forest, *, repeat: bool) -> Forest:
 
 
 def write_ensemble(forest: Forest, targets: int, kind: Any) -> dict[str, Any]:
-    """Writes lists of splits and leaves; each leaf has one vote, each root is a split."""
+    """Writes the lists of TreeEnsemble; each leaf has one vote, and each root becomes a split."""
     nodes = list(forest.nodes)
     roots = []
     for root in forest.roots:

@@ -20,7 +20,7 @@ def apart(op: Builder, x: Value, heads: int) -> Value:
 def with_last_split(op: Builder, x: Value, sizes: Sequence[int]) -> Value:
     """Splits the width of [batch, sequence, width] into `sizes`, in which -1 is the remaining size.
 
-    The size is computed, because Reshape infers no size of a tensor without elements.
+    The remaining size is computed, because Reshape cannot infer it for an empty tensor.
     """
     dims, at, product = x.dims_or_none, sizes.index(-1), -math.prod(sizes)
     whole = dims[2] if dims is not None else None
@@ -90,7 +90,7 @@ def scale_of(node: Node, size: int) -> float:
 
 
 def padding(node: Node, op: Builder, mask: Value, batch: Value, k: Value, fill: Value) -> Value:
-    """Returns the bias of a padding mask; a mask of rank 1 lists ends and perhaps starts."""
+    """Returns the bias of a padding mask; a mask of rank 1 lists ends (and starts) of rows."""
     none = op.const(0, like=k)
     kept = _between(op, mask, batch, k) if mask.rank == 1 else mask > 0
     added = op.Where(kept, none, fill)
@@ -104,7 +104,7 @@ def padding(node: Node, op: Builder, mask: Value, batch: Value, k: Value, fill: 
 
 
 def _between(op: Builder, mask: Value, batch: Value, k: Value) -> Value:
-    """Returns which keys lie before the end of each row and not before its start, if it has one."""
+    """Returns whether a key lies between the start (by default 0) and the end of its row."""
     rows, places = length(op, batch, 0), op.Range(op.const(0), length(op, k, 2), op.const(1))
     places = op.Cast(places, to=mask.elem_type)
     count = op.Unsqueeze(rows, op.const([0]))
@@ -143,7 +143,7 @@ def biases_of(
 def turn(
     op: Builder, x: Value, cos: Value, sin: Value, *, pairs: bool, half: int | None, partly: bool
 ) -> Value:
-    """Applies rotary embedding: rotates neighbours (`pairs`) or one number of each half by angles.
+    """Applies rotary embedding to pairs of neighbours (`pairs`), or of a number from each half.
 
     If `partly`, only the first 2 * half numbers rotate; else all rotate, and `half` may be unknown.
     """

@@ -10,7 +10,7 @@ FROM_ZERO_UP = frozenset({"Abs", "Exp", "Relu", "Sigmoid", "Softmax", "Softplus"
 
 
 def merged_pads(node: Node, around: Surroundings) -> list[int]:
-    """Returns the pads of a pooling plus the Pads before it, or [] if they are not merged."""
+    """Returns the sum of the pads of a pooling and of the Pads before it; [] if not merged."""
     if node.str("auto_pad") != "NOTSET":
         return []
     total, added = node.ints_or_none("pads"), _spatial_zeros(node["X"], around)
@@ -20,7 +20,7 @@ def merged_pads(node: Node, around: Surroundings) -> list[int]:
 
 
 def _spatial_zeros(x: Value, around: Surroundings) -> list[int]:
-    """Returns the zeros that Pads add around an image for one pooling; [] if that is unsure."""
+    """Returns how many zeros the Pads before a pooling add to each side; [] if that is unknown."""
     pad = x.producer
     if pad is None or pad.op != "Pad" or len(pad.inputs) > 3:  # a Pad with axes is not merged
         return []

@@ -14,7 +14,7 @@ MOST_FOLDS = 3
 
 @dataclass(frozen=True)
 class Reduction:
-    """The reduction of a float by a divisor: first by factors for large numbers, then by rounds."""
+    """The steps of a remainder: factors that shrink large numbers, then rounds of division."""
 
     rounds: int
     bits: int
@@ -51,7 +51,7 @@ def _are_finite_divisors(b: Value) -> bool:
 
 
 def _reduction(b: Value, kind: int) -> Reduction:
-    """Returns the shortest reduction for the largest quotient that this divisor allows."""
+    """Returns the steps with the fewest nodes for the largest quotient that this divisor allows."""
     known = b.const_or_none()
     if known is None or not _are_finite_divisors(b):
         limits = T(kind).fraction
@@ -72,7 +72,7 @@ def _width(number: float) -> int:
 
 
 def _folded(sizes: Array, kind: int, bits: int, folds: int) -> Reduction | None:
-    """Returns a reduction with this many factors, or None if float32 cannot represent them."""
+    """Returns the steps with `folds` factors, or None if float32 cannot represent a factor."""
     limits = T(kind).fraction
     lowest = int(np.frexp(sizes)[1].min()) - 1
     kept = limits.bits - 1
@@ -91,7 +91,7 @@ def _folded(sizes: Array, kind: int, bits: int, folds: int) -> Reduction | None:
 
 
 def _factor(size: float, exponent: int) -> float:
-    """Returns the remainder of a power of two, divided by the power."""
+    """Returns (2**exponent % size) / 2**exponent, by which a number of this size is multiplied."""
     from fractions import Fraction  # which imports decimals, for a rare divisor
 
     power = Fraction(2) ** int(exponent)
@@ -99,7 +99,7 @@ def _factor(size: float, exponent: int) -> float:
 
 
 def _factors(op: Builder, rest: Value, reduction: Reduction) -> Value:
-    """Returns the factor for each number; numbers below the first start have the factor 1."""
+    """Returns the factor of each number; numbers below `starts[0]` have the factor 1."""
     ones = np.ones_like(reduction.factors[0])
     found = op.const(reduction.factors[-1], T.FLOAT)
     for start, below in zip(

@@ -21,7 +21,7 @@ Lists = Mapping[str, Value | None]
 
 
 def given(node: Node) -> dict[str, Value | None]:
-    """Returns roi, scales and sizes; empty inputs are None, and only scales or sizes is set."""
+    """Returns roi, scales and sizes; an empty input is None, and scales or sizes is None."""
     lists = {name: _unless_empty(node.input(name)) for name in ("roi", "scales", "sizes")}
     scales = lists["scales"]
     if scales is not None and scales.shape_or_none:
@@ -162,7 +162,7 @@ def keeps_aspect(node: Node) -> bool:
 
 
 def in_proportion(node: Node, op: Builder, sizes: Value, kind: int) -> list[ResampledAxis]:
-    """Returns the axes with their common scale, which the rounded sizes give only roughly."""
+    """Returns the axes with their common scale, which the rounded sizes only approximate."""
     x, wide = node["X"], T.DOUBLE
     olds = {axis: size_of(op, x, axis) for axis in sorted(axes(node))}
     widths = {axis: op.Cast(old, to=wide) for axis, old in olds.items()}

@@ -43,7 +43,7 @@ class ResampledAxis:
 
     @property
     def idle(self) -> bool:
-        """Returns whether the axis is known to stay unchanged."""
+        """Returns whether the resampling is known to leave the axis unchanged."""
         whole = self.start is None or (_is(self.start, 0) and _is(self.end, 1))
         return whole and _is(self.scale, 1)
 
@@ -54,7 +54,7 @@ def _is(value: Value | None, number: float) -> bool:
 
 
 def place_type(x: Value, mode: str) -> int:
-    """Returns the element type of positions: double if doubles are interpolated, else float."""
+    """Returns the element type of positions: double for interpolated doubles, else float."""
     return T.DOUBLE if mode != "nearest" and x.elem_type == T.DOUBLE else T.FLOAT
 
 
@@ -154,10 +154,10 @@ def _blended(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) 
 def _around_elements(
     op: Builder, off: Value, base: Value, weights: list[Value], how: Filter
 ) -> tuple[list[Value], list[Value]]:
-    """Returns taps and weights of an axis that may keep its size or have positions on elements.
+    """Returns taps and weights, so that a position exactly on an element reads only this element.
 
-    At such a position, an infinite neighbour with weight 0 must not change the sum. Therefore all
-    taps of the position read its element, and they have equal weights.
+    An infinite neighbour with weight 0 would make the sum NaN. Therefore all taps of a position on
+    an element read this element, and they have equal weights.
     """
     step = op.Ceil(off)  # 0 if the position is on an element, else 1
     still = 1 - step
@@ -174,7 +174,7 @@ def _around_elements(
 
 
 def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
-    """Returns weighted sums under the antialias filter, which widens as the axis shrinks."""
+    """Writes sums weighted by the antialias filter, which is wider the more the axis shrinks."""
     old, new, scale = (v.const_or_none() for v in (one.old, one.new, one.scale))
     if old is None or new is None or scale is None:
         return _smoothed_later(op, x, rank, one, how)
@@ -199,7 +199,7 @@ def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter)
 
 
 def _smoothed_later(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
-    """Writes `_smoothed` with weights that are computed when the model runs.
+    """Writes the antialias filter with weights that are computed when the model runs.
 
     An element outside of the filter may be infinite, so it is not read. The nearest element is read
     instead, and all taps that read it share its weight.
@@ -239,8 +239,8 @@ def _height(op: Builder, how: Filter, t: Value) -> Value:
 def _read_only(matrix: Array) -> tuple[Array, Array]:
     """For each column, returns the rows with a nonzero weight, and their weights.
 
-    An infinity must not be multiplied by 0. Therefore a column with fewer rows than the longest
-    column repeats its last row, and halves the weight each time.
+    A shorter column repeats its last row and divides the weight among the copies, because a row
+    with weight 0 may be infinite, and infinity * 0 is NaN.
     """
     columns = [np.flatnonzero(column) for column in matrix.T]
     width = max((len(rows) for rows in columns), default=1)
@@ -271,7 +271,7 @@ def _times(op: Builder, x: Value, weight: Value, rank: int, axis: int) -> Value:
 
 
 def _picked(op: Builder, x: Value, at: Value, one: ResampledAxis, kind: int) -> Value:
-    """Returns the elements at integer positions; a position outside of the axis reads its edge."""
+    """Gathers the elements at integer positions; a position outside reads the edge of the axis."""
     last = _last(op, one, kind)
     return op.Gather(x, op.Cast(_inside(op, at, last), to=T.INT64), axis=one.axis)
 
@@ -297,7 +297,7 @@ def _rounded(op: Builder, place: Value, one: ResampledAxis, rounding: str) -> Va
 
 
 def tap_weights(off: Value, mode: str, a: float) -> list[Value]:
-    """Returns the weights of the elements around a position, `off` after the lower element."""
+    """Returns the weights of the elements around a position; `off` is its fractional part."""
     rest = 1 - off
     if mode == "linear":
         return [rest, off]
@@ -307,19 +307,19 @@ def tap_weights(off: Value, mode: str, a: float) -> list[Value]:
 
 
 def _outer(t: Value, a: float) -> Value:
-    """Returns the weight of an element at a distance between 1 and 2 (cubic)."""
+    """Returns the cubic weight of an element at a distance between 1 and 2."""
     return ((t * a + -5 * a) * t + 8 * a) * t + -4 * a
 
 
 def _inner(t: Value, a: float) -> Value:
-    """Returns the weight of an element at a distance of at most 1 (cubic)."""
+    """Returns the cubic weight of an element at a distance of at most 1."""
     return (t * (a + 2) - (a + 3)) * t * t + 1
 
 
 def _inside_only(
     op: Builder, taps: list[Value], weights: list[Value], one: ResampledAxis, kind: int
 ) -> list[Value]:
-    """Sets the weights of taps outside of the axis to 0 and scales the rest to the sum 1."""
+    """Sets weights of taps outside of the axis to 0; scales the other weights to the sum 1."""
     last = _last(op, one, kind)
     kept = [
         weight * op.Cast(~_outside(tap, last), to=kind)
@@ -349,7 +349,7 @@ def _extrapolated(
 
 
 def _places(op: Builder, one: ResampledAxis, name: str, kind: int) -> Value:
-    """Returns the position in the input of each element of the result, as a vector."""
+    """Returns a vector: the position in the input from which each result element is sampled."""
     at = op.Cast(arange(op, one.new), to=kind)
     if name == "asymmetric":
         return at / one.scale
@@ -373,7 +373,7 @@ def _places(op: Builder, one: ResampledAxis, name: str, kind: int) -> Value:
 
 
 def _unless_kept(op: Builder, one: ResampledAxis, places: Value, at: Value) -> Value:
-    """Returns `places`, or the unchanged positions `at` if the axis keeps its size."""
+    """Returns `places`, or the unscaled positions `at` if the scale of the axis is 1."""
     changed = (one.scale < 1) | (one.scale > 1)
     return op.Where(changed, places, at)
 

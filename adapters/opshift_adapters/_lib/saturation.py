@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of uint8 and int8 codes, which some processors saturate when they add two products.
+"""Products of uint8 and int8 codes, whose sums saturate on some processors.
 
 Products of uint8 codes are exact in onnxruntime on every processor, so int8 codes become uint8.
 With VNNI, onnxruntime computes both forms with the same instruction.
@@ -16,8 +16,8 @@ SAYS = f"{{op}} of uint8 and int8 codes {LIMIT}"
 
 saturating = functools.partial(
     misread,
-    source="2026-11-28 measured in 1.2.0 to 1.32.0 on a processor with AVX2 alone: products of 64"
-    " codes against exact sums; onnxruntime's page on quantization names the instruction",
+    source="2026-11-28 measured in onnxruntime 1.2.0 to 1.32.0 on a processor with only AVX2: sums"
+    " of 64 products of codes; onnxruntime's page on quantization names the instruction",
     processors="x86 processors without VNNI",
 )
 

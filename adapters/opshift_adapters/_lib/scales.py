@@ -27,7 +27,7 @@ def widened(op: Builder, value: Value | None) -> Value | None:
 
 
 def along(op: Builder, p: Value, x: Value, axis: int, block: int = 0) -> Value:
-    """Reshapes a scale or zero point (per tensor, axis or block) so that it broadcasts to x."""
+    """Reshapes a scale or zero point (per tensor, axis or block), so that it broadcasts to x."""
     if block and p.rank_or_none != 0:
         return _each_block_spread(op, p, x, axis % x.rank, block)
     if p.rank == 0 or p.shape_or_none == (1,):
@@ -59,7 +59,7 @@ Place = Callable[[Value], Value]
 
 
 def single(op: Builder, p: Value, x: Value) -> Value:
-    """Returns a scale or zero point below opset 13, reshaped to a scalar if x may be a scalar."""
+    """Reshapes a scale or zero point (below opset 13) to a scalar if x may be a scalar."""
     return op.Reshape(p, op.const([])) if p.rank_or_none != 0 and not x.rank_or_none else p
 
 
@@ -137,8 +137,8 @@ def quantized(op: Builder, ratio: Value, zero: Value | None, kind: int) -> Value
 def _codes(op: Builder, ratio: Value, point: int | Value, kind: int, less: int = 0) -> Value:
     """Returns 8-bit codes as float, minus the number `less`.
 
-    Clip separates the two sums, because some runtimes merge two sums of floats, which cancels the
-    rounding.
+    Adding and subtracting a large number rounds. Clip stands between both sums, because some
+    runtimes merge two sums of floats, which cancels the rounding.
     """
     low, high = T(kind).element.limits
     whole, start = ratio + op.const(WHOLE, T.FLOAT), WHOLE
@@ -172,10 +172,10 @@ MOVES = frozenset([
 
 
 def repeated(node: Node) -> Value | None:
-    """Returns the input of a redundant second pair of QuantizeLinear and DequantizeLinear, or None.
+    """Returns the input of a second, redundant QuantizeLinear-DequantizeLinear pair, or None.
 
-    Between the two pairs, elements may move. A code times its scale, divided by the same scale,
-    rounds to the same code, so the second pair changes no number.
+    Operators that move elements may stand between the pairs. A code times a scale, divided by the
+    same scale, rounds to the same code, so the second pair changes no number.
     """
     second = maker(node["x"], "QuantizeLinear")
     if second is None:
@@ -198,7 +198,7 @@ def maker(x: Value, *ops: str) -> Node | None:
 
 
 def _steps(node: Node, side: str, kind: int | None) -> tuple[float, int | None, int] | None:
-    """Returns constant scale, code type and zero point if quantization is per tensor, else None."""
+    """Returns constant scale, code type and zero point of a per-tensor quantization, else None."""
     scale, zero = node[f"{side}_scale"].const_or_none(), node.input(f"{side}_zero_point")
     if zero is not None:
         kind = zero.elem_type_or_none

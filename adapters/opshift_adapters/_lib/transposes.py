@@ -9,7 +9,7 @@ from opshift.adapter import Node, Value
 
 
 class Turned(NamedTuple):
-    """A Transpose whose result a matrix product reads, and the Cast between them, if any."""
+    """A Transpose before an input of a matrix product, and the Cast between them, if any."""
 
     transpose: Node
     cast: Node | None
@@ -17,7 +17,7 @@ class Turned(NamedTuple):
 
     @property
     def keeps(self) -> bool:
-        """Returns whether the Transpose keeps all axes in place."""
+        """Returns whether the Transpose does not change the order of the axes."""
         return self.order == sorted(self.order)
 
     @property
@@ -47,5 +47,5 @@ def turned(value: Value) -> Turned | None:
 
 
 def is_fixed(value: Value) -> bool:
-    """Returns whether a value is a constant; weights count without being read."""
+    """Returns whether a value is a constant or a weight, without reading the weight."""
     return value.is_weight or value.const_or_none() is not None

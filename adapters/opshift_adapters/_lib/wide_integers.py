@@ -121,7 +121,7 @@ def _scaled(op: Builder, x: Value, factor: float) -> Value:
 
 
 def _stretched(node: Node, op: Builder, kind: int) -> Value:
-    """Broadcasts B to the shape of A: two halves as doubles, which represent each half exactly."""
+    """Broadcasts B to the shape of A as two doubles, because one double cannot represent B."""
     a, b = node["A"], node["B"]
     if not node.int("broadcast"):
         return b
@@ -155,8 +155,8 @@ def _quotient(op: Builder, a: Value, b: Value) -> Value:
 def _unsigned_quotient(op: Builder, a: Value, b: Value) -> Value:
     """Writes the quotient of uint64.
 
-    The remainder after two quotients is less than 2 * b. The int64 difference of remainder and b is
-    exact but wraps around below -2**63; the double difference is only rounded, but negative there.
+    After two quotients, the rest is below 2 * b, and 1 is added unless rest - b is negative. The
+    int64 difference is exact but may wrap around; then, the rounded difference is negative.
     """
     real_a, real_b = in_double(op, a), in_double(op, b)
     first, second, rest = _most_of_quotient(op, (a, real_a), (b, real_b), T.UINT64)
@@ -172,7 +172,7 @@ Number = tuple[Value, Value]  # a 64-bit integer, and the double nearest to it
 def _most_of_quotient(
     op: Builder, dividend: Number, divisor: Number, kind: int
 ) -> tuple[Value, Value, Value]:
-    """Returns two quotients in double, rounded towards 0, and the remainder."""
+    """Returns two quotients whose sum is nearly dividend / divisor, and the remainder."""
     (a, real_a), (b, real_b) = dividend, divisor
     first = _from_below(op, real_a, real_b, kind)
     rest = _difference(op, a, multiply_stacked(op, kind, first, b), kind)

@@ -14,7 +14,7 @@ def knows(node: Node, attribute: str) -> bool:
 
 
 def per_axis(node: Node, name: str, count: int | None = None) -> list[int]:
-    """Returns strides or dilations of each axis; 1 if they are absent or unknown to the opset."""
+    """Returns strides or dilations of each axis; 1 if the node or the opset lacks the attribute."""
     given = node.ints_or_none(name) if knows(node, name) else None
     return given or [1] * (len(node.ints("kernel_shape")) if count is None else count)
 
@@ -31,7 +31,7 @@ def spans(node: Node) -> list[int]:
 
 
 def same_size(node: Node) -> bool:
-    """Returns whether `auto_pad` is SAME_UPPER or SAME_LOWER, so that only strides shrink axes."""
+    """Returns whether `auto_pad` is SAME_UPPER or SAME_LOWER; then only strides shrink axes."""
     return node.str("auto_pad").startswith("SAME")
 
 
@@ -62,7 +62,7 @@ def explicit_pads(node: Node, x: Value) -> list[int]:
 
 
 def floor_pads(node: Node, x: Value) -> list[int]:
-    """Returns pads that give the same windows with rounding down as with `ceil_mode`."""
+    """Returns the pads that give the windows of `ceil_mode` to a pooling without `ceil_mode`."""
     pads, rank = explicit_pads(node, x), len(node.ints("kernel_shape"))
     if not rounds_up(node):
         return pads
@@ -122,8 +122,7 @@ def adds_windows(node: Node) -> bool:
 def last_starts_in_pad(node: Node, op: Builder) -> bool:
     """Returns whether `ceil_mode` as specified adds a window that starts in the end padding.
 
-    For an unknown size, inference finds no such window, but inside a function the inference of a
-    call may find it.
+    An unknown axis size is refused only in a function, because it may be known after inlining.
     """
     x = node["X"]
     pads, rank = explicit_pads(node, x), len(node.ints("kernel_shape"))
@@ -139,7 +138,7 @@ def last_starts_in_pad(node: Node, op: Builder) -> bool:
 
 
 def rounded_down(node: Node, op: Builder) -> Result:
-    """Writes a pooling of windows without gaps, without `ceil_mode` and `dilations`."""
+    """Writes an undilated pooling without the attributes `ceil_mode` and `dilations`."""
     changed: dict[str, Any] = {n: None for n in ("ceil_mode", "dilations") if knows(node, n)}
     if rounds_up(node):
         changed |= {"pads": floor_pads(node, node["X"]), "auto_pad": None}
@@ -148,7 +147,7 @@ def rounded_down(node: Node, op: Builder) -> Result:
 
 
 def padded(op: Builder, x: Value, pads: list[int], value: float) -> Value:
-    """Writes the spatial pads of `x` as Pad."""
+    """Writes a Pad that adds these spatial pads to `x`."""
     if not any(pads):
         return x
     half = len(pads) // 2

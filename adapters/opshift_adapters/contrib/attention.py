@@ -10,7 +10,7 @@ from opshift_adapters._lib.kinds import as_type
 
 @leaving("Attention", domain=MICROSOFT, since=13)
 def attention(node: Node, op: Builder) -> Result:
-    """Attention projects its input to Q, K and V; MatMul, Split and Softmax are written."""
+    """Attention of com.microsoft projects its input to Q, K and V, by MatMul, Split and Softmax."""
     projected = op.MatMul(node["input"], node["weights"]) + node["bias"]
     return _attended(node, op, projected, node["weights"])
 
@@ -43,8 +43,8 @@ def _attended(node: Node, op: Builder, projected: Value, w: Value) -> Result:
 @misread(
     "Attention",
     "onnxruntime 1.2..1.7",
-    "the result of an Attention is taken to have the size of its input",
-    source="2026-11-29 measured in 1.4, 1.5, 1.7 and 1.8: Attention with 8, 16 and 32 columns of V",
+    "Attention is computed as if its result had the size of its input",
+    source="2026-11-29 measured in onnxruntime 1.4 to 1.8: Attention with 8, 16, 32 columns of V",
     domain=MICROSOFT,
 )
 def changes_the_size(node: Node) -> bool:

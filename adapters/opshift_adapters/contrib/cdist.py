@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CDist: distances between all pairs of rows, which exporters of nearest neighbours write."""
+"""CDist: distances between all pairs of rows, written by exporters of nearest-neighbour models."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, leaving
 

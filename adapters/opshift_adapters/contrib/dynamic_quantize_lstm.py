@@ -14,8 +14,8 @@ AS_IN_LSTM = (
 
 @leaving("DynamicQuantizeLSTM", domain=MICROSOFT, since=11, approximate=True)
 def dynamic_quantize_lstm(node: Node, op: Builder) -> Result:
-    """DynamicQuantizeLSTM becomes LSTM of dequantized inputs; the state is not quantized."""
-    op.approximate(f"{node.op} quantises the state at each step, but the written LSTM does not")
+    """DynamicQuantizeLSTM becomes LSTM of dequantized inputs, which does not quantize its state."""
+    op.approximate(f"{node.op} quantizes the state at each step, but the new LSTM does not")
     w, r = _weights(node, op, "W"), _weights(node, op, "R")
     rest = [node.input(name) for name in ("B", "sequence_lens", "initial_h", "initial_c", "P")]
     x = op.DequantizeLinear(*op.DynamicQuantizeLinear(node["X"], outputs=3))
@@ -25,7 +25,7 @@ def dynamic_quantize_lstm(node: Node, op: Builder) -> Result:
 
 
 def _weights(node: Node, op: Builder, name: str) -> Value:
-    """Returns the dequantized weights, transposed; scales are per direction or per column."""
+    """Dequantizes and transposes the weights, which have a scale per direction or per column."""
     shape = op.const([0, 1, -1])
     zero = op.Reshape(op.Cast(node[f"{name}_zero_point"], to=T.FLOAT), shape)
     moved = op.Cast(node[name], to=T.FLOAT) - zero
@@ -40,5 +40,5 @@ def of_dynamic_steps(node: Node) -> bool:
 
 @alternative("DynamicQuantizeLSTM", domain=MICROSOFT, runtime="onnxruntime==1.16")
 def steps_of_unsigned_codes(node: Node, op: Builder) -> Result:
-    """The weights of DynamicQuantizeLSTM become uint8, 128 higher."""
+    """The int8 weights of DynamicQuantizeLSTM become uint8 codes, which are 128 higher."""
     return with_unsigned(node, op, W="W_zero_point", R="R_zero_point")

@@ -18,7 +18,7 @@ def fused_gemm(node: Node, op: Builder) -> Result:
 
 @leaving("FusedMatMul TransposeMatMul", domain=MICROSOFT)
 def fused_matmul(node: Node, op: Builder) -> Result:
-    """FusedMatMul is alpha * A @ B of transposed inputs: Transpose, MatMul and Mul are written."""
+    """FusedMatMul, alpha * A @ B of transposed inputs, becomes Transpose, MatMul and Mul."""
     product = op.MatMul(_turned(node, op, "A"), _turned(node, op, "B"))
     alpha = node.float("alpha")
     return product if alpha == 1 else product * op.const(alpha, like=node["A"])

@@ -29,7 +29,7 @@ def scaled_silu(node: Node, op: Builder) -> Result:
 
 @leaving("GatedRMSNorm", domain=MICROSOFT, since=11)
 def gated_rms_norm(node: Node, op: Builder) -> Result:
-    """GatedRMSNorm is written as RMSNormalization times an activated gate, in float."""
+    """GatedRMSNorm is written as RMSNormalization in float, times the activation of the gate."""
     x, kind = node["X"], node["X"].elem_type
     wide, scale, gate = (as_type(op, one, T.FLOAT) for one in named(node, "X scale gate"))
     width, whole = scale.dims[0], x.dims[-1]
@@ -52,7 +52,7 @@ def _activated(node: Node, op: Builder, gate: Value) -> Value:
     name = node.str("activation")
     if name not in ("silu", "swish", "sigmoid"):
         raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"the activation {name!r} of GatedRMSNorm has no known form"
+            Why.NOT_EXPRESSIBLE, f"ai.onnx has no form of the activation {name!r} of GatedRMSNorm"
         )
     return op.Sigmoid(gate) if name == "sigmoid" else gate * op.Sigmoid(gate)
 

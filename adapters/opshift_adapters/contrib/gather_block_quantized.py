@@ -9,7 +9,7 @@ from opshift_adapters._lib.nbits import unpacked
 
 @leaving("GatherBlockQuantized", domain=MICROSOFT, since=13)
 def gather_block_quantized(node: Node, op: Builder) -> Result:
-    """GatherBlockQuantized becomes Gather of rows, which are unpacked and scaled by block."""
+    """GatherBlockQuantized becomes Gather of packed rows, which are then unpacked and scaled."""
     data, scale, zero = node["data"], node["scales"], node.input("zero_points")
     bits, size = node.int("bits"), node.int("block_size")
     along = node.int("quantize_axis") % 2, node.int("gather_axis")
@@ -17,7 +17,7 @@ def gather_block_quantized(node: Node, op: Builder) -> Result:
     if data.elem_type != T.UINT8 or bits not in (4, 8) or data.rank != 2 or along != (1, 0):
         raise Refusal(
             Why.NOT_EXPRESSIBLE,
-            f"{node.op} has a form in ai.onnx only for 2-D bytes with blocks in each row",
+            f"{node.op} has a form in ai.onnx only for 2-D uint8 data with blocks along the rows",
         )
     if width != blocks * size:
         raise Refusal(
@@ -35,7 +35,7 @@ def gather_block_quantized(node: Node, op: Builder) -> Result:
 def _points(
     op: Builder, zero: Value | None, indices: Value, bits: int, blocks: int, kind: int
 ) -> Value:
-    """Returns the zero point of each block of the selected rows, by default the middle code."""
+    """Returns the zero points of the gathered rows, one per block; by default the middle code."""
     if zero is None:
         return op.const(1 << (bits - 1), kind)
     width = zero.shape[-1] * 8 // bits

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GroupQueryAttention: query heads share key heads; each row has a cache of its own length."""
+"""GroupQueryAttention: query heads share key heads; cache lengths differ between batch rows."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, leaving
 
@@ -9,7 +9,7 @@ from opshift_adapters._lib.heads import LOWEST, length, scale_of, turn, width
 
 @leaving("GroupQueryAttention", domain=MICROSOFT, since=13)
 def group_query_attention(node: Node, op: Builder) -> Result:
-    """GroupQueryAttention extends the cache of each row; queries see keys up to their position."""
+    """GroupQueryAttention appends K and V to its cache and hides keys after each query."""
     if node.int("smooth_softmax") > 0:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with smooth_softmax has no form in ai.onnx")
     heads, shared = node.int("num_heads"), node.int("kv_num_heads")
@@ -63,7 +63,7 @@ def _rotated(node: Node, op: Builder, x: Value, places: Value, size: int) -> Val
 
 
 def _continued(node: Node, op: Builder, cache: Value | None, new: Value, past: Value) -> Value:
-    """Returns the cache with the new rows after the last valid row of each batch entry."""
+    """Returns the cache, with new rows placed after the valid rows of each batch entry."""
     total = op.Cast(node["total_sequence_length"], to=T.INT64)
     if cache is None:
         return new
@@ -77,7 +77,7 @@ def _continued(node: Node, op: Builder, cache: Value | None, new: Value, past: V
 
 
 def _hidden(node: Node, op: Builder, places: Value, keys: Value) -> Value:
-    """Returns the bias that hides the keys after a query and before its window."""
+    """Returns the bias that hides keys after each query and before the window of the query."""
     along = op.Range(op.const(0), length(op, keys, 2), op.const(1))
     own = op.Unsqueeze(places, op.const([2]))  # [batch, sequence, 1]
     ends = op.Unsqueeze(op.Cast(node["seqlens_k"], to=T.INT64), op.const([1, 2]))

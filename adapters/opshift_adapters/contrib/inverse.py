@@ -5,7 +5,7 @@ from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, leaving,
 
 from opshift_adapters._lib.contrib import MICROSOFT
 
-COFACTORS = "cofactors replace the elimination of onnxruntime and round differently"
+COFACTORS = "cofactors replace the Gauss elimination of onnxruntime and round differently"
 
 
 @leaving("Inverse", domain=MICROSOFT, since=11, approximate=True)
@@ -18,7 +18,7 @@ def inverse(node: Node, op: Builder) -> Result:
     if size not in (2, 3):
         raise Refusal(
             Why.NOT_EXPRESSIBLE,
-            f"{node.op} of matrices without 1 to 3 known rows has no form in ai.onnx",
+            f"{node.op} has a form in ai.onnx only for matrices with 1, 2 or 3 rows",
         )
     op.approximate(f"{node.op}: {COFACTORS}")
     cofactors = _of_two(op, x) if size == 2 else _of_three(op, x)
@@ -28,7 +28,7 @@ def inverse(node: Node, op: Builder) -> Result:
 
 
 def _of_two(op: Builder, x: Value) -> Value:
-    """Returns the cofactors of 2 x 2: the opposite element, negated outside of the diagonal."""
+    """Returns the cofactors of 2 x 2 matrices: the opposite elements, two of them negated."""
     turned = op.Gather(
         op.Gather(x, op.const([1, 0]), axis=x.rank - 2), op.const([1, 0]), axis=x.rank - 1
     )
@@ -36,7 +36,7 @@ def _of_two(op: Builder, x: Value) -> Value:
 
 
 def _of_three(op: Builder, x: Value) -> Value:
-    """Returns the cofactors of 3 x 3: products of elements one and two steps on, cyclically."""
+    """Returns the cofactors of 3 x 3 matrices, from elements one and two cyclic steps further."""
     steps = {1: op.const([1, 2, 0]), 2: op.const([2, 0, 1])}
 
     def behind(rows: int, columns: int) -> Value:

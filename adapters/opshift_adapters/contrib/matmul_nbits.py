@@ -13,10 +13,10 @@ def matmul_nbits(node: Node, op: Builder) -> Result:
     bits = node.int("bits")
     if bits not in (4, 8) or node.input("g_idx") is not None:
         raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"{node.op} with {bits} bits or g_idx has no form in ai.onnx"
+            Why.NOT_EXPRESSIBLE, f"{node.op} has a form in ai.onnx only for 4 or 8 bits, no g_idx"
         )
     if node.int("accuracy_level") > 1:
-        op.approximate(f"{node.op}: onnxruntime may quantise A, but the written MatMul does not")
+        op.approximate(f"{node.op}: onnxruntime may quantize A, but the new MatMul does not")
     rows, columns = node.int("N"), node.int("K")
     scale = node["scales"]
     kind, size = scale.elem_type, node.int("block_size")
@@ -32,7 +32,7 @@ def matmul_nbits(node: Node, op: Builder) -> Result:
 
 
 def _zeros(op: Builder, zero: Value | None, bits: int, rows: int, blocks: int, kind: int) -> Value:
-    """Returns the zero point of each block: packed, as numbers, or by default the middle code."""
+    """Returns the zero point of each block, unpacked if needed; the default is the middle code."""
     if zero is None:
         return op.const(1 << (bits - 1), kind)
     if zero.elem_type != T.UINT8:

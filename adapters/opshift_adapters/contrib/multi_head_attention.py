@@ -30,7 +30,7 @@ def multi_head_attention(node: Node, op: Builder) -> Result:
 
 
 def _shifted(op: Builder, bias: Value, q: Value, k: Value, v: Value) -> tuple[Value, ...]:
-    """Adds to each projection its part of the bias."""
+    """Splits the bias, and adds the parts to the queries, keys and values."""
     sizes = [width(one, 2, "a projection") for one in (q, k, v)]
     parts = op.Split(bias, op.const(sizes), axis=0, outputs=3)
     return tuple(one + part for one, part in zip((q, k, v), parts, strict=True))

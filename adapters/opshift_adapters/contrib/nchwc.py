@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""com.microsoft.nchwc: layers with a blocked channel layout that suits one processor.
+"""Operators of com.microsoft.nchwc, which compute images in the blocked channel layout (NCHWc).
 
-A blocked value is written as an image whose channels fill the last block: the same numbers in
-another order. The width of the blocks follows from the sizes in the model.
+A blocked value becomes an ordinary image with the same numbers in another order; its channels
+fill whole blocks. The width of the blocks follows from the sizes in the model.
 """
 
 from opshift.adapter import Array, Builder, Node, Result, T, Value, leaving
@@ -21,7 +21,7 @@ WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 
 
 def plain_filter(filter: Array, sizes: ConvFilter) -> Array:
-    """Returns a filter in the order of ONNX; blocks of outputs (and inputs) are innermost."""
+    """Reorders a filter from the blocked layout, whose last axes are the blocks, to plain order."""
     width, rest = sizes.width, filter.shape[2:]
     if sizes.has_inner_blocks:
         parts = (sizes.outputs // width, sizes.inputs // width, *rest, width, width)
@@ -32,7 +32,7 @@ def plain_filter(filter: Array, sizes: ConvFilter) -> Array:
 
 @leaving("Conv", domain=NCHWC)
 def conv(node: Node, op: Builder) -> Result:
-    """Conv in blocks becomes Conv with a reordered filter, perhaps Add, and an activation."""
+    """A blocked Conv becomes Conv with a reordered filter, Add of `Sum` and an activation."""
     sizes = filter_of(node, width_around(node))
     filter = op.const(plain_filter(node["W"].const(), sizes))
     y: Value = op.Conv(node["X"], filter, node.input("B"), **written(node, "group", *WINDOW))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """QLinear operators, written as dequantization, computation in float, and quantization.
 
-If onnxruntime does not dequantize, its own arithmetic is written, so that results are equal.
+For operators that onnxruntime computes without dequantization, its own arithmetic is written.
 """
 
 from typing import Any
@@ -17,12 +17,12 @@ def real(node: Node, op: Builder, names: str) -> Value:
 
 
 def codes(node: Node, op: Builder, y: Value, names: str) -> Value:
-    """Quantizes `y` by the inputs `names`: a scale and a zero point."""
+    """Quantizes `y` with the scale and the zero point in the inputs `names`."""
     return op.QuantizeLinear(y, *named(node, names))
 
 
 def rounded(op: Builder, y: Value, like: Value) -> Value:
-    """Rounds `y` to the nearest code of an element type."""
+    """Rounds `y` to the nearest code of the element type of `like`."""
     return op.QuantizeLinear(y, op.const(1, T.FLOAT), op.const(0, like=like))
 
 
@@ -88,8 +88,8 @@ def qlinear_softmax(node: Node, op: Builder) -> Result:
 @misread(
     "QLinearSoftmax",
     "onnxruntime 1.12..1.28",
-    "QLinearSoftmax gives the lowest code of int8 for 1.0 if its scale and zero point reach no 1.0",
-    source="2026-11-29 measured in 1.13 to 1.32: 6 forms with uint8 and int8",
+    "QLinearSoftmax of int8 wraps around to the lowest code for 1.0 if its codes do not reach 1.0",
+    source="2026-11-29 measured in onnxruntime 1.13 to 1.32: 6 forms of QLinearSoftmax",
     domain=MICROSOFT,
 )
 def wraps_around(node: Node) -> bool | None:
@@ -105,7 +105,7 @@ def qlinear_concat(node: Node, op: Builder) -> Result:
     parts = node.variadic("inputs")
     if not parts or len(parts) % 3 or None in parts:
         raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"{node.op} with an unscaled input has no form in ai.onnx"
+            Why.NOT_EXPRESSIBLE, f"{node.op} needs a scale and a zero point for each input"
         )
     reals = [op.DequantizeLinear(*parts[at : at + 3]) for at in range(0, len(parts), 3)]
     y = op.Concat(*reals, axis=node.int("axis"))
@@ -133,8 +133,8 @@ def qlinear_average_pool(node: Node, op: Builder) -> Result:
 @misread(
     "QLinearAveragePool QLinearGlobalAveragePool",
     "onnxruntime 1.6..1.10",
-    "{op} of int8 has a kernel that rejects int8",
-    source="2026-11-29 measured in 1.7, 1.9, 1.10, 1.11 and later",
+    "{op} of int8 does not run, because its kernel rejects int8",
+    source="2026-11-29 measured in onnxruntime 1.7, 1.9, 1.10, 1.11 and later: averages of int8",
     domain=MICROSOFT,
 )
 def rejects_int8(node: Node) -> bool:
@@ -180,7 +180,7 @@ def qlinear_conv(node: Node, op: Builder) -> Result:
 
 @leaving("QGemm", domain=MICROSOFT, since=10)
 def qgemm(node: Node, op: Builder) -> Result:
-    """QGemm becomes MatMulInteger, Add of C, and Mul by the scales at the end."""
+    """QGemm becomes MatMulInteger, Add of C, Mul by the scales and, if needed, QuantizeLinear."""
     a, b, c = node["A"], node["B"], node.input("C")
     a = op.Transpose(a, perm=[1, 0]) if node.int("transA") else a
     b = op.Transpose(b, perm=[1, 0]) if node.int("transB") else b

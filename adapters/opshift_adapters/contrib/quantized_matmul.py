@@ -28,7 +28,7 @@ def of_dynamic_codes(node: Node) -> bool:
 
 @alternative("DynamicQuantizeMatMul", domain=MICROSOFT, runtime="onnxruntime==1.16")
 def dynamic_product_of_unsigned_codes(node: Node, op: Builder) -> Result:
-    """The weights of DynamicQuantizeMatMul become uint8, 128 higher."""
+    """The int8 weights of DynamicQuantizeMatMul become uint8 codes, which are 128 higher."""
     return with_unsigned(node, op, B="b_zero_point")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RotaryEmbedding of com.microsoft, whose positions may count from a single number."""
+"""RotaryEmbedding of com.microsoft, whose positions may start at one given number."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, leaving
 
@@ -14,7 +14,7 @@ UNREAD = {
 
 @leaving("RotaryEmbedding", domain=MICROSOFT, since=13, ignores=UNREAD)
 def rotary_embedding(node: Node, op: Builder) -> Result:
-    """RotaryEmbedding rotates pairs by the angles of their positions, by Mul and Add."""
+    """RotaryEmbedding becomes Mul, Sub and Add, which rotate pairs by the angles of positions."""
     refuse(node, "is_packed_batching")
     x, partly = node["input"], attribute(node, "rotary_embedding_dim", 0)
     packed = x.rank == 3
@@ -28,7 +28,7 @@ def rotary_embedding(node: Node, op: Builder) -> Result:
 
 
 def _half(node: Node, partly: int) -> int:
-    """Returns the number of pairs that rotate: all pairs of a head, or only some."""
+    """Returns how many pairs of numbers rotate in each head."""
     if partly:
         return partly // 2
     half = node["cos_cache"].dims[1]
@@ -38,7 +38,7 @@ def _half(node: Node, partly: int) -> int:
 
 
 def _heads(node: Node, partly: int) -> list[int]:
-    """Returns the number of heads and their size; -1 stands for an unknown number."""
+    """Returns the number of heads and the size of a head, one of which is -1 (inferred)."""
     size = 2 * _half(node, partly)
     known = not partly and size
     return [-1, size] if known else [attribute(node, "num_heads", 1), -1]

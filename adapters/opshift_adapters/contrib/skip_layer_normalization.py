@@ -13,7 +13,7 @@ from opshift_adapters._lib.contrib import (
 
 @leaving("SkipLayerNormalization", domain=MICROSOFT, since=11)
 def skip_layer_normalization(node: Node, op: Builder) -> Result:
-    """SkipLayerNormalization is LayerNormalization of a sum, which may also be an output."""
+    """SkipLayerNormalization becomes Add and LayerNormalization; the sum may be an output, too."""
     total, epsilon = _total(op, node), node.float("epsilon")
     count = 1 if node.output("mean") is None and node.output("inv_std_var") is None else 3
     made = layer_normalized(op, total, node["gamma"], node.input("beta"), epsilon, count)
@@ -22,11 +22,9 @@ def skip_layer_normalization(node: Node, op: Builder) -> Result:
 
 @leaving("SkipSimplifiedLayerNormalization", domain=MICROSOFT, since=11)
 def skip_simplified_layer_normalization(node: Node, op: Builder) -> Result:
-    """SkipSimplifiedLayerNormalization is RMS normalization of a sum, perhaps an output."""
+    """SkipSimplifiedLayerNormalization becomes Add and RMS normalization of the sum."""
     if node.output("mean") is not None or node.output("inv_std_var") is not None:
-        raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"no specification defines mean and deviation of {node.op}"
-        )
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"no specification defines the statistics of {node.op}")
     total = _total(op, node)
     y = root_mean_square_normalized(op, total, node["gamma"], node.float("epsilon"))
     return y, y, y, total
@@ -42,7 +40,7 @@ UNREAD = {"mask_index_type": "`mask_index_type` has only one defined value"}
 
 @leaving("EmbedLayerNormalization", domain=MICROSOFT, since=13, ignores=UNREAD)
 def embed_layer_normalization(node: Node, op: Builder) -> Result:
-    """EmbedLayerNormalization becomes LayerNormalization of embeddings, plus a word count."""
+    """EmbedLayerNormalization becomes Gather of embeddings, Add and LayerNormalization."""
     ids, words, places = named(node, "input_ids word_embedding position_embedding")
     segments, kinds = node.input("segment_ids"), node.input("segment_embedding")
     total = op.Gather(words, ids, axis=0)
@@ -85,12 +83,12 @@ def q_embed_layer_normalization(node: Node, op: Builder) -> Result:
 
 
 def _quantized(node: Node, name: str) -> tuple[Value, Value, Value]:
-    """Returns the codes with their scale and zero point."""
+    """Returns a quantized input with its scale and its zero point."""
     plain = name.removesuffix("_quant")
     return node[name], node[f"{plain}_scale"], node[f"{plain}_zero_point"]
 
 
 def _looked_up(node: Node, op: Builder, name: str, places: Value) -> Value:
-    """Returns dequantized rows of a table of codes."""
+    """Gathers rows of a quantized embedding table and dequantizes them."""
     codes, scale, zero = _quantized(node, name)
     return op.DequantizeLinear(op.Gather(codes, places, axis=0), scale, zero)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of com.microsoft that ai.onnx has, too, with nearly the same inputs."""
+"""Operators of com.microsoft that ai.onnx defines, too, with nearly the same inputs."""
 
 from opshift.adapter import Builder, Node, Result, T, leaving
 
@@ -9,7 +9,7 @@ from opshift_adapters._lib.kinds import as_type
 
 @leaving("ExpandDims", domain=MICROSOFT, since=13)
 def expand_dims(node: Node, op: Builder) -> Result:
-    """ExpandDims is written as Unsqueeze, whose axis is a vector."""
+    """ExpandDims of com.microsoft is written as Unsqueeze, with its scalar axis as a vector."""
     axis = node["axis"]
     known = axis.const_or_none()
     if known is not None:

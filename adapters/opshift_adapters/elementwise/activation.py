@@ -40,7 +40,7 @@ ACTIVATION_6 = boundary(
 
 
 def selu_defaults(node: Node, op: Builder) -> Result:
-    """Opset 6 changed defaults of `alpha` and `gamma` in Selu; absent attributes are written."""
+    """Opset 6 changed defaults of `alpha` and `gamma` in Selu; the old defaults are written."""
     absent: dict[str, Any] = {n: node.float(n) for n in ("alpha", "gamma") if not node.has(n)}
     same: Value = op.same(node, consumed_inputs=None, **absent)
     return same
@@ -68,7 +68,7 @@ RELU_14 = boundary(14, "Relu:705c14", cast=relu_14_13)
 
 WITH_BODIES = "Elu HardSigmoid HardSwish Selu Softplus Softsign ThresholdedRelu"
 misread_by_1_14 = functools.partial(
-    misread, source="2026-11-29 measured in 1.13 to 1.15: 14 operators of 3 types at 8 opsets"
+    misread, source="2026-11-29 measured in onnxruntime 1.13 to 1.15: 14 operators, 3 types"
 )
 
 
@@ -153,7 +153,7 @@ CELU_28 = boundary(28, "Celu:3c82cb", cast=celu_28_27)
 
 
 def _number(op: Builder, value: Any, x: Value) -> Value:
-    """Returns a constant of x's element type, by CastLike if that type is unknown (opset >= 15)."""
+    """Returns a constant of x's element type; writes CastLike (opset >= 15) for an unknown type."""
     if x.elem_type_or_none is None:
         return op.CastLike(op.const(value, T.FLOAT), x)
     return op.const(value, like=x)
@@ -235,7 +235,7 @@ def thresholded_relu_10_9(node: Node, op: Builder) -> Result:
 
 
 def _wide(op: Builder, x: Value) -> Value:
-    """Casts x to float or double, the types in which kernels compare x with float attributes."""
+    """Casts x to float or double, in which kernels of Shrink compare x with float attributes."""
     return as_type(op, x, T.FLOAT if x.elem_type in (T.FLOAT, T.FLOAT16) else T.DOUBLE)
 
 
@@ -259,9 +259,9 @@ def shrink_9_8(node: Node, op: Builder) -> Result:
 
 @retired("ThresholdedRelu")
 def thresholded_relu(node: Node, op: Builder) -> Result:
-    """ThresholdedRelu below opset 10 has no schema, but runtimes run it; Where is written."""
+    """ThresholdedRelu below opset 10, which runtimes run although onnx lacks it, becomes Where."""
     if op.version < 7:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "ThresholdedRelu has no older form before opset 7")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "ThresholdedRelu has no form below opset 7")
     x = node.inputs[0]
     if x is None:
         raise Refusal(Why.AMBIGUOUS, f"{node.op} lacks its input")
@@ -313,8 +313,8 @@ def clipped_line(node: Node, op: Builder) -> Result:
     "opencv 4.5.5, 4.8, 4.11, 5.0",
     "HardSigmoid (alpha 1/6, beta 0.5) before any Mul is computed as HardSwish, even if the other"
     " factor is not x",
-    source="2026-11-28 measured in 4.5.5, 4.8, 4.11, 4.12 and 5.0: a mobile network of torch, and"
-    " HardSigmoid before Mul with other attributes, factors and orders",
+    source="2026-11-28 measured in OpenCV 4.5.5, 4.8, 4.11, 4.12 and 5.0: a mobile network of"
+    " torch, and HardSigmoid before Mul with other attributes, factors and orders",
 )
 def becomes_hard_swish(node: Node, around: Surroundings) -> bool:
     if not node.has("alpha") or not node.has("beta") or not _is_of_hard_swish(node):
@@ -335,7 +335,7 @@ def _is_of_hard_swish(node: Node) -> bool:
 
 @alternative("HardSigmoid", runtime="opencv==4.11")
 def with_default_beta(node: Node, op: Builder) -> Result:
-    """HardSigmoid omits a default `beta`, or OpenCV merges it into a HardSwish with any Mul."""
+    """HardSigmoid gets no explicit default `beta`, so that OpenCV does not compute HardSwish."""
     if not node.has("beta") or not _is_of_hard_swish(node):
         return KEEP
     return op.same(node, beta=None)

@@ -33,7 +33,7 @@ from opshift_adapters._lib.wide_integers import wide_arithmetic
 
 
 def _through_double(node: Node, op: Builder) -> Result:
-    """Below opset 6, integers of 32 bits use double, integers of 64 bits Reduce operators."""
+    """Below opset 6, 32-bit integers are computed in double, others by Reduce operators."""
     a, b = node["A"], node["B"]
     node.has("axis")  # `axis` has no meaning without `broadcast`
     kind = a.elem_type
@@ -74,7 +74,7 @@ ARITHMETIC_13 = boundary(13, "Add:16145e Sub:79a520 Mul:179f58 Div:6a3efd Pow:e1
 
 
 def in_64_bits(node: Node, op: Builder) -> Result:
-    """Opset 14 added 8- and 16-bit integers; before that, int64 computes them with wrap-around."""
+    """Below opset 14, 8- and 16-bit integers are computed in int64, and the result wraps around."""
     kind = node["A"].elem_type
     (wide,) = op.same_but(node, [op.Cast(node[name], to=T.INT64) for name in ("A", "B")])
     return op.Cast(wrapped(op, wide, kind), to=kind)
@@ -85,7 +85,7 @@ ARITHMETIC_14 = boundary(14, "Add:e908c6 Sub:ff37b3 Mul:9fd848 Div:88f015", cast
 
 OPENVINO = partial(
     misread,
-    source="2026-11-29 measured: a node of each type in 6 releases, nodes of a corpus in 2022.1",
+    source="2026-11-29 measured in 6 releases of OpenVINO: a model of one node for each type",
 )
 
 
@@ -99,12 +99,12 @@ def subtracts_uint8(node: Node) -> bool:
     return node["A"].elem_type_or_none == T.UINT8
 
 
-@OPENVINO("Div", "openvino 2022.1", "Div of 8-bit integers rounds, not truncates")
+@OPENVINO("Div", "openvino 2022.1", "Div of 8-bit integers rounds instead of truncating")
 def divides_8_bits(node: Node) -> bool:
     return node["A"].elem_type_or_none in (T.INT8, T.UINT8)
 
 
-@OPENVINO("Div", "openvino 2022.1", "Div of a computed integer rounds, not truncates")
+@OPENVINO("Div", "openvino 2022.1", "Div of a computed integer rounds instead of truncating")
 def divides_a_result(node: Node) -> bool:
     made, kinds = node["A"].producer, (T.INT32, T.INT64, T.UINT32, T.UINT64)
     arithmetic = ("Add", "Sub", "Mul", "Mod", "Neg", "Abs")
@@ -113,7 +113,7 @@ def divides_a_result(node: Node) -> bool:
 
 @alternative("Sub Div", runtime="onnxruntime==1.10")
 def in_signed_integers(node: Node, op: Builder) -> Result:
-    """Unsigned integers of 32 or 64 bits are computed in int64, which has more kernels."""
+    """Sub and Div of uint32 and uint64 are computed in int64, for which onnxruntime has kernels."""
     kind = node["A"].elem_type_or_none
     if kind == T.UINT32 and op.version >= 10:
         return in_64_bits(node, op)
@@ -129,9 +129,9 @@ HALF_BITS = 62  # the exponent of 2**62, the largest power of two in int64
 
 
 def _by_powers_of_two(node: Node, op: Builder) -> Result:
-    """Writes Div of uint64 by constant powers of two, with the bits of the dividend in int64.
+    """Writes Div of uint64 by constant powers of two as a division of int64.
 
-    The int64 quotient is rounded down. Then the highest bit, the sign of int64, is added.
+    The int64 quotient is rounded down. Then the share of the highest bit (the sign) is added.
     """
     known = node["B"].const_or_none()
     if known is None or op.version < 10 or any(n.bit_count() != 1 for n in map(int, known.flat)):
@@ -160,7 +160,7 @@ POW_12 = boundary(12, "Pow:8c38fc", directions="up")
     "onnxruntime 1.1..1.3",
     "a LayerNormalization that is written as single nodes without a bias crashes the process"
     " if its result is an output of the graph",
-    source="2026-11-23 measured in 1.1 to 1.3: a LayerNormalization in single nodes",
+    source="2026-11-23 measured in onnxruntime 1.1 to 1.3: a LayerNormalization in single nodes",
 )
 def ends_a_normalization(node: Node, around: Surroundings) -> bool:
     divided = _made_by(node, "Div")
@@ -188,7 +188,7 @@ def leads_to(value: Value | None, around: Surroundings, *ops: str) -> bool:
 
 @alternative("Mul", runtime="onnxruntime==1.2")
 def with_a_node_behind(node: Node, op: Builder) -> Result:
-    """Mul before a graph output gets an Identity, and unsigned integers use int64."""
+    """Mul gets an Identity after it, against a wrong fusion; uint32 and uint64 become int64."""
     if node["A"].elem_type_or_none in (T.UINT32, T.UINT64):
         return in_signed_integers(node, op)
     return op.Identity(op.same(node))
@@ -196,7 +196,7 @@ def with_a_node_behind(node: Node, op: Builder) -> Result:
 
 FUSED = partial(
     misread,
-    source="2026-11-23 measured in 1.1 to 1.3: models of a corpus, and the nodes that were fused",
+    source="2026-11-23 measured in onnxruntime 1.1 to 1.3: the fused nodes of a corpus of models",
 )
 
 
@@ -208,14 +208,14 @@ def _adds_floats(node: Node, rank: int) -> bool:
 @FUSED(
     "Add",
     "onnxruntime 1.1..1.3",
-    "the second input of an Add before a Gelu written as single nodes is read as the bias",
+    "an Add before the single nodes of a Gelu is fused as if its second input were the bias",
 )
 def before_single_nodes_of_gelu(node: Node, around: Surroundings) -> bool:
     return _adds_floats(node, 1) and leads_to(node.outputs[0], around, "Div", "Erf")
 
 
 @FUSED(
-    "Add", "onnxruntime 1.1..1.3", "the second input of an Add before a Gelu is read as the bias"
+    "Add", "onnxruntime 1.1..1.3", "Add before a Gelu is fused with its second input as the bias"
 )
 def before_gelu(node: Node, around: Surroundings) -> bool:
     return _adds_floats(node, 1) and leads_to(node.outputs[0], around, "Gelu")
@@ -233,7 +233,7 @@ def before_single_nodes_of_a_normalization(node: Node, around: Surroundings) -> 
 
 @alternative("Add", runtime="onnxruntime==1.2")
 def with_the_bias_behind(node: Node, op: Builder) -> Result:
-    """Add becomes Sum or swaps inputs, which avoids a wrong fusion; uint types use int64."""
+    """Add becomes Sum or swaps its inputs, against a wrong fusion; uint types become int64."""
     a, b = node["A"], node["B"]
     if a.elem_type_or_none != T.FLOAT:
         return in_signed_integers(node, op)
@@ -250,8 +250,8 @@ def with_the_bias_behind(node: Node, op: Builder) -> Result:
     "onnxruntime 1.23..1.27",
     "two float16 normalizations in single nodes that share an exponent do not load in a model"
     " with MatMul or Gemm",
-    source="2026-11-28 measured in 1.17.3, 1.20.1 to 1.25.1, 1.27.0, 1.28.0, 1.30.0 and 1.32.0:"
-    " three language and vision models, and their nodes",
+    source="2026-11-28 measured in onnxruntime 1.17.3, 1.20.1 to 1.25.1, 1.27.0, 1.28.0, 1.30.0"
+    " and 1.32.0: three language and vision models, and their nodes",
 )
 def is_averaged_in_float16(node: Node, around: Surroundings) -> bool:
     kinds = {node["X"].elem_type_or_none, node["Y"].elem_type_or_none}
@@ -260,7 +260,7 @@ def is_averaged_in_float16(node: Node, around: Surroundings) -> bool:
 
 @alternative("Pow", runtime="onnxruntime==1.24")
 def by_an_exponent_of_float(node: Node, op: Builder) -> Result:
-    """The exponent becomes float; onnxruntime 1.23 to 1.27 lose Casts of float16 exponents."""
+    """The exponent of Pow becomes float, because onnxruntime 1.23 to 1.27 fail at float16."""
     x, y = node["X"], node["Y"]
     if {x.elem_type_or_none, y.elem_type_or_none} != {T.FLOAT16} or op.version < 12:
         return KEEP  # below opset 12, an exponent has the type of its base
@@ -271,7 +271,7 @@ def by_an_exponent_of_float(node: Node, op: Builder) -> Result:
 
 @adapter("Pow", 12, 11, handles_types=True)
 def pow_12_11(node: Node, op: Builder) -> Result:
-    """Below opset 12, Pow has one float type; other inputs are cast, or written as products."""
+    """Below opset 12, Pow needs equal float types; others are cast, or products are written."""
     x, y = node["X"], node["Y"]
     base, power = x.elem_type, y.elem_type
     if base not in FLOATS:
@@ -306,7 +306,7 @@ def _integer_power(op: Builder, x: Value, y: Value) -> Value:
     if exponent is not None and exponent >= 0 and exponent == int(exponent):
         return _repeated_product(op, x, int(exponent))
     if x.elem_type != T.INT32:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "Pow of 64-bit integers has no exact form below 12")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "Pow of 64-bit integers is not exact below opset 12")
     result = op.Pow(in_double(op, x), in_double(op, y))
     return op.Cast(result, to=x.elem_type)
 
@@ -335,15 +335,15 @@ POW_15 = boundary(15, "Pow:edfedc", cast=cast_around("float"))
     in_other_words=True,
 )
 def mod_10_9(node: Node, op: Builder) -> Result:
-    """Below opset 10, Mod is written with Div, Mul and Sub, including the sign."""
+    """Below opset 10, Mod is written as Div, Mul and Sub, with a correction of the sign."""
     a, b = node["A"], node["B"]
     kind = a.elem_type
     if kind in (T.FLOAT, T.FLOAT16):
         return float_remainder(op, a, b)
     if kind in FLOATS:
         op.approximate(
-            "the exact remainder of doubles has no older form; large quotients and infinite"
-            " divisors give other results"
+            "Mod of doubles is rounded below opset 10; large quotients and infinite divisors"
+            " give other results"
         )
         ratio = a / b
         whole = op.Sign(ratio) * op.Floor(op.Abs(ratio))
@@ -365,7 +365,7 @@ LARGEST_TABLE = 64
 
 
 def _remainders(divisor: Array | None) -> Array | None:
-    """Returns a table of remainders with the sign of the divisor, by truncated remainder."""
+    """Returns a table from truncated remainders to remainders with the sign of the divisor."""
     if divisor is None or divisor.size != 1 or not 2 <= abs(int(divisor.item())) <= LARGEST_TABLE:
         return None
     most = abs(int(divisor.item())) - 1
@@ -373,7 +373,7 @@ def _remainders(divisor: Array | None) -> Array | None:
 
 
 def _other_side(op: Builder, rest: Value, b: Value, divisor: Value) -> Value:
-    """Returns whether remainder and divisor have opposite signs; constants may give the sign."""
+    """Returns whether the remainder has the opposite sign of the divisor."""
     known, zero = divisor.bounds_or_none, op.const(0, like=rest)
     if known is not None and known.lowest > 0:
         return rest < zero
@@ -393,7 +393,7 @@ MOD_28 = boundary(28, "Mod:9345c5", directions="up")
 
 @adapter("Mod", 28, 27)
 def mod_28_27(node: Node, op: Builder) -> Result:
-    """Opset 28 allows fmod=0 for floats; before that, the divisor is added if the signs differ."""
+    """Below opset 28, Mod of floats has fmod=1; the divisor is added if the signs differ."""
     a, b = node["A"], node["B"]
     if node.int("fmod") == 1 or a.elem_type in INTS:
         return KEEP
@@ -411,7 +411,7 @@ BROADCAST_7 = boundary(
 
 @in_other_words("Add Sub")
 def with_the_negative(node: Node, op: Builder) -> Result:
-    """a - b is written as a + -b, and a + b as a - -b."""
+    """Sub a - b is written as Add a + -b, and Add a + b as Sub a - -b."""
     a, b = node["A"], node["B"]
     if b.elem_type in UNSIGNED:
         return KEEP
@@ -421,18 +421,18 @@ def with_the_negative(node: Node, op: Builder) -> Result:
 @misread(
     "Mul",
     "opencv 4.5.5",
-    "Mul fails at a constant that varies along an axis other than the second",
-    source="2026-11-29 measured in 4.5.5: Add, Sub, Mul and Div with constants of six shapes"
-    " at opset 12",
+    "Mul fails for a constant that varies only along an axis other than the second",
+    source="2026-11-29 measured in OpenCV 4.5.5: Add, Sub, Mul and Div with constants of six"
+    " shapes at opset 12",
 )
 def scales_another_axis(node: Node) -> bool:
     return _scaled_axis(node) is not None
 
 
 def _scaled_axis(node: Node) -> tuple[Value, Value, int] | None:
-    """Returns the scaled value, the factor and its axis, unless it is the second axis.
+    """Returns the scaled value (rank >= 3), the factor, and the only axis of the factor.
 
-    The value has rank 3 or more. Only shapes are read: the factor is a constant or a model input.
+    The factor is a constant or a graph input. If its axis is the second axis, returns None.
     """
     for x, y in ((node["A"], node["B"]), (node["B"], node["A"])):
         shape, rank = y.shape_or_none, x.rank_or_none
@@ -447,7 +447,7 @@ def _scaled_axis(node: Node) -> tuple[Value, Value, int] | None:
 
 @in_other_words("Mul")
 def scale_of_a_normalization(node: Node, op: Builder) -> Result:
-    """Mul by a constant along one axis is written as BatchNormalization with this scale."""
+    """Mul by a constant along one axis is written as BatchNormalization with that scale."""
     found = _scaled_axis(node)
     if found is None or node["A"].elem_type not in FLOATS:
         return KEEP
@@ -467,7 +467,7 @@ def scale_of_a_normalization(node: Node, op: Builder) -> Result:
     "Pow",
     "opencv 4.5.5",
     "Pow before Add, Sub, Mul or Div is merged with that node and gives wrong numbers",
-    source="2026-11-29 measured in 4.5.5: Pow by 2 and 3, alone and before Mul and Add at opset 12",
+    source="2026-11-29 measured in OpenCV 4.5.5: Pow by 2 and 3, alone, before Mul and before Add",
 )
 def is_joined_with_arithmetic(node: Node, around: Surroundings) -> bool:
     result = node.outputs[0]
@@ -479,7 +479,7 @@ def is_joined_with_arithmetic(node: Node, around: Surroundings) -> bool:
 
 @in_other_words("Div", approximate=True)
 def product_with_reciprocal(node: Node, op: Builder) -> Result:
-    """a / b is written as a product with 1 / b, which is exact if b is a power of two."""
+    """Div a / b is written as a * (1 / b), which is exact if b is a power of two."""
     a, b = node["A"], node["B"]
     if b.elem_type not in FLOATS:
         return KEEP
@@ -495,7 +495,7 @@ def product_with_reciprocal(node: Node, op: Builder) -> Result:
 
 @in_other_words("Pow", approximate=True)
 def power_in_products(node: Node, op: Builder) -> Result:
-    """Pow with exponent 1, 2, 3, -1 or 0.5 is written without Pow, else with Exp and Log."""
+    """Pow becomes products, Reciprocal, Sqrt or Exp(y * Log(x)), depending on the exponent."""
     x, y = node["X"], node["Y"]
     exponent = one_number(y, x)
     if exponent in (1, 2, 3):
@@ -507,5 +507,5 @@ def power_in_products(node: Node, op: Builder) -> Result:
     if exponent == 0.5:
         op.approximate("Pow(x, 0.5) as Sqrt gives -0 for -0, and NaN for minus infinity")
         return op.Sqrt(x)
-    op.approximate("Pow as Exp(y * Log(x)) is rounded three times, and NaN for negative x")
+    op.approximate("Pow as Exp(y * Log(x)) is rounded three times, and is NaN for negative x")
     return op.Exp(op.Log(x) * y)

@@ -48,7 +48,7 @@ SHIFT_28 = boundary(28, "BitShift:f10e36", directions="up")
 
 @adapter("BitShift", 28, 27, handles_types=True)
 def bit_shift_28_27(node: Node, op: Builder) -> Result:
-    """Opset 28 added signed types and long shifts to BitShift; before that, Where handles both."""
+    """Below opset 28, BitShift is unsigned and needs short shifts; Where replaces other results."""
     x, amount = node["X"], node["Y"]
     kind, bits = x.elem_type, T(x.elem_type).element.bits
     known = amount.const_or_none()
@@ -106,12 +106,12 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
 def _with_number(op: Builder, name: str, x: Value, number: int, weights: Sequence[int]) -> Value:
     """Combines x with a constant: the result for x = 0, plus the change by each bit of x.
 
-    The caller excludes BitwiseXor of 64 bits, because its sum exceeds the largest int64.
+    Callers pass no BitwiseXor of 64 bits, because its sum exceeds the largest int64.
     """
     held = [number >> i & 1 for i in range(len(weights))]
     kept = {"BitwiseAnd": held, "BitwiseOr": [1 - bit for bit in held]}
     signs = kept.get(name) or [1 - 2 * bit for bit in held]
-    # The bits of x do not depend on the number, so that runtimes merge equal nodes.
+    # The nodes that compute the bits of x do not depend on the number, so runtimes merge them.
     parts = op.const([w * sign for w, sign in zip(weights, signs, strict=True)])
     changed = _joined(op, _bits(op, x), parts)
     start = 0 if name == "BitwiseAnd" else sum(w * b for w, b in zip(weights, held, strict=True))
@@ -164,7 +164,7 @@ SAME_BITS = (
 
 @adapter("BitCast", 26, 25, in_other_words=True)
 def bit_cast_26_25(node: Node, op: Builder) -> Result:
-    """Opset 26 added BitCast; before that, constants and integers of equal width are converted."""
+    """Below opset 26, BitCast of constants is computed, and a Cast replaces BitCast of integers."""
     x, to = node["input"], node.int("to")
     if x.elem_type == to:
         return x

@@ -51,13 +51,13 @@ ORDER_9 = boundary(9, "Greater:537f4f Less:ae8854", cast=_compare)
 
 
 def _compare_equal(node: Node, op: Builder) -> Result:
-    """Below opset 11, Equal lacks this type; Cast, or Less and Greater, compare the numbers."""
+    """Equal below opset 11 lacks this type; Equal after a Cast, or Less and Greater, replace it."""
     return _equal_before_11(op, node["A"], node["B"])
 
 
 @alternative("Greater Less", runtime="onnxruntime==0.4")
 def by_the_sign_of_the_difference(node: Node, op: Builder) -> Result:
-    """Less and Greater of integers compare floats: small numbers, or the sign of a - b."""
+    """Less and Greater of integers compare floats, or the sign of a - b for large numbers."""
     a, b = node["A"], node["B"]
     kind = a.elem_type_or_none
     if kind not in (T.INT8, T.INT16, T.INT64, T.UINT8, T.UINT16, T.UINT32):
@@ -67,7 +67,7 @@ def by_the_sign_of_the_difference(node: Node, op: Builder) -> Result:
     if any(_is_small(one) for one in (a, b)) or kind not in (T.INT64, T.UINT32):
         return op.Cast(a, to=T.FLOAT) < op.Cast(b, to=T.FLOAT)
     a, b = as_type(op, a, T.INT64), as_type(op, b, T.INT64)
-    # Halves subtract without overflow; a float difference of halves is right about the sign.
+    # The difference of halved numbers cannot overflow, and the Cast to float keeps its sign.
     (half_a, rest_a), (half_b, rest_b) = _halved(op, a), _halved(op, b)
     half = op.Cast(half_a - half_b, to=T.FLOAT)
     rest = op.Cast(rest_a - rest_b, to=T.FLOAT)
@@ -93,7 +93,7 @@ COMPARISON_13 = boundary(13, "Equal:b27392 Greater:dce3c3 Less:724d71")
 
 @adapter("GreaterOrEqual LessOrEqual", 12, 11, in_other_words=True)
 def order_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added this operator; before that, Less, Greater, Equal, Or and Not are written."""
+    """Below opset 12, <= and >= are written with Less, Greater, Equal, Or and Not."""
     a, b = node["A"], node["B"]
     above = node.op == "GreaterOrEqual"
     if a.elem_type in INTS:
@@ -113,7 +113,7 @@ ORDER_16 = boundary(
 
 
 def _compare_strings(node: Node, op: Builder) -> Result:
-    """Below opset 19, Equal of strings compares the indices that Unique assigns."""
+    """Below opset 19, Equal of strings compares the indices that Unique assigns to the strings."""
     a, b = node["A"], node["B"]
     flat = op.const([-1])
     left, right = op.Reshape(a, flat), op.Reshape(b, flat)
@@ -134,7 +134,7 @@ EQUAL_19 = boundary(19, "Equal:3e5525", cast=_compare_strings)
 
 @adapter("Where", 9, 8)
 def where_9_8(node: Node, op: Builder) -> Result:
-    """Below opset 9, Where is written as Gather from both tensors, or as exact arithmetic."""
+    """Below opset 9, Where becomes Gather from both tensors, or arithmetic without rounding."""
     return _select(op, node["condition"], node["X"], node["Y"])
 
 
@@ -145,7 +145,7 @@ BROADCAST_7 = boundary(
 
 @alternative("Where", runtime="onnxruntime==0.4")
 def by_other_means(node: Node, op: Builder) -> Result:
-    """Where is written as Gather from both tensors, or as exact arithmetic."""
+    """Where is written as Gather from both tensors, or as arithmetic without rounding."""
     if op.version > 12 and node["X"].elem_type not in (T.BOOL, *SMALL_INTS, *WIDE_INTS):
         # These decompositions use Squeeze and Unsqueeze with the attribute `axes`.
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
@@ -188,7 +188,7 @@ def _select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
 
 
 def _as_large(op: Builder, x: Value, y: Value) -> tuple[Value, Value] | None:
-    """Returns `y` and `x` in the shape of the larger one, or None if no shape covers the other."""
+    """Returns `y` and `x`, broadcast to the larger of their shapes; None if none is larger."""
     if x.dims_or_none is None or y.dims_or_none is None:
         return None
     if equal(x.dims, y.dims):
@@ -199,7 +199,7 @@ def _as_large(op: Builder, x: Value, y: Value) -> tuple[Value, Value] | None:
 
 
 def _gathered_flat(op: Builder, condition: Value, x: Value, y: Value) -> Value:
-    """Writes `_gathered` for unknown ranks at opset 8: a sum of zeros has the common shape."""
+    """Writes Where as a Gather for unknown ranks (opset 8), by the shape of a sum of zeros."""
     zeros = [op.Expand(op.const(0), op.Shape(v)) for v in (condition, x, y)]
     shape = op.Shape(zeros[0] + zeros[1] + zeros[2])
     wide = [op.Expand(v, shape) for v in (condition, y, x)]
@@ -215,7 +215,7 @@ def _gathered_flat(op: Builder, condition: Value, x: Value, y: Value) -> Value:
 
 
 def _gathered(op: Builder, condition: Value, x: Value, y: Value) -> Value:
-    """Writes Gather from x and y laid side by side, for any element type and any value."""
+    """Writes Where as a Gather from x and y joined on a new axis, for every element type."""
     shape = _common_of_three(op, condition, x, y)
     flat = op.const([-1, 1])
     pair = [op.Reshape(op.Expand(v, shape), flat) for v in (y, x)]
@@ -242,7 +242,7 @@ def _common_of_three(op: Builder, a: Value, b: Value, c: Value) -> Value:
 
 
 def _positions(op: Builder, shape: Value) -> Value:
-    """Returns the index of each element in the flattened tensor, in this shape (opset 7 to 12)."""
+    """Returns a tensor of this shape with the flat index of each element (opset 7 to 12)."""
     known = shape.const_or_none()
     if known is not None and np.prod(known) <= 1024:  # a larger constant would enlarge the model
         return op.const(np.arange(np.prod(known, dtype=np.int64)).reshape(known))
@@ -256,9 +256,9 @@ def _positions(op: Builder, shape: Value) -> Value:
 
 
 def _less(op: Builder, a: Value, b: Value) -> Value:
-    """Writes a < b for integers at opsets 7 and 8, by Casts to a float type that holds them.
+    """Writes a < b for integers at opsets 7 and 8, as a comparison of floats.
 
-    A Cast to double keeps the order if double represents one integer and its neighbours exactly.
+    The Casts keep the order if the float type represents one of both integers exactly.
     """
     kind = a.elem_type
     if kind in (T.INT64, T.UINT64) and not any(map(held_by_double, (a, b))):
@@ -291,7 +291,7 @@ def _equal_before_11(op: Builder, a: Value, b: Value) -> Value:
 
 
 def _equal_floats(op: Builder, a: Value, b: Value) -> Value:
-    """Writes a == b for floats: between a constant's neighbours, or neither less nor greater."""
+    """Writes a == b for floats: a lies between the floats next to b, or neither a < b nor a > b."""
     for x, other in ((a, b), (b, a)):
         if one_number(other, x) == 0:
             return ~op.Cast(x, to=T.BOOL)  # Cast gives true for all numbers but 0, also for NaN
@@ -314,14 +314,14 @@ def _is_number(x: Value) -> bool:
 
 @in_other_words("Greater Less")
 def exchanged(node: Node, op: Builder) -> Result:
-    """a > b is written as b < a, and a < b as b > a."""
+    """Greater a > b is written as Less b < a, and Less a < b as Greater b > a."""
     return op.emit("Less" if node.op == "Greater" else "Greater", node["B"], node["A"])
 
 
 @in_other_words("Equal")
 @example("bool", "(bool[4] a, bool[4] b) => (bool[4] y) { y = Equal(a, b) }", gives="Xor Not")
 def neither_less_nor_greater(node: Node, op: Builder) -> Result:
-    """Equal integers are neither less nor greater; equal floats are both <= and >=."""
+    """Equal is written as neither < nor > for integers, and as both <= and >= for floats."""
     a, b = node["A"], node["B"]
     if a.elem_type == T.BOOL:
         return ~op.Xor(a, b)
@@ -338,5 +338,5 @@ def sum_of_two_products(node: Node, op: Builder) -> Result:
     condition, x, y = node["condition"], node["X"], node["Y"]
     if x.elem_type not in FLOATS:
         return KEEP
-    op.approximate("Where is written with products: infinite elements may give NaN, -0 gives 0")
+    op.approximate("Where is written with products; infinity may become NaN, and -0 becomes 0")
     return x * op.Cast(condition, to=x.elem_type) + y * op.Cast(~condition, to=x.elem_type)

@@ -21,5 +21,5 @@ def logic_in_numbers(node: Node, op: Builder) -> Result:
 @in_other_words("Not")
 @example("numbers", "(bool[2] x) => (bool[2] y) { y = Not(x) }", gives="Cast Sub Cast")
 def one_minus(node: Node, op: Builder) -> Result:
-    """Not is written as 1 - x, with bool cast to float and back."""
+    """Not is written as 1 - x, with Casts from bool to float and back."""
     return op.Cast(op.const(1, T.FLOAT) - op.Cast(node["X"], to=T.FLOAT), to=T.BOOL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PRelu: slopes per channel (below opset 7) or that broadcast (from 7), and integers (from 9)."""
+"""PRelu: slopes per channel below opset 7, broadcast slopes from 7 on, integers from 9 on."""
 
 from opshift.adapter import (
     KEEP,
@@ -24,7 +24,7 @@ PRELU_6 = boundary(6, "PRelu:dbd261", up=drop_attribute("consumed_inputs"))
 
 @adapter("PRelu", 6, 7)
 def prelu_6_7(node: Node, op: Builder) -> Result:
-    """Below opset 7, a vector of slopes lies along axis 1; it gets trailing axes of size 1."""
+    """Below opset 7, slopes are a vector along axis 1; opset 7 needs trailing axes of size 1."""
     x, slope = node["X"], node["slope"]
     rank = x.rank_or_none
     if set(slope.dims) <= {1}:
@@ -63,7 +63,7 @@ def prelu_7_6(node: Node, op: Builder) -> Result:
 
 
 def prelu_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added integers to PRelu; below opset 9, slope * x - x is added to negative x."""
+    """Below opset 9, PRelu of integers is written as x, plus slope * x - x if x is negative."""
     x, slope = node["X"], node["slope"]
     if x.elem_type in UNSIGNED:
         return op.Identity(x)

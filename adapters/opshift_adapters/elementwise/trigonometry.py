@@ -64,7 +64,7 @@ def _log1p(op: Builder, y: Value) -> Value:
 
 
 def _odd(op: Builder, x: Value, result: Value) -> Value:
-    """Returns the result for |x| with the sign of x, also for -0."""
+    """Extends a result for |x| to an odd function of x, which keeps -0."""
     signed = x + op.Reciprocal(x)
     negative = op.Cast(signed < _number(op, 0), to=T.DOUBLE)
     return result * (negative * _number(op, -2) + _number(op, 1))
@@ -148,8 +148,8 @@ def angle_by_series(node: Node, op: Builder) -> Result:
 
 @in_other_words("Sin Cos", approximate=True)
 def wave_by_series(node: Node, op: Builder) -> Result:
-    """Sin and Cos are written as power series of the distance to the next multiple of pi."""
-    op.approximate("Sin or Cos is written as a series: last digits may differ, more so far from 0")
+    """Sin and Cos are written as power series of the distance to the nearest multiple of pi."""
+    op.approximate("Sin or Cos is written as a series, whose error grows with the distance from 0")
     x = node["input"]
     turns = x * (1 / np.pi)
     whole = op.Floor(turns + 0.5 if node.op == "Sin" else turns)

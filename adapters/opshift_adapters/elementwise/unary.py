@@ -43,7 +43,7 @@ def neg_6_5(node: Node, op: Builder) -> Result:
 
 
 def _flipped(op: Builder, x: Value, below: float) -> Value:
-    """Writes `x * -1` for elements with `x < below`, and `x` for the other elements."""
+    """Writes -x for elements that are less than `below`, and x for the other elements."""
     wide = x.elem_type if x.elem_type in (T.INT32, T.INT64) else T.INT32
     flip = op.Less(op.Cast(x, to="FLOAT"), op.const(below, T.FLOAT), broadcast=1)
     sign = op.Cast(~flip, to="FLOAT") - op.Cast(flip, to="FLOAT")
@@ -97,7 +97,7 @@ def is_inf_10_9(node: Node, op: Builder) -> Result:
 
 @adapter("Round", 11, 10, in_other_words=True, mirrored=True)
 def round_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added Round; below opset 11, Ceil(x) is written, minus 1 if that is nearer to x."""
+    """Below opset 11, Round is written as Ceil(x), or Ceil(x) - 1 if that is nearer to x."""
     x = node["X"]
     return (
         _round_in_float(op, x) if x.elem_type in (T.FLOAT16, T.BFLOAT16) else _round_halves(op, x)
@@ -105,9 +105,9 @@ def round_11_10(node: Node, op: Builder) -> Result:
 
 
 def _round_in_float(op: Builder, x: Value) -> Value:
-    """Writes Ceil, which keeps the sign of zero, minus 1 if float rounds to a smaller number.
+    """Writes Round of float16 as Ceil, minus 1 if the rounded number is smaller than Ceil.
 
-    Adding a large number rounds halves to the even number. For float, this would need double, for
+    Adding a large float rounds halves to the even number. For float, this would need double, for
     which onnxruntime 0.4 has neither Add nor Less.
     """
     whole = op.const(3 * 2.0**22, T.FLOAT)
@@ -117,9 +117,9 @@ def _round_in_float(op: Builder, x: Value) -> Value:
 
 
 def _round_halves(op: Builder, x: Value) -> Value:
-    """Writes Ceil(x), minus 1 if that is nearer; a half is rounded to the even integer.
+    """Writes Ceil(x), minus 1 if that is nearer to x; a half is rounded to the even integer.
 
-    If Ceil(x) is odd, the largest number below one half counts as one half.
+    If Ceil(x) is odd, a distance of just below one half is rounded down, too.
     """
     half = op.const(0.5, like=x)
     step = op.const(T(x.elem_type).fraction.below_one, like=x)
@@ -162,7 +162,7 @@ def larger_of_both_signs(node: Node, op: Builder) -> Result:
 
 @in_other_words("Reciprocal")
 def one_by(node: Node, op: Builder) -> Result:
-    """Reciprocal is written as 1 / x."""
+    """Reciprocal is written as the Div 1 / x."""
     return op.const(1, like=node["X"]) / node["X"]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Max, Min, Sum and Mean: any number of inputs, which broadcast from opset 8 on."""
+"""Max, Min, Sum and Mean, which have any number of inputs; from opset 8 on, these broadcast."""
 
 from functools import reduce
 
@@ -44,7 +44,7 @@ def sums_8_7(node: Node, op: Builder) -> Result:
 
 @adapter("Max Min", 8, 7)
 def extremes_8_7(node: Node, op: Builder) -> Result:
-    """Opset 8 broadcasts inputs of Max and Min; below opset 8, adding -0.0 gives them one shape."""
+    """Below opset 8, Max and Min do not broadcast; the addition of -0.0 broadcasts the inputs."""
     inputs = _given(node)
     if any(x.elem_type_or_none == T.DOUBLE for x in inputs):
         return extreme_of_doubles(op, node.op, inputs)
@@ -82,7 +82,7 @@ def _one_shape(inputs: list[Value]) -> bool:
 
 
 def _largest(inputs: list[Value]) -> list[Value]:
-    """Returns the inputs that are not scalars, or all inputs if each is a scalar."""
+    """Returns the inputs that are not scalars, or all inputs if all are scalars."""
     return [x for x in inputs if x.rank_or_none != 0] or inputs
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Known facts about operators at any version."""
+"""Facts about operators: shapes, bounds, folded constants, illegal nodes, misread nodes."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators with subgraphs: the values that a Loop body passes on, and the branches of If."""
+"""The values that a Loop carries from one iteration to the next, and the branches of If."""
 
 from opshift.adapter import carries, chooses
 

@@ -7,9 +7,9 @@ from opshift.adapter import Node, Surroundings, T, misread
 
 MEASURED = partial(
     misread,
-    source="2026-11-29 measured in 1.17, 1.20 and each release from 1.22 to 1.32: 18 forms with a"
-    " weight of float16 that is an input, too; 44 operators in 1.22 to 1.24, 1.29 and 1.30; four"
-    " exports of Chainer and tf2onnx in 1.24",
+    source="2026-11-29 measured in onnxruntime 1.17, 1.20 and 1.22 to 1.32: 18 nodes with a"
+    " float16 weight that is also an input; in 1.22 to 1.24, 1.29 and 1.30: 44 operators; in 1.24:"
+    " four exports of Chainer and tf2onnx",
 )
 WITHOUT_A_KERNEL_OF_FLOAT16 = (
     "Abs Add Conv ConvTranspose Div Einsum Equal Erf Exp Greater Less Mean Mul Neg PRelu Pow"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Differences between onnxruntime and the specification; conversions follow the specification.
 
-`tests/adapters/test_differs.py` runs each of these on onnxruntime.
+`tests/adapters/test_differs.py` runs an example of each difference on onnxruntime.
 """
 
 from opshift.adapter import Node, differs, np
@@ -22,7 +22,7 @@ def keys_that_match_nothing(node: Node) -> str | None:
     if node.schema.since < 4 and any(key != key for key in keys):
         return "a NaN key of LabelEncoder matches no value"
     if node.schema.since >= 4 and len(set(keys)) < len(keys):
-        return "of equal keys in LabelEncoder, the first counts, not the last"
+        return "the first of several equal keys in LabelEncoder counts, not the last"
     return None
 
 
@@ -35,7 +35,7 @@ def indices_from_the_end(node: Node) -> str | None:
         return None
     if known is not None and not (known < 0).any():
         return None
-    return "a negative index of OneHot counts from the end, but should set no element"
+    return "a negative index of OneHot sets an element from the end, but should set none"
 
 
 @differs("Dropout")
@@ -45,7 +45,7 @@ def mask_of_nothing(node: Node) -> str | None:
     since = node.schema.since if node.schema is not None else 0
     if mask is None or not mask.used or not 7 <= since < 12:
         return None
-    return "the mask of Dropout is false everywhere, although Dropout drops nothing"
+    return "the mask of Dropout is false everywhere, but should be true, because nothing is dropped"
 
 
 @differs("TreeEnsembleRegressor", domain=ML)
@@ -58,7 +58,7 @@ def transform_of_one_target(node: Node) -> str | None:
 
 @differs("TreeEnsembleClassifier", domain=ML)
 def votes_for_both_classes(node: Node) -> str | None:
-    """Reports a TreeEnsembleClassifier with two classes that both have votes or base values."""
+    """Reports a TreeEnsembleClassifier of two classes that both have votes or base values."""
     labels = node.attr("classlabels_strings") or node.attr("classlabels_int64s")
     if labels is None or len(labels) != 2:
         return None
@@ -70,7 +70,7 @@ def votes_for_both_classes(node: Node) -> str | None:
         return "only one of the two base values is used"
     if len(set(node.ints("class_ids"))) < 2:
         return None
-    return "if both classes have votes, the second class wins if its score is above zero"
+    return "the second of two classes with votes wins if its score is above zero"
 
 
 @differs("TreeEnsemble", domain=ML)
@@ -82,7 +82,7 @@ def exchanged_transforms(node: Node) -> str | None:
 
 @differs("AveragePool MaxPool LpPool")
 def padding_without_dilations(node: Node) -> str | None:
-    """Reports pooling with `auto_pad` and dilations."""
+    """Reports a pooling with `auto_pad` SAME_UPPER or SAME_LOWER and with dilations."""
     dilations = node.ints_or_none("dilations") if knows(node, "dilations") else None
     if not node.str("auto_pad").startswith("SAME") or not dilations or set(dilations) == {1}:
         return None
@@ -106,7 +106,7 @@ def bounds_that_are_nan(node: Node) -> str | None:
 
 @differs("Squeeze")
 def axes_of_none(node: Node) -> str | None:
-    """Reports an empty `axes` of Squeeze."""
+    """Reports a Squeeze with an empty list as the input `axes`."""
     known = node.schema.input_positions if node.schema is not None else {}
     axes = node.input("axes") if "axes" in known else None
     found = axes and axes.const_or_none()
@@ -117,10 +117,10 @@ def axes_of_none(node: Node) -> str | None:
 
 @differs("MaxUnpool")
 def places_in_a_larger_shape(node: Node) -> str | None:
-    """Reports MaxUnpool with `output_shape`."""
+    """Reports a MaxUnpool with the input `output_shape`."""
     if node.input("output_shape") is None:
         return None
-    return "the indices of MaxUnpool refer to output_shape, not to the shape from kernel_shape"
+    return "the indices of MaxUnpool refer to output_shape, not to the shape of the unpooled X"
 
 
 @differs("Resize")

@@ -17,7 +17,7 @@ def _features(node: Node) -> int | None:
 
 @flaw("Scaler", domain=ML)
 def numbers_for_other_features(node: Node) -> str | None:
-    """Scaler needs one number for each feature, or one number for all features."""
+    """`offset` and `scale` of Scaler need one number for each feature, or one number in total."""
     count = _features(node)
     for name in ("offset", "scale"):
         given = len(node.floats(name)) if name in node.attributes else 1
@@ -28,7 +28,7 @@ def numbers_for_other_features(node: Node) -> str | None:
 
 @flaw("LinearClassifier LinearRegressor", domain=ML)
 def coefficients_for_fewer_features(node: Node) -> str | None:
-    """A linear model needs a coefficient for each feature and each result."""
+    """LinearClassifier and LinearRegressor need a coefficient for each feature and result."""
     count, given = _features(node), len(node.floats("coefficients"))
     results = len(node.attr("intercepts") or [0])
     if count is None or given >= count * results:
@@ -38,7 +38,7 @@ def coefficients_for_fewer_features(node: Node) -> str | None:
 
 @flaw("SVMClassifier SVMRegressor", domain=ML)
 def vectors_of_other_features(node: Node) -> str | None:
-    """Each support vector needs a number for each feature."""
+    """Each support vector of an SVM needs one number for each feature."""
     classes = "vectors_per_class"
     vectors = node.int("n_supports") if node.op == "SVMRegressor" else sum(node.attr(classes) or ())
     count, given = _features(node), len(node.attr("support_vectors") or ())
@@ -49,7 +49,7 @@ def vectors_of_other_features(node: Node) -> str | None:
 
 @flaw("TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor", domain=ML)
 def splits_by_lacking_features(node: Node) -> str | None:
-    """The splits of a tree must refer to features that the input has."""
+    """A split of a decision tree must refer to a feature of the input."""
     count, asked = _features(node), np.array(node.attr("nodes_featureids") or [0])
     if node.op != "TreeEnsemble" and "nodes_modes" in node.attributes:
         splits = np.array([mode != "LEAF" for mode in node.strings("nodes_modes")])

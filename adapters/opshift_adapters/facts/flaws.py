@@ -104,7 +104,7 @@ AXES = (
 
 @flaw("Concat Einsum Loop Max Mean Min Sum")
 def gaps(node: Node) -> str | None:
-    """Concat, Einsum, Loop, Max, Mean, Min and Sum must not omit an input in their list."""
+    """Concat, Einsum, Loop, Max, Mean, Min and Sum must not omit an input of their input list."""
     first = 2 if node.op == "Loop" else 0
     lost = [at for at, value in enumerate(node.inputs) if at >= first and value is None]
     return f"its input {lost[0]} is omitted" if lost else None
@@ -112,14 +112,14 @@ def gaps(node: Node) -> str | None:
 
 @flaw("Concat")
 def parts_of_other_ranks(node: Node) -> str | None:
-    """The inputs of Concat must have equal ranks; onnx's inference may not find that below 6."""
+    """The inputs of Concat must have equal ranks, which onnx may not check below opset 6."""
     ranks = {value.rank_or_none for value in node.inputs if value is not None} - {None}
     return f"its inputs have the ranks {' and '.join(map(str, ranks))}" if len(ranks) > 1 else None
 
 
 @flaw("GatherND ScatterND")
 def places_beyond_the_data(node: Node) -> str | None:
-    """A row of indices must have at least one and at most as many numbers as the data has axes."""
+    """Each row of indices (GatherND, ScatterND) needs at least one number, at most one per axis."""
     rank, dims = node["data"].rank_or_none, node["indices"].dims_or_none
     if dims == ():
         return "its indices are a scalar, but must have at least one axis"
@@ -148,7 +148,7 @@ def fillings(node: Node) -> str | None:
 
 @flaw("DequantizeLinear QuantizeLinear")
 def zero_points_of_other_shapes(node: Node) -> str | None:
-    """Zero points must have the shape of the scales; a single one may be a scalar or a vector."""
+    """Zero points must have the shape of the scales; a scalar and a vector of size 1 are equal."""
     shapes = [value and value.shape_or_none for value in node.inputs[1:]]
     known = [() if shape == (1,) else shape for shape in shapes if shape is not None]
     words = " and its zero points ".join(f"have the shape {list(shape)}" for shape in known)
@@ -162,7 +162,7 @@ def zero_points_of_other_shapes(node: Node) -> str | None:
 
 @flaw("DequantizeLinear QuantizeLinear")
 def scales_along_no_axis(node: Node) -> str | None:
-    """A vector of scales needs an axis of the input and one scale for each index on that axis."""
+    """A vector of quantization scales needs one scale for each index along `axis`."""
     dims, scales = (one and one.dims_or_none for one in node.inputs[:2])
     if dims is None or scales is None or scales in ((), (1,)):
         return None
@@ -179,7 +179,7 @@ def scales_along_no_axis(node: Node) -> str | None:
 
 @flaw("DequantizeLinear QuantizeLinear")
 def blocks_of_other_ranks(node: Node) -> str | None:
-    """Scales of blocks must have the rank of the data; a single scale must not have blocks."""
+    """With `block_size`, scales and zero points must have the rank of the data."""
     inputs = (node.input_at(at) for at in range(3))
     data, scales, zeros = (value and value.rank_or_none for value in inputs)
     blocked = "block_size" in node.attributes and node.int("block_size")
@@ -212,7 +212,7 @@ def no_size(node: Node) -> str | None:
 
 @flaw("Reshape")
 def elements_lost(node: Node) -> str | None:
-    """The shape of a Reshape must have as many elements as the input."""
+    """The new shape of a Reshape must have as many elements as the input."""
     data, listed = node.input_at(0), node.input_at(1)
     dims = data and data.dims_or_none
     sizes = listed and listed.const_or_none()
@@ -232,7 +232,7 @@ def elements_lost(node: Node) -> str | None:
 
 @flaw("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss")
 def labels_of_other_ranks(node: Node) -> str | None:
-    """The scores of a loss must have an axis of classes, and the labels all other axes."""
+    """The scores of a loss operator must have one axis more than the labels (the classes)."""
     scores, labels = (one and one.rank_or_none for one in node.inputs[:2])
     if scores is not None and scores < 2:
         return f"its scores have {scores} axes, but must have 2 or more"
@@ -242,7 +242,7 @@ def labels_of_other_ranks(node: Node) -> str | None:
 
 @flaw("Resize Upsample")
 def scales_of_other_counts(node: Node) -> str | None:
-    """Resize needs a scale or a size for each axis in `axes`, or for every axis."""
+    """Resize needs a scale or a size for each axis in `axes`, or for every axis of X."""
     rank = node["X"].rank_or_none
     axes = node.ints("axes") if "axes" in node.attributes else None
     wanted = rank if axes is None else len(axes)
@@ -258,7 +258,7 @@ def scales_of_other_counts(node: Node) -> str | None:
 
 @flaw("Resize")
 def regions_of_other_counts(node: Node) -> str | None:
-    """The region of a crop needs a start and an end for each axis in `axes`, or for every axis."""
+    """`roi` of a cropping Resize needs a start and an end per axis in `axes`, or per axis of X."""
     roi, rank = node.input_at(1) if len(node.inputs) > 2 else None, node["X"].rank_or_none
     dims = roi and roi.dims_or_none
     known = [len(node.ints("axes"))] if "axes" in node.attributes else []
@@ -289,7 +289,7 @@ def more_axes_than_there_are(node: Node) -> str | None:
 
 @flaw("MelWeightMatrix")
 def bands_of_nothing(node: Node) -> str | None:
-    """`lower_edge_hertz` must be neither negative nor above `upper_edge_hertz`."""
+    """`lower_edge_hertz` of MelWeightMatrix must be from 0 to `upper_edge_hertz`."""
     low, high = node["lower_edge_hertz"].const_or_none(), node["upper_edge_hertz"].const_or_none()
     wrong = low is not None and high is not None and not np.all((low >= 0) & (low <= high))
     return f"lower_edge_hertz is {low} and upper_edge_hertz is {high}" if wrong else None
@@ -337,7 +337,7 @@ def half_a_past(node: Node) -> str | None:
 
 @flaw("Add And Div Equal Greater Less Mul Or Pow Sub Xor")
 def larger_second_input(node: Node) -> str | None:
-    """Before opset 7, only the second input may broadcast, to the shape of the first."""
+    """Before opset 7, only the second input of Add, Mul and similar operators may broadcast."""
     a, b = (value and value.dims_or_none for value in node.inputs)
     old = node.schema is not None and "broadcast" in node.schema.attributes
     if a is None or b is None or not old:
@@ -345,7 +345,7 @@ def larger_second_input(node: Node) -> str | None:
     pairs = zip(a[::-1], b[::-1], strict=False)
     at_end = not node.int("broadcast") or node.attr("axis") in (None, -1)
     longer = at_end and any(of_a == 1 != of_b and isinstance(of_b, int) for of_a, of_b in pairs)
-    told = "its second input is larger than the first, which opset 7 allows"
+    told = "its second input is larger than the first, which is legal only from opset 7 on"
     return told if longer or len(b) > len(a) else None
 
 
@@ -364,7 +364,7 @@ def matrix_of_another_size(node: Node) -> str | None:
 
 @flaw("If Loop Scan SequenceMap")
 def results_of_nobody(node: Node) -> str | None:
-    """A subgraph must compute every output of its node."""
+    """A body or branch must compute a value for each output of its node."""
     silent = 1 if node.op == "Loop" else 0  # the condition is not an output of the node
     for name in ("body", "then_branch", "else_branch"):
         if name in node.attributes and (count := len(node.results(name)) - silent) < node.n_outputs:
@@ -374,7 +374,7 @@ def results_of_nobody(node: Node) -> str | None:
 
 @flaw("Loop")
 def conditions_that_are_no_tensors(node: Node) -> str | None:
-    """The condition that the body of a Loop reads and returns must be a tensor."""
+    """The condition, an input and an output of the body of a Loop, must be a tensor."""
     body = node.attr("body") if "body" in node.attributes else None
     given = (*body.input[1:2], *body.output[:1]) if body is not None else ()
     wrong = [one.name for one in given if one.type.WhichOneof("value") not in (None, "tensor_type")]
@@ -402,7 +402,7 @@ def places_left_over(node: Node) -> str | None:
 
 @flaw("Conv ConvInteger DeformConv QLinearConv")
 def channels_of_other_groups(node: Node) -> str | None:
-    """The number of input channels must be `group` times the number of channels of the kernel."""
+    """The input of a convolution must have `group` times as many channels as the kernel."""
     at = 3 if node.op == "QLinearConv" else 1
     data, kernel = (one and one.dims_or_none for one in (node.input_at(0), node.input_at(at)))
     if data is None or kernel is None or min(len(data), len(kernel)) < 2:
@@ -421,19 +421,19 @@ def sums_along_no_axis(node: Node) -> str | None:
 
 @flaw("If")
 def branches_of_other_ranks(node: Node) -> str | None:
-    """Before opset 11, both branches of If must have outputs of equal shapes."""
+    """Before opset 11, the outputs of both branches of If must have equal ranks."""
     old = node.schema is not None and node.schema.since < 11
     pairs = zip(node.results("then_branch"), node.results("else_branch"), strict=False)
     for one, other in pairs if old else ():
         found = one.rank_or_none, other.rank_or_none
         if None not in found and len(set(found)) > 1:
-            return f"its branches return the ranks {found[0]} and {found[1]}, which opset 11 allows"
+            return f"its branches return the ranks {found[0]} and {found[1]}, which needs opset 11"
     return None
 
 
 @flaw("DeformConv")
 def offsets_of_other_groups(node: Node) -> str | None:
-    """`offset` needs two channels for each element of the kernel in each offset group."""
+    """`offset` of DeformConv needs 2 channels per kernel element in each offset group."""
     offset, kernel = node["offset"].dims_or_none, node["W"].dims_or_none
     places = [] if kernel is None else [size for size in kernel[2:] if isinstance(size, int)]
     if offset is None or len(offset) < 2 or kernel is None or len(places) < len(kernel) - 2:
@@ -445,7 +445,7 @@ def offsets_of_other_groups(node: Node) -> str | None:
 
 @flaw("Col2Im")
 def blocks_beyond_the_image(node: Node) -> str | None:
-    """A block of Col2Im must fit into the padded image."""
+    """The dilated block of Col2Im must fit into the padded image."""
     image, block = node["image_shape"].const_or_none(), node["block_shape"].const_or_none()
     if image is None or block is None:
         return None

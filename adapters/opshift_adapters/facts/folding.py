@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constant folding of shapes, axes and bounds: operators that move elements and fill tensors.
+"""Constant folding of operators that move elements or fill tensors, as in shape computations.
 
-A function returns None, or raises a Refusal or an error, if it cannot compute the value. An operand
-may be an attribute or an input.
+A folding function returns None, or raises a Refusal or an error, if it cannot compute the value.
+Depending on the opset, a parameter may be an attribute or an input.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ MAX_FILLED = 1 << 20
 
 
 def small(value: Value) -> Array:
-    """Returns the value of a constant that is not large; large weights are slow to read."""
+    """Returns the value of a small constant; raises ValueError for a large one, slow to read."""
     shape = None if value.computed else value.shape_or_none
     if shape is not None and math.prod(shape) > MAX_ELEMENTS:
         raise ValueError(shape)
@@ -25,7 +25,7 @@ def small(value: Value) -> Array:
 
 
 def numpy_type(kind: int) -> str:
-    """Returns the numpy type that computes like this element type, or "" if none does."""
+    """Returns the name of the numpy type that computes as this element type does, or ""."""
     has_numbers = T.has(kind) and kind not in (T.UNDEFINED, T.STRING)
     return T(kind).element.numpy if has_numbers else ""
 
@@ -39,7 +39,7 @@ def known(node: Node, position: int) -> Array:
 
 
 def numbers(node: Node, position: int) -> Array:
-    """Returns the constant at an input if numpy computes with its element type as onnx does."""
+    """Returns the constant at an input; raises ValueError if it has no ints, floats or bools."""
     found = known(node, position)
     if found.dtype.kind not in "iufb":
         raise ValueError(found.dtype)
@@ -52,7 +52,7 @@ def setting(node: Node, name: str, default: Any = None) -> Any:
 
 
 def listed(node: Node, name: str, position: int) -> list[int] | None:
-    """Returns integers that are an attribute in some versions and an input in others."""
+    """Returns a list of integers, which is an attribute in some opsets and an input in others."""
     if name in node.attributes:
         return [int(v) for v in node.attr(name)]
     if position < len(node.inputs) and node.inputs[position] is not None:
@@ -69,7 +69,7 @@ def row(node: Node, position: int) -> list[int]:
 
 
 def sized(shape: Sequence[int]) -> tuple[int, ...]:
-    """Returns the shape if it is small enough to be filled during the conversion."""
+    """Returns the shape; raises ValueError if a tensor of this shape is too large to be folded."""
     if math.prod(shape) > MAX_FILLED:
         raise ValueError(shape)
     return tuple(int(size) for size in shape)
@@ -81,14 +81,14 @@ def sizes(node: Node) -> list[int | str | None]:
 
 
 def static(entries: Array) -> Array | None:
-    """Returns the selected dimensions if each of them is a number, else None."""
+    """Returns the sizes in `entries` as int64 if each of them is known, else None."""
     if not all(isinstance(size, int) and size >= 0 for size in entries.ravel()):
         return None
     return entries.astype(np.int64)
 
 
 def entries(value: Value) -> Array:
-    """Returns a constant, or the dimensions of a Shape node, some of which may be unknown."""
+    """Returns a constant, or the output of a Shape node, in which some sizes may be unknown."""
     with contextlib.suppress(Refusal):
         return small(value)
     node = value.producer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constant folding of small operators, as in `folding`: arithmetic and comparisons."""
+"""Constant folding of arithmetic, comparisons, reductions and Cast."""
 
 import functools
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def cast(node: Node) -> Array | None:
 
 
 def elementwise(compute: Compute, kinds: str = "iuf") -> Run:
-    """Returns the folding of an operator by a numpy function, with broadcasting."""
+    """Returns a function that folds a broadcasting operator with a numpy function."""
 
     def run(node: Node) -> Array | None:
         operands = [numbers(node, i) for i in range(len(node.inputs))]
@@ -51,7 +51,7 @@ def of_numpy(name: str) -> Compute:
 
 
 def divide(a: Array, b: Array) -> Array | None:
-    """Returns the quotient; integers are truncated towards zero, and a division by zero is None."""
+    """Returns the quotient, truncated towards zero for integers; None for a division by zero."""
     if a.dtype.kind == "f":
         return np.asarray(a / b)
     if not np.all(b):
@@ -61,12 +61,12 @@ def divide(a: Array, b: Array) -> Array | None:
 
 
 def over_all(step: Compute) -> Run:
-    """Returns the folding of an operator with any number of operands, by a function of two."""
+    """Returns a function that folds an operator with any number of operands, two at a time."""
     return elementwise(lambda *operands: functools.reduce(step, operands))
 
 
 def table(rule: Callable[[Compute], Run], functions: str, *examples: Any) -> tuple[Fold, ...]:
-    """Returns the foldings of operators by numpy functions: `Add=add Sub=subtract`."""
+    """Declares the folding of operators with numpy functions, listed as `Add=add Sub=subtract`."""
     pairs = (word.split("=") for word in functions.split())
     return tuple(fold(op)(shown(rule(of_numpy(name)), *examples)) for op, name in pairs)
 
@@ -155,7 +155,7 @@ def mod(node: Node) -> Array | None:
 
 
 def reduction(compute: Compute) -> Run:
-    """Returns the folding of a reduction of integers; floats depend on the order of additions."""
+    """Returns a function that folds a reduction of integers (a float sum depends on the order)."""
 
     def run(node: Node) -> Array | None:
         data, axes = numbers(node, 0), listed(node, "axes", 1)

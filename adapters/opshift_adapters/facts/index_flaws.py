@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constant indices, lengths and pads beyond the data, which onnx's inference does not compare."""
+"""Nodes whose constant indices, lengths or pads exceed the data, which onnx does not check."""
 
 from typing import TypeAlias
 
@@ -26,7 +26,7 @@ def _index_flaw(index: int, axis: int, size: Size) -> str:  # pragma: no cover: 
 
 @flaw("Gather GatherElements Scatter ScatterElements")
 def indices_outside(node: Node) -> str | None:
-    """Constant indices must be inside of the axis."""
+    """Constant indices (Gather, ScatterElements) must be inside of the axis."""
     dims, axis = dims_of(node, "data"), node.int("axis")
     if not dims or not -len(dims) <= axis < len(dims):
         return None
@@ -36,7 +36,7 @@ def indices_outside(node: Node) -> str | None:
 
 @flaw("GatherElements Scatter ScatterElements")
 def indices_of_more_places(node: Node) -> str | None:
-    """On the other axes, the indices must not be larger than the data."""
+    """Along axes other than `axis`, `indices` must not be larger than `data`."""
     data, indices = dims_of(node, "data"), dims_of(node, "indices")
     pairs = list(zip(data or (), indices or (), strict=False))
     for axis, (size, count) in enumerate(pairs):
@@ -48,7 +48,7 @@ def indices_of_more_places(node: Node) -> str | None:
 
 @flaw("GatherND ScatterND")
 def places_outside(node: Node) -> str | None:
-    """Each number in a constant row of indices must be inside of its axis."""
+    """Each number in a constant row of indices (GatherND, ScatterND) must be inside of its axis."""
     known, dims = node["indices"].const_or_none(), dims_of(node, "data")
     first = node.int("batch_dims") if knows(node, "batch_dims") else 0
     if known is None or not known.ndim or dims is None:
@@ -79,7 +79,7 @@ def lengths_beyond_the_time(node: Node) -> str | None:
 
 @flaw("RoiAlign")
 def pictures_outside(node: Node) -> str | None:
-    """A constant in batch_indices must be inside of the batch axis."""
+    """A constant in `batch_indices` of RoiAlign must be inside of the batch axis."""
     dims = dims_of(node, "X")
     index = _beyond(node, "batch_indices", dims[0]) if dims else None
     return _index_flaw(index, 0, dims[0]) if dims and index is not None else None
@@ -87,7 +87,7 @@ def pictures_outside(node: Node) -> str | None:
 
 @flaw("Pad")
 def pads_beyond_the_axis(node: Node) -> str | None:
-    """Pads of mode edge or reflect must not need elements that the cropped axis does not have."""
+    """A Pad of mode edge or reflect must not copy more elements than the cropped axis has."""
     dims, mode = dims_of(node, "data") or (), node.str("mode")
     pads = _pads_by_axis(node, len(dims)) if dims and mode in ("edge", "reflect") else {}
     sizes = {axis: size for axis, size in enumerate(dims) if isinstance(size, int)}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators whose sizes onnx's inference may find negative, and conditions that exclude this.
+"""Operators for which onnx may infer negative sizes, and conditions that exclude this.
 
-`tests/author/test_shrinking.py` checks that no other operator does so (OPSHIFT_INFERENCE).
+`tests/author/test_shrinking.py` checks that the list is complete (OPSHIFT_INFERENCE).
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ FATAL = fatal_sizes("GatherND Slice")
 
 
 def unless_negative(names: str) -> Callable[[Node], bool]:
-    """Declares that a size is negative only if one of these attributes or constants is negative."""
+    """Returns a condition: none of the named attributes and constant inputs is negative."""
 
     def excluded(node: Node) -> bool:
         for name in names.split():
@@ -50,13 +50,13 @@ NEGATIVE = [
 
 @shrinks("DFT MaxUnpool STFT")
 def anyhow(node: Node) -> bool:
-    """Returns False, because the sizes of these operators depend on several inputs."""
+    """Returns False: no condition excludes a negative size, which depends on several inputs."""
     return False
 
 
 @shrinks("AveragePool Conv ConvInteger DeformConv LpPool MaxPool QLinearConv")
 def windows(node: Node) -> bool:
-    """Returns whether each window fits into an input of any size with its pads and one stride."""
+    """Returns whether no window is longer than its pads plus a stride, so that any input fits."""
     if knows(node, "auto_pad") and node.str("auto_pad").startswith("SAME"):
         return True  # pragma: no cover: no example has this window and a Slice
     spans, strides, pads = windows_of(node)
@@ -66,7 +66,7 @@ def windows(node: Node) -> bool:
 
 @shrinks("ConvTranspose")
 def transposed(node: Node) -> bool:  # pragma: no cover: no example has it and a Slice
-    """Returns whether the output size for an empty input is not negative."""
+    """Returns whether a transposed convolution of an empty input has no negative output size."""
     if node.ints_or_none("output_shape"):
         return min(node.ints("output_shape")) >= 0
     if node.str("auto_pad").startswith("SAME"):

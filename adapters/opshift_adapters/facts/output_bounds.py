@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds of integers: sizes and indices are never negative, and arithmetic preserves bounds."""
+"""Bounds of integer outputs: of sizes and indices, and of arithmetic on bounded values."""
 
 import functools
 import math
@@ -100,7 +100,7 @@ def one_of_two(node: Node) -> Told:
 
 
 def _picks(node: Node) -> tuple[Pick, Pick]:
-    """Returns how Where combines the lower and the upper bounds of its branches."""
+    """Returns the functions (min, max) that give the bounds of Where from its branches' bounds."""
     compared = needed(node.inputs[0]).producer
     if compared is None or compared.op not in ("Less", "Greater"):
         return min, max
@@ -164,7 +164,7 @@ def extreme(node: Node) -> Told:
 
 
 def _over(values: Sequence[Any], pick: Any) -> Any:
-    """Returns the element-wise extreme as Python integers, because numpy integers wrap around."""
+    """Reduces values with `pick` as Python integers, because numpy integers wrap around."""
     return functools.reduce(lambda a, b: _exact(pick(_exact(a), _exact(b))), values)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of outputs that follow from the lengths of inputs; onnx's inference needs their values."""
+"""Output ranks that follow from the lengths of inputs; onnx infers them only from values."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from opshift_adapters.facts.illegal_attributes import REDUCING
 
 
 def length(node: Node, name: str) -> int:
-    """Returns the length of a list that is an attribute in some versions, else an input."""
+    """Returns the length of a list, which is an attribute in some opsets and an input in others."""
     if name in node.attributes:
         return len(node.ints(name))
     value = node.inputs[1] if len(node.inputs) > 1 else None
@@ -58,7 +58,7 @@ def like_the_first_input(node: Node) -> Sequence[int]:
 
 @output_ranks("BatchNormalization")
 def batch_normalization(node: Node) -> Sequence[int]:
-    """Below opset 14, onnx infers no type of the statistics; they have the shape of the inputs."""
+    """Returns the ranks of all outputs; below opset 14, onnx infers none of the statistics."""
     data, _, _, mean, _ = node.inputs
     assert data is not None  # `data` is a required input, and so is `mean`
     assert mean is not None

@@ -10,7 +10,7 @@ from opshift_adapters._lib.contrib import MICROSOFT
 
 @output_shapes("Attention")
 def attention(node: Node) -> Sequence[ToldDims | None]:
-    """Computes shapes that onnx gets wrong: it reads unknown lengths as 0 and omits past keys."""
+    """Computes the shapes of Attention; onnx reads unknown lengths as 0 and omits past keys."""
     rank = node["Q"].rank_or_none or (3 if node.attr("q_num_heads") is not None else 4)
     unknown = (None,) * rank
     queries, keys, values = (node[name].dims_or_none or unknown for name in ("Q", "K", "V"))
@@ -35,14 +35,14 @@ def _length(node: Node, keys: int | str | None) -> int | str | None:
 
 @output_shapes("ReorderOutput", domain="com.microsoft.nchwc")
 def reorder_output(node: Node) -> Sequence[ToldDims | None]:
-    """Computes the shape of an operator that onnx does not know; an attribute has the channels."""
+    """Computes the shape of ReorderOutput of onnxruntime, whose attribute states the channels."""
     channels, last = node.int("channels") or None, node.int("channels_last")
     return [(None, None, None, channels) if last else (None, channels, None, None)]
 
 
 @output_shapes("STFT")
 def stft(node: Node) -> Sequence[ToldDims | None]:
-    """Computes a shape that onnx gets wrong, because it reads an absent `onesided` as 0."""
+    """Computes the shape of STFT; onnx reads an absent `onesided` as 0, but its default is 1."""
     if "onesided" in node.attributes:
         return [None]
     window, frame = node.input("window"), node.input("frame_length")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes that must agree although onnx's inference does not compare them."""
+"""Nodes whose sizes contradict each other, which onnx's inference does not check."""
 
 from opshift.adapter import Node, flaw
 
@@ -8,7 +8,7 @@ from opshift_adapters._lib.known_sizes import Dims, Size, broadcasts, differ, di
 
 @flaw("LayerNormalization RMSNormalization")
 def factors_that_do_not_broadcast(node: Node) -> str | None:
-    """Scale and bias of a normalization must broadcast to the input."""
+    """Scale and bias of LayerNormalization and RMSNormalization must broadcast to the input."""
     dims = dims_of(node, "X")
     for name in ("Scale", "scale", "B"):
         own = dims_of(node, name)
@@ -54,7 +54,7 @@ def _heads(node: Node, name: str, count: str) -> tuple[Size, Size]:  # pragma: n
 
 @flaw("Attention")
 def heads_of_other_sizes(node: Node) -> str | None:
-    """Q and K need equal head sizes; past keys and values need the heads of K and V."""
+    """Numbers and sizes of heads must agree in Q, K, V and past keys and values."""
     given = {"Q": "q_num_heads", "K": "kv_num_heads", "V": "kv_num_heads"}
     for name, count in given.items():
         dims, heads = dims_of(node, name), node.attr(count)
@@ -77,7 +77,7 @@ def heads_of_other_sizes(node: Node) -> str | None:
 
 @flaw("Attention")
 def masks_of_other_sizes(node: Node) -> str | None:
-    """A mask must broadcast to queries and keys; from opset 24 on, it may have fewer keys."""
+    """The mask of Attention must broadcast to queries and keys; it may be shorter from opset 24."""
     mask, queries = dims_of(node, "attn_mask"), dims_of(node, "Q")
     keys = [dims_of(node, name) for name in ("K", "V")]
     past = dims_of(node, "past_key") if node.input("past_key") is not None else (0, 0)
@@ -99,7 +99,7 @@ def masks_of_other_sizes(node: Node) -> str | None:
 
 @flaw("Attention")
 def masks_for_another_batch(node: Node) -> str | None:
-    """The outer axes of a mask must broadcast to batch and heads."""
+    """The outer axes of the mask of Attention must broadcast to batch and heads."""
     mask, queries = dims_of(node, "attn_mask") or (), dims_of(node, "Q")
     wanted = (queries[0] if queries else None, _heads(node, "Q", "q_num_heads")[0])
     if not broadcasts(mask[:-2], wanted):
@@ -109,7 +109,7 @@ def masks_for_another_batch(node: Node) -> str | None:
 
 @flaw("RotaryEmbedding")
 def angles_of_other_sizes(node: Node) -> str | None:
-    """The caches need an angle for each pair of numbers in a head, at each position."""
+    """The caches of RotaryEmbedding need, per position, an angle for each pair in a head."""
     dims, caches = dims_of(node, "X"), [dims_of(node, name) for name in ("cos_cache", "sin_cache")]
     count, head = _heads(node, "X", "num_heads")
     packed = dims[2] if dims is not None and len(dims) == 3 else None
@@ -140,7 +140,7 @@ def angles_of_other_sizes(node: Node) -> str | None:
 
 @flaw("ConcatFromSequence")
 def elements_of_other_sizes(node: Node) -> str | None:
-    """All tensors of the sequence must have equal sizes on all axes except the joined axis."""
+    """ConcatFromSequence needs tensors of equal sizes on all axes but the joined axis."""
     made = node["input_sequence"].producer
     if made is None or made.op not in ("SequenceConstruct", "SplitToSequence"):
         return None
@@ -157,7 +157,7 @@ def elements_of_other_sizes(node: Node) -> str | None:
 
 
 def _uneven_parts(split: Node, joined: int | None) -> str | None:  # pragma: no cover: as above
-    """Returns why parts of unequal sizes cannot be joined on an axis other than the split axis."""
+    """Returns why ConcatFromSequence cannot join the parts of a split along another axis."""
     dims, size = dims_of(split, "input"), split.input("split")
     each, axis = size and size.const_or_none(), split.int("axis")
     if not dims or each is None or each.ndim:
@@ -172,7 +172,7 @@ def _uneven_parts(split: Node, joined: int | None) -> str | None:  # pragma: no 
 
 @flaw("MaxUnpool")
 def windows_beyond_the_result(node: Node) -> str | None:
-    """MaxUnpool needs a kernel size for each axis, and its pads must leave a part of the result."""
+    """MaxUnpool needs a kernel size per axis, and its pads must not crop the whole result."""
     dims, kernel = dims_of(node, "X"), node.ints("kernel_shape")
     count = len(kernel)
     strides = node.ints_or_none("strides") or [1] * count
@@ -191,7 +191,7 @@ def windows_beyond_the_result(node: Node) -> str | None:
 
 @flaw("DeformConv")
 def outputs_of_other_groups(node: Node) -> str | None:
-    """Each group must compute equally many output channels, and a mask must cover each offset."""
+    """Output channels must be a multiple of `group`; a mask needs one number per offset pair."""
     offset, mask = dims_of(node, "offset"), dims_of(node, "mask")
     doubled = list(mask or ())
     if len(doubled) > 1 and isinstance(doubled[1], int):
@@ -206,7 +206,7 @@ def outputs_of_other_groups(node: Node) -> str | None:
 
 @flaw("Conv ConvInteger ConvTranspose DeformConv QLinearConv")
 def parameters_of_other_channels(node: Node) -> str | None:
-    """B needs a number per output channel; scale and zero point have one, or one per channel."""
+    """B of a Conv needs a number per output channel; `w_scale` and `w_zero_point` may have one."""
     kernel = dims_of(node, "W") or dims_of(node, "w")
     channels = kernel[0] if kernel else None
     if node.op == "ConvTranspose":
@@ -222,7 +222,7 @@ def parameters_of_other_channels(node: Node) -> str | None:
 
 @flaw("MatMulInteger QLinearMatMul")
 def parameters_of_other_rows(node: Node) -> str | None:
-    """Scale and zero point are needed per tensor, per row of A, or per column of B."""
+    """Scales and zero points must be per tensor, per row of A, or per column of B."""
     for letter, axis in (("a", -2), ("b", -1)):
         dims = dims_of(node, letter) or dims_of(node, letter.upper())
         for name in (f"{letter}_scale", f"{letter}_zero_point"):
@@ -238,7 +238,7 @@ def parameters_of_other_rows(node: Node) -> str | None:
 
 @flaw("ReverseSequence")
 def lengths_of_another_batch(node: Node) -> str | None:
-    """ReverseSequence needs a length for each sequence; batch axis and time axis must differ."""
+    """ReverseSequence needs a length per sequence, and batch axis and time axis must differ."""
     batch, time = node.int("batch_axis"), node.int("time_axis")
     if batch == time:
         return f"batch_axis and time_axis are both {batch}"

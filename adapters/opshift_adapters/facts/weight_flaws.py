@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights whose sizes do not fit the input although onnx's inference does not compare them."""
+"""Nodes whose weights do not fit the size of the input, which onnx does not check."""
 
 from math import prod
 
@@ -11,7 +11,7 @@ from opshift_adapters._lib.known_sizes import differ, dims_of
 
 
 def _has_other_layout(node: Node) -> bool:  # pragma: no cover: for illegal nodes
-    """Returns whether the batch is the first axis, for which onnxruntime has no kernel."""
+    """Returns whether `layout` is 1 (batch first), for which onnxruntime has no kernel."""
     return "layout" in node.attributes and node.int("layout") == 1
 
 
@@ -53,7 +53,7 @@ SIZES = (
 
 @flaw("PRelu")
 def slopes_that_do_not_broadcast(node: Node) -> str | None:
-    """The slopes of PRelu must broadcast to the input."""
+    """From opset 7 on, the slopes of PRelu must broadcast to the input."""
     dims, own = dims_of(node, "X"), dims_of(node, "slope")
     pairs = zip((own or ())[::-1], (dims or ())[::-1], strict=False)
     old = node.schema is not None and node.schema.since < 7  # one slope per channel
@@ -66,7 +66,7 @@ def slopes_that_do_not_broadcast(node: Node) -> str | None:
 
 @flaw("GroupNormalization")
 def channels_of_no_group(node: Node) -> str | None:
-    """Groups need equally many channels; scale and bias need a number per channel or group."""
+    """Channels must divide into groups; scale and bias have a number per group or channel."""
     dims, groups = dims_of(node, "X"), node.int("num_groups")
     channels = dims[1] if dims is not None and len(dims) > 1 else None
     if isinstance(channels, int) and groups > 0 and channels % groups:
@@ -84,7 +84,7 @@ def channels_of_no_group(node: Node) -> str | None:
 
 @flaw("SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss")
 def more_labels_than_scores(node: Node) -> str | None:
-    """There must not be more labels than scores; onnxruntime also reads shorter lists of labels."""
+    """A loss must not have more labels than scores; fewer labels are read by onnxruntime."""
     scores, labels = (one and one.dims_or_none for one in node.inputs[:2])
     pairs = zip(labels or (), (scores[0], *scores[2:]) if scores else (), strict=False)
     if not any(isinstance(a, int) and isinstance(b, int) and a > b for a, b in pairs):
@@ -114,7 +114,7 @@ def matrices_that_do_not_fit(node: Node) -> str | None:
 
 @flaw("Scan")
 def batches_of_two_sizes(node: Node) -> str | None:
-    """At opset 8, the first axis of all values of a Scan is the batch, so its sizes must agree."""
+    """At opset 8, the inputs of a Scan must have equal batch sizes (axis 0)."""
     if node.schema is None or node.schema.since > 8:
         return None
     given = [value.dims_or_none for value in node.inputs[1:] if value is not None]
@@ -124,7 +124,7 @@ def batches_of_two_sizes(node: Node) -> str | None:
 
 @flaw("Col2Im")
 def blocks_that_do_not_fit(node: Node) -> str | None:
-    """Axis 1 must contain whole blocks, and axis 2 must contain all blocks of the image."""
+    """Axis 1 of the input of Col2Im must hold whole blocks, and axis 2 every block of the image."""
     found = dims_of(node, "input")
     block, image = (node[name].const_or_none() for name in ("block_shape", "image_shape"))
     if found is None or len(found) != 3 or block is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows that do not fit into the input, which onnx's inference rounds to sizes of 0 or 1."""
+"""Nodes whose windows do not fit into the input, for which onnx infers sizes of 0 or 1."""
 
 from opshift.adapter import Node, flaw
 
@@ -10,14 +10,14 @@ CONVOLUTIONS = "Conv ConvInteger DeformConv QLinearConv"
 
 
 def _dims(node: Node) -> tuple[int | str | None, ...] | None:
-    """Returns the dimensions of the first input."""
+    """Returns the dimensions of the first input, or None if the rank is unknown."""
     first = node.input_at(0)
     return first and first.dims_or_none
 
 
 @flaw(f"{CONVOLUTIONS} ConvTranspose")
 def kernels_of_other_sizes(node: Node) -> str | None:
-    """`kernel_shape` must be equal to the spatial sizes of the weights."""
+    """`kernel_shape` of a convolution must be equal to the spatial sizes of the weights."""
     weights = dims_of(node, "W") or dims_of(node, "w")
     stated = node.ints_or_none("kernel_shape")
     if not weights or not stated or not any(map(differ, weights[2:], stated)):
@@ -27,7 +27,7 @@ def kernels_of_other_sizes(node: Node) -> str | None:
 
 @flaw(CONVOLUTIONS)
 def windows_beyond_the_input(node: Node) -> str | None:
-    """A kernel must not be larger than the padded input, and spatial axes must not be empty."""
+    """A kernel must not be larger than the padded input, whose spatial axes must not be empty."""
     dims, same = _dims(node), node.str("auto_pad") if knows(node, "auto_pad") else ""
     if dims is None:
         return None
@@ -49,7 +49,7 @@ def windows_over_nothing(node: Node) -> str | None:
 
 @flaw("DeformConv")
 def offsets_of_other_sizes(node: Node) -> str | None:
-    """The offset needs a number for each element of the result and of the kernel."""
+    """`offset` of DeformConv must have the spatial sizes of the result."""
     dims, offset = _dims(node), dims_of(node, "offset")
     if dims is None or offset is None or len(offset) != len(dims):
         return None

@@ -34,7 +34,7 @@ CONSTANT_9 = boundary(9, "Constant:d85bdf", directions="up")
 @adapter("Constant", 9, 8, handles_types=True)
 @example("bool scalar", "() => (bool y) { y = Constant<value = bool {1}>() }", gives="Identity")
 def constant_9_8(node: Node, op: Builder) -> Result:
-    """Below opset 9, a Constant of a type other than floats becomes an initializer."""
+    """Below opset 9, Constant supports only floats; for other types, an initializer is written."""
     kind = node.attr("value").data_type
     return KEEP if kind in FLOATS else op.const(node.tensor("value"), kind)
 
@@ -70,7 +70,7 @@ def constant_12_11(node: Node, op: Builder) -> Result:
     "Constant",
     "onnxruntime 1.3..1.11",
     "Constant with a list of numbers or strings is read as a scalar",
-    source="2026-11-23 measured in 1.3 to 1.11: Constants with lists",
+    source="2026-11-23 measured in onnxruntime 1.3 to 1.11: Constant with lists of numbers",
     since=12,
 )
 def holds_a_list(node: Node) -> bool:
@@ -86,7 +86,7 @@ ONE_FLOAT_IS_NOT_READ = [
         "Constant",
         releases,
         "Constant with value_float is not supported",
-        source="2026-11-22 measured: 73 operators, each in the forms that it had",
+        source="2026-11-22 measured with 73 operators, each in all its forms",
         since=12,
     )(
         example(
@@ -99,7 +99,7 @@ ONE_FLOAT_IS_NOT_READ = [
 
 @alternative("Constant", runtime="onnxruntime==1.10")
 def constant_as_tensor(node: Node, op: Builder) -> Result:
-    """`value` is written, because onnxruntime 1.3 to 1.11, OpenCV and OpenVINO misread others."""
+    """Constant gets `value`; onnxruntime 1.3 to 1.11, OpenCV and OpenVINO misread other forms."""
     return constant_12_11(node, op) if op.version >= 12 else KEEP
 
 
@@ -121,7 +121,7 @@ def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
 
 
 def constant_of_shape_20_19(node: Node, op: Builder) -> Result:
-    """Opset 20 added bfloat16 and 8-bit floats; before that, a float tensor is written and cast."""
+    """ConstantOfShape has no bfloat16 and 8-bit floats below opset 20; a float tensor is cast."""
     kind = node.attr("value").data_type
     wide = op.same(node, value=node.tensor("value").astype(np.float32))
     return op.Cast(wide, to=kind, saturate=None if kind == T.BFLOAT16 else 0)
@@ -136,7 +136,7 @@ EYE_LIKE = fragile("EyeLike")
 @adapter("EyeLike", 9, 8, in_other_words=True)
 @example("static", "(float[2,3] x) => (float[2,3] y) { y = EyeLike(x) }", gives="Identity")
 def eye_like_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added EyeLike; before that, Equal compares each row index with each column index."""
+    """Below opset 9, EyeLike is written as Equal of all row indices and all column indices."""
     x = node["input"]
     kind, shape = node.attr("dtype") or x.elem_type, x.shape_or_none
     if shape is not None and shape[0] * shape[1] <= 1024:  # larger constants enlarge the model
@@ -180,7 +180,7 @@ def _not_below_zero(op: Builder, count: Value) -> Value:
 
 
 def _counted_by_one(op: Builder, start: Value, limit: Value, kind: int) -> Value:
-    """Returns the integers from start to limit with step 1; none if limit is below start."""
+    """Writes the integers from start to limit in steps of 1; none if limit is below start."""
     low, high = start.bounds_or_none, limit.bounds_or_none
     rises = low is not None and high is not None and high.lowest >= low.highest
     begin, end = (as_type(op, v, T.INT64) for v in (start, limit))
@@ -198,7 +198,7 @@ def _float_range(op: Builder, kind: int, start: Value, limit: Value, delta: Valu
 
 
 def _type_of_one(values: Sequence[Value]) -> int:
-    """Returns the element type that the values share, from a value whose type is known."""
+    """Returns the common element type of the values, from any value whose type is known."""
     known = (v.elem_type_or_none for v in values)
     return next((kind for kind in known if kind is not None), None) or values[0].elem_type
 

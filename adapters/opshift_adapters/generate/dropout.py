@@ -41,7 +41,7 @@ def trains(node: Node) -> bool | None:
 
 
 def narrow_types(node: Node, op: Builder) -> Result:
-    """Below opset 22, 8-bit floats and other types of `ratio` are cast to float for Dropout."""
+    """Below opset 22, Dropout has fewer types: 8-bit floats and `ratio` are cast to float."""
     data, ratio = node["data"], node.input("ratio")
     if ratio is not None:
         known = ratio.const_or_none()
@@ -60,7 +60,7 @@ BFLOAT16_13 = boundary(13, "Dropout:03e4f9")
 
 
 def dropped(op: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Value, Value]:
-    """Returns `scale * data * mask` and the mask, which is true with probability 1 - ratio."""
+    """Writes Dropout in training: x * scale * mask; the mask is true with probability 1 - ratio."""
     kind, known = x.elem_type, ratio.const_or_none()
     draws: dict[str, Any] = {} if seed is None else {"seed": float(seed)}
     draw = op.RandomUniformLike(x, dtype=T.FLOAT, **draws)
@@ -80,7 +80,7 @@ def dropped(op: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Valu
 
 @adapter("Dropout", 12, 11, ignores={"seed": "only training draws random numbers"})
 def dropout_12_11(node: Node, op: Builder) -> Result:
-    """Below opset 12, Dropout only copies; for training, a random mask is drawn and multiplied."""
+    """Below opset 12, Dropout only copies; training becomes a product with a random mask."""
     x, ratio, training = node["data"], node.input("ratio"), trains(node)
     if training is False:
         known = ratio and ratio.const_or_none()
@@ -109,7 +109,7 @@ def dropout_11_12(node: Node, op: Builder) -> Result:
 
 @adapter("Dropout", 10, 9, handles_types=True)
 def dropout_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 made the mask bool; before that, the mask has the type of the data and is cast."""
+    """Below opset 10, the mask of Dropout has the type of the data; it is cast to bool."""
     if mask_of(node) is None:
         return op.same(node, outputs=1)
     y, mask = op.same(node, outputs=2)
@@ -118,7 +118,7 @@ def dropout_10_9(node: Node, op: Builder) -> Result:
 
 @adapter("Dropout", 9, 10, handles_types=True)
 def dropout_9_10(node: Node, op: Builder) -> Result:
-    """Opset 10 made the mask bool; before, the mask had the type of the data."""
+    """Opset 10 made the mask of Dropout bool; it is cast to the type of the data, as before."""
     if mask_of(node) is None:
         return op.same(node, outputs=1)
     y, mask = op.same(node, outputs=2)
@@ -127,7 +127,7 @@ def dropout_9_10(node: Node, op: Builder) -> Result:
 
 @adapter("Dropout", 7, 6)
 def dropout_7_6(node: Node, op: Builder) -> Result:
-    """Below opset 7, Dropout is written with is_test=1, and its mask is all true."""
+    """Below opset 7, Dropout needs is_test=1 to copy its input; its mask is written as all true."""
     x = node["data"]
     (y,) = op.same(node, outputs=1, is_test=1)
     if mask_of(node) is None:
@@ -138,7 +138,7 @@ def dropout_7_6(node: Node, op: Builder) -> Result:
 
 @adapter("Dropout", 6, 7)
 def dropout_6_7(node: Node, op: Builder) -> Result:
-    """Opset 7 removed `is_test` and only copies; for is_test=0, a random mask is drawn."""
+    """From opset 7 on, Dropout only copies; is_test=0 becomes a product with a random mask."""
     mask, x = mask_of(node), node["data"]
     if node.int("is_test"):
         if mask is not None:

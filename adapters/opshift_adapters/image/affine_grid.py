@@ -14,7 +14,7 @@ IMAGE_DECODER_20 = impossible(
 
 @adapter("AffineGrid", 20, 19, in_other_words=True)
 def affine_grid_20_19(node: Node, op: Builder) -> Result:
-    """Opset 20 added AffineGrid; before that, a grid of even positions times theta is written."""
+    """Below opset 20, AffineGrid becomes the product of evenly spaced positions and theta."""
     theta, size, kind = node["theta"], node["size"], node["theta"].elem_type
     work = T.DOUBLE if kind == T.DOUBLE else T.FLOAT
     count = size.shape[0] - 2
@@ -31,7 +31,7 @@ def affine_grid_20_19(node: Node, op: Builder) -> Result:
 
 
 def _line(node: Node, op: Builder, size: Value, kind: int) -> Value:
-    """Returns positions from -1 to 1 along one axis, from edge to edge or centre to centre."""
+    """Returns the pixel centres along one axis; the edges, or the end centres, are -1 and 1."""
     corners, known = node.int("align_corners"), size.const_or_none()
     if corners and known is not None and known == 1:
         raise Refusal(

@@ -62,8 +62,8 @@ def grid_sample_20_19(node: Node, op: Builder) -> Result:
     "GridSample",
     "onnxruntime 1.11..1.16",
     "GridSample of mode bicubic with padding_mode border returns wrong numbers",
-    source="2026-11-23 measured in 1.13, 1.14, 1.15, 1.16 and 1.17: GridSample in 18 combinations"
-    " of its attributes",
+    source="2026-11-23 measured in onnxruntime 1.13 to 1.17: GridSample with 18 combinations of"
+    " its attributes",
     since=16,
 )
 def is_cubic_with_a_border(node: Node) -> bool:
@@ -88,9 +88,9 @@ def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:
     """Writes GridSample as one Gather of all elements around all positions, and one sum.
 
     Axis 0 has the coordinates of a position, last axis of the image first. The next axis has the
-    taps: the elements along one axis that the mode reads. The sum has all combinations of taps on a
-    single axis, because some runtimes do not support rank 6. Positions are the last axes, because
-    runtimes are slow if a short last axis is broadcast.
+    taps: the elements along one axis that the mode reads. For the sum, one axis has all
+    combinations of taps, because some runtimes do not support rank 6. The positions are the last
+    axes, because runtimes are slow if a short last axis is broadcast.
     """
     x, grid, kind = node["X"], node["grid"], node["X"].elem_type
     if mode != "nearest" and kind not in FLOATS:
@@ -117,7 +117,7 @@ def _position_type(node: Node) -> int:
 
 
 def _sizes(op: Builder, x: Value, rank: int) -> Value:
-    """Returns the sizes of the sampled axes, last axis first."""
+    """Returns the spatial sizes of `x`, last axis first."""
     known = x.dims_or_none
     if known is not None and all(isinstance(size, int) for size in known[2:]):
         return op.const([size for size in reversed(known[2:]) if isinstance(size, int)])
@@ -125,7 +125,7 @@ def _sizes(op: Builder, x: Value, rank: int) -> Value:
 
 
 def _positions(node: Node, op: Builder, place: Value, size: Value, kind: int) -> Value:
-    """Converts coordinates from -1 to 1 to positions in the tensor."""
+    """Converts coordinates between -1 and 1 to fractional indices of the tensor."""
     one, two = op.const(1, kind), op.const(2, kind)
     if node.int("align_corners"):
         return (place + one) / two * (size - one)
@@ -148,7 +148,7 @@ def _read_nearest(
 
 
 def _read_around(node: Node, op: Builder, data: Value, at: Value, sizes: Value, mode: str) -> Value:
-    """Returns the weighted sum of the elements around each position; weight 0 skips elements."""
+    """Returns the weighted sum of elements around each position, without those of weight 0."""
     kind, count = data.elem_type, sizes.shape[0]
     at = op.Unsqueeze(at, op.const([1]))
     base = op.Floor(at)
@@ -171,7 +171,7 @@ def _read_around(node: Node, op: Builder, data: Value, at: Value, sizes: Value, 
 
 
 def _shape_of_few_channels(node: Node) -> list[int] | None:
-    """Returns the known shape of the result, if it is one image with few channels, else None."""
+    """Returns the shape of the result if it is known: one image with few channels; else None."""
     x, grid = node["X"].shape_or_none, node["grid"].shape_or_none
     if x is None or grid is None or x[0] != 1 or not 0 < x[1] <= FEW_CHANNELS:
         return None
@@ -182,7 +182,7 @@ def _shape_of_few_channels(node: Node) -> list[int] | None:
 def _sum_of_few_channels(
     op: Builder, data: Value, place: Value, weight: Value, shape: list[int]
 ) -> Value:
-    """Returns the weighted sum per channel, because Gather of few numbers at a time is slow."""
+    """Returns the weighted sum by GatherElements per channel, which is fast for few channels."""
     channels, positions, taps = shape[1], math.prod(shape[2:]), place.shape[0]
     lines = op.Reshape(data, op.const([channels, -1]))
     place = op.Expand(op.Reshape(place, op.const([1, -1])), op.const([channels, taps * positions]))
@@ -197,7 +197,7 @@ def _sum_of_few_channels(
 
 
 def _weights(op: Builder, off: Value, taps: Array, kind: int) -> Value:
-    """Returns the weight of each tap; tap 0 is `off` before the position."""
+    """Returns the weight of each tap; `off` is the distance of a position from tap 0."""
     if len(taps) == 2:
         return op.Abs(1 - taps - off)
     distance = op.Abs(taps - off)
@@ -213,7 +213,7 @@ def _weights(op: Builder, off: Value, taps: Array, kind: int) -> Value:
 
 
 def _cells(node: Node, op: Builder, at: Value, sizes: Value) -> tuple[Value, Value | None]:
-    """Returns element indices of integer positions along each axis, and which are outside."""
+    """Returns the element index for each integer position, and whether the position is outside."""
     kind = _position_type(node)
     zero, outside = op.const(0, kind), None
     last = op.Cast(sizes, to=kind) - 1
@@ -226,7 +226,7 @@ def _cells(node: Node, op: Builder, at: Value, sizes: Value) -> tuple[Value, Val
 
 
 def _strides(op: Builder, sizes: Value) -> Value:
-    """Returns the distance of neighbours along each axis in the flattened image."""
+    """Returns the stride of each spatial axis in the flattened image."""
     strides = [op.const([1])]
     for axis in range(sizes.shape[0] - 1):
         strides.append(strides[-1] * part(op, sizes, axis, axis + 1))
@@ -234,9 +234,9 @@ def _strides(op: Builder, sizes: Value) -> Value:
 
 
 def _elements(op: Builder, x: Value, data: Value, place: Value, sizes: Value, front: int) -> Value:
-    """Returns the elements at flat positions in each image, channels after images.
+    """Gathers the elements at flat positions of each image, with channels after the image axis.
 
-    The positions have `front` axes before the image axis.
+    `place` has `front` axes before the image axis.
     """
     count = sizes.shape[0]
     if (x.dims_or_none or (None,))[0] != 1:
@@ -249,13 +249,13 @@ def _elements(op: Builder, x: Value, data: Value, place: Value, sizes: Value, fr
 
 
 def _every_tap(op: Builder, values: Value, number: int, count: int, taps: int) -> Value:
-    """Returns the taps of one coordinate for all combinations of taps, on a single axis."""
+    """Repeats the values of coordinate `number` along one axis with all combinations of taps."""
     which = np.arange(taps**count) // taps**number % taps
     return op.Gather(op.Gather(values, op.const(number), axis=0), op.const(which), axis=0)
 
 
 def _reflected(node: Node, op: Builder, at: Value, last: Value, kind: int) -> Value:
-    """Mirrors positions at both edges until they are inside."""
+    """Reflects positions at both edges of the axis until they are inside."""
     if node.int("align_corners"):
         low, span = (
             op.const(0, kind),

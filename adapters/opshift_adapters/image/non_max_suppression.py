@@ -13,13 +13,13 @@ NMS_11 = boundary(11, "NonMaxSuppression:ba6b91")
 
 NO_BOXES = dict.fromkeys(
     ("boxes", "scores", "iou_threshold", "score_threshold", "center_point_box"),
-    "without this limit, NonMaxSuppression selects no box",
+    "NonMaxSuppression without max_output_boxes_per_class selects no box",
 )
 
 
 @adapter("NonMaxSuppression", 10, 9, ignores=NO_BOXES)
 def non_max_suppression_10_9(node: Node, op: Builder) -> Result:
-    """Below opset 10, a Loop selects the best box and removes boxes that overlap it."""
+    """Below opset 10, a Loop selects the best box and removes the boxes that overlap the best."""
     limit = node.input("max_output_boxes_per_class")
     if limit is None:
         return op.Identity(op.const(np.zeros((0, 3), np.int64)))
@@ -70,7 +70,7 @@ def _field(node: Node, op: Builder, limit: Value) -> Field:
 
 
 def _candidates(node: Node, op: Builder) -> tuple[Value, Value, Value]:
-    """Returns boxes, scores and a mask of sufficient scores; an empty list gets a dummy box."""
+    """Returns boxes, scores and a mask of high enough scores; adds a dummy if there may be none."""
     boxes, scores, least = node["boxes"], node["scores"], node.input("score_threshold")
     if least is None:
         good = op.ConstantOfShape(op.Shape(scores), value=np.array([True]))
@@ -91,7 +91,7 @@ def _candidates(node: Node, op: Builder) -> tuple[Value, Value, Value]:
 
 
 def _side(node: Node, op: Builder, first: Value, second: Value) -> tuple[Value, Value]:
-    """Returns the start and the end of the boxes along one axis."""
+    """Returns the lower and the upper end of each box along one axis."""
     if node.int("center_point_box"):
         half = second / op.const(2, T.FLOAT)
         return first - half, first + half
@@ -99,7 +99,7 @@ def _side(node: Node, op: Builder, first: Value, second: Value) -> tuple[Value, 
 
 
 def _round(op: Builder, field: Field, i: Value, alive: Value) -> tuple[Value, ...]:
-    """Returns whether to continue, the remaining boxes, the selected box and its validity."""
+    """Returns whether to go on, the remaining boxes, the best box, and whether that is selected."""
     masked = op.Where(alive, field.scores, op.const(-np.inf, T.FLOAT))
     best = op.ReduceMax(masked, axes=[2], keepdims=1)
     among = alive & ~(field.scores < best)
@@ -115,7 +115,7 @@ def _round(op: Builder, field: Field, i: Value, alive: Value) -> tuple[Value, ..
 
 
 def _overlapped(op: Builder, field: Field, place: Value) -> Value:
-    """Returns a mask of boxes that overlap the box at `place` too much, computed as in runtimes."""
+    """Returns a mask of the boxes that overlap the box at `place` too much, as in onnxruntime."""
 
     def there(values: Value) -> Value:
         return op.Unsqueeze(op.Gather(op.Reshape(values, op.const([-1])), place, axis=0), axes=[2])

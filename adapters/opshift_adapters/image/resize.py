@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resize: asymmetric sampling in opset 10, then more modes, sizes, axes and smoothing."""
+"""Resize: asymmetric in opset 10; later opsets add modes, `sizes`, `axes` and `antialias`."""
 
 from typing import Any
 
@@ -36,13 +36,13 @@ ADDED_11 = (
     "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
     "extrapolation_value",
 )  # fmt: skip
-OF_OTHER_MODES = dict.fromkeys(ADDED_11[1:], "this attribute has no effect in the mode of the node")
+OF_OTHER_MODES = dict.fromkeys(ADDED_11[1:], "the attribute has no effect in this mode of Resize")
 ADDED_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
 
 
 @adapter("Resize", 10, 9)
 def resize_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added Resize; before that, Upsample is written, or sampling if an axis shrinks."""
+    """Below opset 10, Resize becomes Upsample, or gathered elements if an axis shrinks."""
     x, scales = node["X"], node["scales"]
     known = scales.const_or_none()
     if known is not None and (known >= 1).all():
@@ -52,7 +52,7 @@ def resize_10_9(node: Node, op: Builder) -> Result:
 
 @form("Resize")
 def typed_scales(node: Node, op: Builder) -> Result:
-    """At opset 10, scales are rewritten; onnxruntime 0.4 reads only the typed data field."""
+    """`scales` of Resize-10 gets float_data, because onnxruntime 0.4 does not read raw_data."""
     known = node["scales"].const_or_none() if op.version == 10 else None
     return KEEP if known is None else op.same(node, inputs={"scales": op.const(known)})
 
@@ -61,8 +61,8 @@ def typed_scales(node: Node, op: Builder) -> Result:
     "Resize",
     "onnxruntime 0.4..1.4",
     "Resize with mode linear of an input with three or five axes is not supported",
-    source="2026-11-29 measured in 18 releases from 0.4 to 1.32: the linear mode of two to five"
-    " axes",
+    source="2026-11-29 measured in 18 releases of onnxruntime from 0.4 to 1.32: Resize with mode"
+    " linear of two to five axes",
     before=13,
 )
 def blends_along_a_line(node: Node) -> bool:
@@ -71,7 +71,7 @@ def blends_along_a_line(node: Node) -> bool:
 
 @alternative("Resize", runtime="onnxruntime==1.4")
 def blended(node: Node, op: Builder) -> Result:
-    """Resize is written as sampling, because onnxruntime before 1.5 lacks this rank."""
+    """Resize is written as Gather and sums, because onnxruntime before 1.5 lacks this rank."""
     if op.version >= 11:
         return written_out(node, op)
     return by_scales(op, node["X"], node["scales"], Filter(node.str("mode"), rounding="by scale"))
@@ -79,7 +79,7 @@ def blended(node: Node, op: Builder) -> Result:
 
 @adapter("Resize", 10, 11)
 def resize_10_11(node: Node, op: Builder) -> Result:
-    """Opset 11 added modes of coordinates and rounding; the modes of opset 10 are written out."""
+    """Opset 11 added modes for coordinates and rounding; the modes of opset 10 become explicit."""
     x, scales = node["X"], node["scales"]
     if node.str("mode") == "linear":
         return _asymmetric(node, op, x, scales)
@@ -101,7 +101,7 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 
 @adapter("Resize", 11, 10, handles_types=True, ignores=OF_OTHER_MODES)
 def resize_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added modes and `sizes`; below opset 11, other modes are written as sampling."""
+    """Below opset 11, Resize has no `sizes` and few modes; other modes become Gather and sums."""
     lists = given(node)
     scales, sizes = lists["scales"], lists["sizes"]
     plain = scales if sizes is None else _as_scales(op, node["X"], sizes)
@@ -114,7 +114,7 @@ def resize_11_10(node: Node, op: Builder) -> Result:
 
 
 def _as_scales(op: Builder, x: Value, sizes: Value) -> Value | None:
-    """Returns static scales that give exactly these sizes after rounding down, else None."""
+    """Returns constant scales that result in exactly these sizes, or None."""
     goal, own = sizes.const_or_none(), x.shape_or_none
     if goal is None or own is None or 0 in own:
         return None
@@ -125,7 +125,7 @@ def _as_scales(op: Builder, x: Value, sizes: Value) -> Value | None:
 
 
 def _always_so(node: Node, scales: Array | None) -> bool:
-    """Returns whether Resize of opset 10 has the same result on every axis."""
+    """Returns whether Resize of opset 10 is known to have the same result on every axis."""
     where = node.str("coordinate_transformation_mode")
     if node.str("mode") != "nearest":
         return (
@@ -139,7 +139,7 @@ def _always_so(node: Node, scales: Array | None) -> bool:
 
 
 def _same_nearest(where: str, rounding: str, scale: float) -> bool:
-    """Returns whether Resize of opset 10 samples one axis at the same positions."""
+    """Returns whether Resize of opset 10 selects the same elements along one axis."""
     whole, centred = scale.is_integer(), rounding.startswith("round_prefer")
     if where == "asymmetric":
         if scale >= 1:
@@ -156,7 +156,7 @@ def _same_nearest(where: str, rounding: str, scale: float) -> bool:
 
 @adapter("Resize", 12, 13)
 def resize_12_13(node: Node, op: Builder) -> Result:
-    """Opset 13 made inputs optional and removed tf_half_pixel_for_nn, which is replaced."""
+    """Opset 13 made inputs of Resize optional and removed tf_half_pixel_for_nn."""
     if node.str("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
         if (node.str("mode"), node.str("nearest_mode")) != ("nearest", "floor"):
             return written_out(node, op)
@@ -182,7 +182,7 @@ RESIZE_18_UP = boundary(18, "Resize:5422e9", directions="up")
 
 @adapter("Resize", 18, 17)
 def resize_18_17(node: Node, op: Builder) -> Result:
-    """Below opset 18, `axes`, `antialias` and the aspect policy of Resize are written out."""
+    """Below opset 18, `axes`, `antialias` and the aspect ratio policy of Resize are written out."""
     if not any(node.has(name) for name in ADDED_18):
         return KEEP
     x, lists = node["X"], all_axes(node, op)
@@ -197,7 +197,7 @@ def resize_18_17(node: Node, op: Builder) -> Result:
 
 
 def _whole_sizes(node: Node, op: Builder, sizes: Value | None) -> Value | None:
-    """Returns static sizes of all axes if their common scale needs no rounding, else None."""
+    """Returns constant sizes of all axes if their common scale needs no rounding, else None."""
     x = node["X"]
     if sizes is None or sizes.const_or_none() is None or x.shape_or_none is None:
         return None
@@ -216,8 +216,8 @@ RESIZE_19_UP = boundary(19, "Resize:2a564e", directions="up")
 @misread(
     "Resize",
     "onnxruntime 0.4..1.14",
-    "Resize below opset 19 with half_pixel_symmetric, which opset 19 added, does not load",
-    source="2026-11-29 measured in 1.14.1 to 1.32: opset 18",
+    "Resize below opset 19 with half_pixel_symmetric of opset 19 does not load",
+    source="2026-11-29 measured in onnxruntime 1.14.1 to 1.32: half_pixel_symmetric at opset 18",
     since=11,
     before=19,
 )
@@ -227,7 +227,7 @@ def is_symmetric_like_opset_19(node: Node) -> bool:
 
 @adapter("Resize", 19, 18)
 def resize_19_18(node: Node, op: Builder) -> Result:
-    """Opset 19 added half_pixel_symmetric; below opset 19, half_pixel or sampling is written."""
+    """Below opset 19, half_pixel_symmetric becomes half_pixel if equal, else Gather and sums."""
     if node.str("coordinate_transformation_mode") != "half_pixel_symmetric":
         return KEEP
     scales = given(node)["scales"]
@@ -238,7 +238,7 @@ def resize_19_18(node: Node, op: Builder) -> Result:
 
 
 def _whole(x: Value, scales: Array | None, node: Node) -> bool:
-    """Returns whether all new sizes are integers without rounding."""
+    """Returns whether size times scale is a whole number on each axis."""
     if scales is None:
         return False
     if all(float(scale).is_integer() for scale in scales):

@@ -14,13 +14,13 @@ ROI_ALIGN_22 = boundary(22, "RoiAlign:b0256a", cast=cast_around("float"))
 
 @adapter("RoiAlign", 15, 16)
 def roi_align_15_16(node: Node, op: Builder) -> Result:
-    """Opset 16 added `coordinate_transformation_mode`; output_half_pixel is the old meaning."""
+    """Opset 16 added `coordinate_transformation_mode`; before, RoiAlign used output_half_pixel."""
     return op.same(node, coordinate_transformation_mode="output_half_pixel")
 
 
 @adapter("RoiAlign", 16, 15)
 def roi_align_16_15(node: Node, op: Builder) -> Result:
-    """Below opset 16, half_pixel is written as shifted regions, or samples are written out."""
+    """Below opset 16, RoiAlign has no half_pixel; regions are shifted, or samples are gathered."""
     if node.str("coordinate_transformation_mode") == "output_half_pixel":
         return op.same(node, coordinate_transformation_mode=None)
     regions = node["rois"].const_or_none()
@@ -45,7 +45,7 @@ def roi_align_10_9(node: Node, op: Builder) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class SampledAxis:
-    """Samples along one axis: two pixels, their weights, and whether the sample is inside."""
+    """The samples along one axis: two pixels each, their weights, whether a sample is inside."""
 
     low: Value
     high: Value
@@ -108,7 +108,7 @@ def _line(
     ratio: int,
     least: float | None,
 ) -> SampledAxis:
-    """Returns the samples of one region along one axis, evenly spaced in each bin."""
+    """Returns the samples of one region along one axis; they are evenly spaced in each bin."""
     zero, one, number = op.const(0, kind), op.const(1, kind), op.const(bins, kind)
     length = last - first
     if least is not None:
@@ -138,7 +138,7 @@ def _line(
 def _samples(
     op: Builder, picture: Value, rows: SampledAxis, columns: SampledAxis, mode: str, kind: int
 ) -> Value:
-    """Returns the value of each sample from four pixels: the weighted sum or the largest share."""
+    """Returns the value of each sample: the sum or the maximum of four weighted pixels."""
     shares = []
     for row, height in ((rows.low, rows.near), (rows.high, rows.far)):
         line = op.Gather(picture, row, axis=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Upsample, which Resize replaced in opset 10: two factors for images, then one per axis."""
+"""Upsample, which Resize replaced in opset 10: two factors, and one factor per axis from 7 on."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def upsample_6_7(node: Node, op: Builder) -> Result:
 
 @adapter("Upsample", 7, 6, handles_types=True)
 def upsample_7_6(node: Node, op: Builder) -> Result:
-    """Below opset 7, only the last two of four axes can grow; other scales become sampling."""
+    """Below opset 7, Upsample enlarges the last 2 of 4 axes; Gather and sums replace others."""
     x, scales = node["X"], node.floats("scales")
     rank = len(scales)
     mode = "bilinear" if node.str("mode") == "linear" else node.str("mode")
@@ -35,7 +35,7 @@ def upsample_7_6(node: Node, op: Builder) -> Result:
     if any(
         scale != 1 and not isinstance(size, int) for size, scale in zip(dims, scales, strict=True)
     ):
-        raise Refusal(Why.NEEDS_SHAPE, "before opset 7, Upsample needs static sizes of scaled axes")
+        raise Refusal(Why.NEEDS_SHAPE, "before opset 7, Upsample needs known sizes of scaled axes")
     return by_scales(op, x, op.const(scales, T.FLOAT), Filter(node.str("mode")))
 
 
@@ -47,7 +47,7 @@ def upsample_8_9(node: Node, op: Builder) -> Result:
 
 @adapter("Upsample", 9, 8)
 def upsample_9_8(node: Node, op: Builder) -> Result:
-    """Below opset 9, `scales` is an attribute; for computed scales, sampling is written."""
+    """Below opset 9, `scales` of Upsample is an attribute; computed scales need Gather and sums."""
     x, scales = node["X"], node["scales"]
     if node.str("mode") == "nearest" and scales.const_or_none() is None:
         return by_scales(op, x, scales, Filter("nearest"))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that arrange the elements of a tensor in another shape or order."""
+"""Operators that change the shape of a tensor or the order of its elements."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Concat, Split and Tile: tensors joined, divided and repeated."""
+"""Concat, Split and Tile, which join, divide and repeat tensors."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ def concat_3_4(node: Node, op: Builder) -> Result:
 
 @adapter("Split", 17, 18)
 def split_17_18(node: Node, op: Builder) -> Result:
-    """Opset 18 requires `num_outputs` if Split has no input `split`; the missing one is written."""
+    """Opset 18 requires `num_outputs` or the input `split` of Split; one of them is written."""
     if node.input("split") is not None:
         return KEEP
     x, axis, count = node["input"], node.int("axis"), len(node.outputs)
@@ -76,7 +76,7 @@ def split_17_18(node: Node, op: Builder) -> Result:
 
 @adapter("Split", 18, 17, ignores={"num_outputs": "`num_outputs` is the number of outputs"})
 def split_18_17(node: Node, op: Builder) -> Result:
-    """Below opset 18, Split without lengths needs equal parts; other lengths are computed."""
+    """Below opset 18, Split without `split` needs equal parts; other lengths become `split`."""
     x, axis, count = node["input"], node.int("axis"), len(node.outputs)
     if node.input("split") is not None or count == 1:
         return op.same(node, outputs=count, num_outputs=None)
@@ -117,7 +117,7 @@ def split_12_13(node: Node, op: Builder) -> Result:
 
 @adapter("Split", 13, 12)
 def split_13_12(node: Node, op: Builder) -> Result:
-    """Below opset 13, `split` is an attribute; for computed lengths, Slices are written."""
+    """Below opset 13, `split` of Split is an attribute; computed lengths become Slice nodes."""
     x, lengths, count = node["input"], node.input("split"), len(node.outputs)
     if lengths is None:
         return op.same(node, outputs=count)
@@ -144,7 +144,7 @@ def split_2_1(node: Node, op: Builder) -> Result:
     if not lengths:
         size = x.dims[axis]
         if not isinstance(size, int):
-            raise Refusal(Why.NEEDS_SHAPE, f"the size of {x.name!r} along the axis is unknown")
+            raise Refusal(Why.NEEDS_SHAPE, f"the size of {x.name!r} along axis {axis} is unknown")
         lengths = [size // count] * count
     if len(lengths) != count:
         raise InvalidModel(f"Split {node.name!r} has {len(lengths)} lengths for {count} outputs")
@@ -176,7 +176,7 @@ MOST_COPIES = 256  # the largest number of inputs of a written Concat
 
 @adapter("Tile", 5, 6, handles_types=True)
 def tile_5_6(node: Node, op: Builder) -> Result:
-    """Opset 6 gave Tile `repeats` for all axes; before, `tiles` and `axis` repeat one axis."""
+    """Opset 6 replaced `tiles` and `axis` of Tile by `repeats`, which has a count for each axis."""
     x, tiles, axis = node["input"], node["tiles"], node["axis"]
     count, place, rank = tiles.const_or_none(), axis.const_or_none(), x.rank_or_none
     if count is not None and place is not None and rank is not None:
@@ -195,7 +195,7 @@ def tile_5_6(node: Node, op: Builder) -> Result:
 
 
 def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
-    """Returns a vector with `times` at the index of the axis, and 1 elsewhere."""
+    """Returns the vector of repeats: `times` at the index `axis`, and 1 for other axes."""
     axis = op.Cast(op.Reshape(axis, op.const([1])), to=T.INT64)
     there = op.Cast(op.Equal(places, axis, broadcast=1), to=T.INT64)
     more = times - op.const([1])
@@ -204,7 +204,7 @@ def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
 
 @adapter("Tile", 6, 5, handles_types=True)
 def tile_6_5(node: Node, op: Builder) -> Result:
-    """Below opset 6, Tile repeats one axis of floats; Tile, or Concat, per axis is written."""
+    """Below opset 6, Tile repeats one axis of floats; each axis gets its own Tile or Concat."""
     x, repeats = node["input"], node["repeats"]
     known = repeats.const_or_none()
     if known is not None and x.elem_type in UNHELD and known.max(initial=0) <= MOST_COPIES:
@@ -229,7 +229,7 @@ def _counts(op: Builder, repeats: Value, rank: int) -> list[Value]:
 
 
 def _one_by_one(op: Builder, x: Value, repeats: Sequence[int | Value], kind: int) -> Value:
-    """Writes Tile for one axis after the other."""
+    """Writes one Tile for each axis that is repeated."""
     for axis, times in enumerate(repeats):
         if isinstance(times, Value):
             x = op.Tile(x, op.Cast(times, to=kind), op.const(axis, kind))
@@ -251,17 +251,17 @@ def _side_by_side(op: Builder, x: Value, repeats: Sequence[int]) -> Value:
 
 @illegal("Split")
 def parts(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
-    """`num_outputs` must be the number of outputs, because onnx's inference crashes otherwise."""
+    """`num_outputs` of Split must be the number of outputs, or onnx's inference crashes."""
     wanted = given.get("num_outputs", outputs)
-    return None if wanted == outputs else f"num_outputs is {wanted}, but it has {outputs} outputs"
+    return None if wanted == outputs else f"num_outputs is {wanted} instead of {outputs}"
 
 
 @misread(
     "Split",
     "opencv 4.5.5",
     "Split of a constant is not supported",
-    source="2026-11-29 measured in 4.5.5: Split of an initializer and of an input"
-    " at opsets 11 and 13",
+    source="2026-11-29 measured in OpenCV 4.5.5: Split of an initializer and of an input at opsets"
+    " 11 and 13",
 )
 def splits_a_constant(node: Node) -> bool:
     return node["input"].const_or_none() is not None

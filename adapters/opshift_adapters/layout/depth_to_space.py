@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DepthToSpace, SpaceToDepth and Col2Im: blocks of an image as channels or columns."""
+"""DepthToSpace, SpaceToDepth and Col2Im, which move blocks of an image to or from another axis."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ TYPES_13 = boundary(13, "DepthToSpace:a1acc4 SpaceToDepth:66b78b")
 
 
 def _transposed_channels(op: Builder, x: Value, shape: Sequence[int]) -> Value:
-    """Reorders the channels of `x`: the channel axis in this 2-D shape is transposed."""
+    """Reorders the channels of `x` as if the channel axis had this 2-D shape and was transposed."""
     channels = x.dims_or_none[1] if x.dims_or_none is not None else None
     if isinstance(channels, int):
         order = op.const(np.arange(channels).reshape(shape).T.ravel())
@@ -67,10 +67,10 @@ def depth_to_space_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("Col2Im", 18, 17, in_other_words=True)
 def col2im_18_17(node: Node, op: Builder) -> Result:
-    """Below opset 18, Col2Im is written as a Gather of block elements and a sum per pixel."""
+    """Below opset 18, Col2Im becomes a Gather of block elements and a sum for each pixel."""
     x, kind = node["input"], node["input"].elem_type
     if kind in (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128):
-        raise Refusal(Why.TYPE_NOT_AVAILABLE, "Col2Im of this element type has no form below 18")
+        raise Refusal(Why.TYPE_NOT_AVAILABLE, "Col2Im of this type has no form below opset 18")
     image, block = node["image_shape"], node["block_shape"]
     size, span = image.const_or_none(), block.const_or_none()
     if size is not None and span is not None:
@@ -84,7 +84,7 @@ def col2im_18_17(node: Node, op: Builder) -> Result:
 
 
 def _known_sources(node: Node, op: Builder, image: Array, block: Array) -> Value:
-    """Writes the pixels of an image of known size: sums of the elements of the blocks."""
+    """Writes the pixels of an image of known size as sums of elements of the blocks."""
     x = node["input"]
     sources, columns = _sources(node, image, block)
     dims, count = x.dims_or_none, int(block.prod())
@@ -101,7 +101,7 @@ def _known_sources(node: Node, op: Builder, image: Array, block: Array) -> Value
 
 
 def _covering(op: Builder, elements: Value, sources: Value) -> Value:
-    """Sums the elements of each pixel; `sources` refers to an appended 0 for a missing element."""
+    """Sums the elements of each pixel; an index after the last element refers to an appended 0."""
     padded = op.Pad(elements, op.const([0, 0, 0, 0, 0, 1]))
     covering = op.Gather(padded, sources, axis=2)
     if elements.elem_type in FLOATS:
@@ -165,7 +165,7 @@ def _computed_sources(
 
 
 def _by_channel(op: Builder, x: Value, columns: Value, size: Value) -> Value:
-    """Returns the shape that has all elements of the blocks of a channel in one row."""
+    """Returns the shape [batch, channels, elements of all blocks]."""
     shape = op.Shape(x)
     count = part(op, shape, 1, 2) / size
     return op.Concat(part(op, shape, 0, 1), count, op.Reshape(columns, op.const([1])), axis=0)

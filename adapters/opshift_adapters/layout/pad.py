@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pad and CenterCropPad: elements added around a tensor, or removed from its borders."""
+"""Pad and CenterCropPad, which add elements around a tensor or remove elements from its borders."""
 
 from collections.abc import Sequence
 
@@ -32,13 +32,13 @@ TYPES_24 = boundary(24, "Pad:ad5e74")
 TYPES_23 = boundary(23, "Pad:a7d266")
 TYPES_21 = boundary(21, "Pad:568996", cast=by_float16)
 
-UNUSED_FILLER = {"constant_value": "only the mode constant uses `constant_value`"}
+UNUSED_FILLER = {"constant_value": "only the mode constant of Pad uses `constant_value`"}
 
 
 def _by_axis(node: Node, op: Builder) -> Value:
     """Writes Pad axis by axis for any type: Concat or Gather, and Slice for negative pads.
 
-    In the mode `constant` the Slice comes last, because it may remove elements that were added.
+    In the mode `constant`, the Slice is last, because it may remove elements that were added.
     """
     data, pads, axes = node["data"], *_amounts(node, op)
     x, mode, known = data, node.str("mode"), pads.const_or_none()
@@ -71,7 +71,7 @@ def _by_axis(node: Node, op: Builder) -> Value:
 
 
 def _amount(op: Builder, pads: Value, at: int) -> Value:
-    """Returns the pad at index `at`, as a constant if its bounds are equal."""
+    """Returns the pad at index `at`, as a constant if its value is known from its bounds."""
     found = pads.bounds_or_none
     if found is not None and found.each and found.low.flat[at] == found.high.flat[at]:
         return op.const([int(found.low.flat[at])])
@@ -86,12 +86,12 @@ def _never_negative(pads: Value, at: int) -> bool:
 
 
 def _any_sign(pads: Value, axes: Sequence[int]) -> bool:
-    """Returns whether every pad may be negative."""
+    """Returns whether there are pads and none of them is known to be non-negative."""
     return bool(axes) and not any(_never_negative(pads, at) for at in range(2 * len(axes)))
 
 
 def _amounts(node: Node, op: Builder) -> tuple[Value, list[int]]:
-    """Returns the pads and the axes to which they apply."""
+    """Returns the pads, and the axes to which the pads apply."""
     x, pads = node["data"], node["pads"]
     named = node.input("axes") if node.schema and node.schema.since >= 18 else None
     if named is None:
@@ -136,7 +136,7 @@ def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Valu
 def _by_sign(op: Builder, pads: Value) -> tuple[Value, Value]:
     """Splits pads into pads that add elements and, as doubles, numbers of elements to remove.
 
-    Older opsets have Relu only for floats. A double holds every pad, because no tensor is larger.
+    Relu, which finds the positive pads, needs floats in older opsets. A double holds every pad.
     """
     amount = op.Cast(pads, to=T.DOUBLE)
     return op.Cast(op.Relu(amount), to=T.INT64), op.Relu(-amount)
@@ -157,7 +157,7 @@ def _without(op: Builder, x: Value, axes: Sequence[int], removed: Value) -> Valu
 
 
 def _shape(op: Builder, x: Value, rank: int | None) -> Value:
-    """Returns the shape of `x`, as a vector of length `rank` if only the pads give the rank."""
+    """Returns the shape of `x`, a vector of length `rank` even if only the pads imply the rank."""
     if x.rank_or_none is not None or rank is None:
         return shape_of(op, x)
     return op.Gather(op.Shape(x), op.const(list(range(rank))), axis=0)
@@ -178,7 +178,7 @@ def _joined(
 
 
 def _around(op: Builder, shape: Value, axis: int) -> tuple[list[Value], list[Value]]:
-    """Returns the sizes before the axis and after the axis; a list may be empty."""
+    """Returns the sizes before the axis and the sizes after the axis; either list may be empty."""
     last = shape.shape_or_none == (axis + 1,)
     before = [part(op, shape, 0, axis)] if axis else []
     return before, [] if last else [part(op, shape, axis + 1)]
@@ -188,7 +188,7 @@ MOST_WRAPPED = 4  # up to this length, a strip is copied often enough to fill a 
 
 
 def _few_wrapped(op: Builder, x: Value, axis: int, more: Sequence[Value]) -> list[Value] | None:
-    """Returns the tensors to concatenate for short pads of mode wrap at an unknown size."""
+    """Returns the tensors to concatenate for short pads of mode wrap on an axis of unknown size."""
     size = x.dims_or_none[axis] if x.dims_or_none is not None else None
     begin, end = (None if n.const_or_none() is None else int(n.const().item()) for n in more)
     if begin is None or end is None or max(begin, end) > MOST_WRAPPED or isinstance(size, int):
@@ -199,7 +199,7 @@ def _few_wrapped(op: Builder, x: Value, axis: int, more: Sequence[Value]) -> lis
 
 
 def _strip(op: Builder, x: Value, axis: int, start: int, stop: int) -> Value:
-    """Returns a strip from an end of `x`, which must not be empty; a short `x` repeats."""
+    """Returns elements from one end of an axis of `x`; a short axis (not empty) is repeated."""
     wanted = op.const([start]), op.const([stop]), op.const([axis])
     strip = op.Slice(x, *wanted)
     width = -start or stop
@@ -244,8 +244,8 @@ def _places(mode: str, begin: int, size: int, end: int) -> Array:
     "Pad",
     "onnxruntime 1.14",
     "a Pad with negative axes crashes the process",
-    source="2026-11-28 measured in 1.14.1: 8 forms of Pad with axes = [-1], which end the process,"
-    " and 16 without; all run in 1.16.3 and 1.17.3",
+    source="2026-11-28 measured in onnxruntime 1.14.1: 8 forms of Pad with axes = [-1] crash, 16"
+    " other forms run; all forms run in 1.16.3 and 1.17.3",
     since=18,
 )
 def counts_axes_from_the_end(node: Node) -> bool:
@@ -257,8 +257,8 @@ def counts_axes_from_the_end(node: Node) -> bool:
 @misread(
     "Pad",
     "onnxruntime 0.4..1.15",
-    "Pad below opset 19 with mode wrap, which opset 19 added, does not load",
-    source="2026-11-29 measured in 1.10.0 to 1.32: opsets 13 and 18; an exporter writes wrap at 18",
+    "Pad below opset 19 with the mode wrap of opset 19 does not load",
+    source="2026-11-29 measured in onnxruntime 1.10.0 to 1.32: Pad of mode wrap at 13 and 18",
     before=19,
 )
 def wraps_like_opset_19(node: Node) -> bool:
@@ -267,7 +267,7 @@ def wraps_like_opset_19(node: Node) -> bool:
 
 @form("Pad")
 def for_old_runtimes(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 is wrong for pads that add and crop below 11; 1.14 fails at negative axes."""
+    """Pad crops after adding for onnxruntime 0.4, and gets non-negative `axes` for 1.14."""
     if op.version < 18:
         return _cropped_last(node, op)
     return in_order(node, op, ("pads",))
@@ -296,9 +296,9 @@ PAD_19_UP = boundary(19, "Pad:754cbf", directions="up")
 
 @adapter("Pad", 18, 17)
 def pad_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added `axes` to Pad; below opset 18, `pads` lists all axes, with zeros."""
+    """Below opset 18, Pad lacks `axes`; the list `pads` gets zeros for the other axes."""
     x, pads, axes = node["data"], node["pads"], node.input("axes")
-    if node.str("mode") == "wrap":  # of opset 19, which exporters write at 18
+    if node.str("mode") == "wrap":  # a mode of opset 19, which exporters write at 18
         return _by_axis(node, op)  # pragma: no cover: examples are legal nodes
     if axes is None:
         return op.same(node, inputs={"axes": None})
@@ -320,7 +320,7 @@ def pad_18_17(node: Node, op: Builder) -> Result:
 
 
 def _computed_places(op: Builder, x: Value, axes: Value) -> tuple[Value, Value]:
-    """Returns zeros for the pads of all axes, and the indices of the pads of `axes` among them."""
+    """Returns zeros as pads of all axes, and the indices in them of the pads of `axes`."""
     rank = op.Shape(op.Shape(x))
     axes = op.Cast(axes, to=T.INT64)
     first = op.Where(axes < op.const([0]), axes + rank, axes)
@@ -332,7 +332,7 @@ PAD_18_UP = boundary(18, "Pad:94bb8d", directions="up")
 
 
 def _pad_13_12(node: Node, op: Builder) -> Result:
-    """Below opset 13, Pad accepts only numbers; bool is cast, other types are padded by axis."""
+    """Below opset 13, Pad accepts only numbers; bool is cast, other types need Concat or Gather."""
     data, pads, value = node["data"], node["pads"], node.input("constant_value")
     if data.elem_type != T.BOOL:
         return _by_axis(node, op)
@@ -346,7 +346,7 @@ TYPES_13 = boundary(13, "Pad:b76520", cast=_pad_13_12)
 
 @adapter("Pad", 11, 10, handles_types=True, ignores=UNUSED_FILLER)
 def pad_11_10(node: Node, op: Builder) -> Result:
-    """Below opset 11, `pads` and `value` are attributes; other pads use Concat or Gather."""
+    """Below opset 11, `pads` and `value` of Pad are attributes; others need Concat or Gather."""
     data, pads, mode = node["data"], node["pads"].const_or_none(), node.str("mode")
     value = node.input("constant_value") if mode == "constant" else None
     filler = value and value.const_or_none()
@@ -380,13 +380,13 @@ def pad_2_1(node: Node, op: Builder) -> Result:
 
 @adapter("Pad", 1, 2)
 def pad_1_2(node: Node, op: Builder) -> Result:
-    """Opset 2 renamed `paddings` of Pad to `pads`; both list all begins, then all ends."""
+    """Opset 2 renamed `paddings` of Pad to `pads`, which lists all begins, then all ends."""
     return op.same(node, paddings=None, pads=node.ints("paddings"))
 
 
 @adapter("CenterCropPad", 18, 17, in_other_words=True)
 def center_crop_pad_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added CenterCropPad; below opset 18, Pad is written, with negative pads to crop."""
+    """Below opset 18, CenterCropPad is written as Pad, with negative pads where it crops."""
     x, goal, axes = node["input_data"], node["shape"], node.ints_or_none("axes")
     own, known = x.shape_or_none, goal.const_or_none()
     if own is not None and known is not None:

@@ -42,7 +42,7 @@ TYPES_23 = boundary(
 
 
 def infers_beside_zero(node: Node) -> bool:
-    """Returns whether allowzero is set and the shape has -1, perhaps in one part of a Concat."""
+    """Returns whether allowzero is 1 and the shape, perhaps a Concat of parts, contains -1."""
     shape = node["shape"]
     made = shape.producer
     values = (shape, *(made.inputs if made is not None else ()))
@@ -66,8 +66,8 @@ INFERS_BESIDE_ZERO = [
         )(infers_beside_zero)
     )
     for releases, effect, source in (
-        ("onnxruntime 1.8..1.10", "fails at run time", "measured in 1.8 to 1.11: a Reshape"),
-        ("openvino 2022.1", "is rejected", "measured: 73 operators, each in the forms that it had"),
+        ("onnxruntime 1.8..1.10", "fails at run time", "measured in onnxruntime 1.8 to 1.11"),
+        ("openvino 2022.1", "is rejected", "measured in OpenVINO: 73 operators in all forms"),
     )
 ]
 
@@ -86,7 +86,7 @@ def without_allowzero(node: Node, op: Builder) -> Result:
 
 
 def _has_no_zero(shape: Value) -> bool:
-    """Returns whether the sizes contain -1, because `allowzero` forbids -1 together with 0."""
+    """Returns whether the shape has no 0, which is certain if it has -1 (with `allowzero`)."""
     concat = shape.producer
     parts = concat.inputs if concat is not None and concat.op == "Concat" else ()
     known = [size for part in parts if part and (size := part.const_or_none()) is not None]
@@ -100,7 +100,7 @@ def _assumes_no_zero(op: Builder, node: Node) -> bool:
 
 
 def by_reshape(node: Node, op: Builder) -> Result:
-    """Writes a Reshape to the result's shape, because the older operator lacks 8-bit floats."""
+    """Writes Reshape to the shape of the result, because the older operator lacks 8-bit floats."""
     data, *others = node.inputs
     assert data is not None
     (wide,) = op.same_but(node, [op.Cast(data, to=T.FLOAT16), *others])
@@ -137,7 +137,7 @@ CUT_SHAPES = [
         "Shape",
         "openvino 2022.1..2023.3",
         f"Shape with {name} gives all sizes",
-        source="2026-11-29 measured in 2022.1 to 2026.4: a node in a model of its own",
+        source="2026-11-29 measured in OpenVINO 2022.1 to 2026.4: a model of one node",
         since=15,
     )(
         example(
@@ -166,7 +166,7 @@ MAKING_SEQUENCES = (
 
 
 def _passed_through_loop(node: Node, op: Builder) -> Result:
-    """Below opset 14, Identity of a sequence copies the producer, or becomes a Loop."""
+    """Below opset 14, Identity of a sequence becomes a second node that computes it, or a Loop."""
     x, going = node["input"], op.const(True, T.BOOL)
     made = x.producer
     if made is not None and made.op in MAKING_SEQUENCES:
@@ -184,7 +184,7 @@ IDENTITY_14 = boundary(14, "Identity:6d4702", cast=_passed_through_loop)
     "Identity",
     "opencv 4.1.2, 4.5.5",
     "Identity of a constant is not supported",
-    source="2026-11-26 measured in 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Identity of a constant",
+    source="2026-11-26 measured in OpenCV 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Identity of a constant",
 )
 def of_a_constant(node: Node) -> bool:
     return node["input"].const_or_none() is not None
@@ -204,7 +204,7 @@ RESHAPE_14_UP = boundary(14, "Reshape:b32ca2", directions="up")
 
 @adapter("Reshape", 14, 13)
 def reshape_14_13(node: Node, op: Builder) -> Result:
-    """Below opset 14, 0 copies an input size; an empty input first gets size 0 at these axes."""
+    """Below opset 14, a 0 in `shape` of Reshape copies an input size; an Expand corrects it."""
     if not node.int("allowzero"):
         return op.same(node, allowzero=None)
     x, shape = node["data"], node["shape"]
@@ -220,7 +220,7 @@ def reshape_14_13(node: Node, op: Builder) -> Result:
 
 
 def _meets_no_zero(x: Value, shape: Value) -> bool:
-    """Returns whether the shape or the known sizes of the tensor prove that the shape has no 0."""
+    """Returns whether the constant shape, or the sizes of `x`, prove that the shape has no 0."""
     goal, own = shape.const_or_none(), x.shape_or_none
     return (goal is not None and 0 not in goal) or (own is not None and 0 not in own)
 
@@ -228,7 +228,7 @@ def _meets_no_zero(x: Value, shape: Value) -> bool:
 def _reshaped(op: Builder, x: Value, shape: Value) -> Value:
     """Writes a Reshape whose computed shape may have a 0, which older opsets read as a copy.
 
-    An empty input first gets size 0 on each axis with a 0 in the shape, so that the copy is right.
+    An Expand first gives an empty input the size 0 at each such axis, so that the copy is right.
     """
     # 1 for each size except 0. Inference of runtimes mistakes a Cast to bool and back
     # for the sizes, and rejects the Expand.
@@ -261,13 +261,13 @@ MOVED_THROUGH = frozenset(THROUGH.split())
 @misread(
     "Transpose",
     "onnxruntime 1.10",
-    "a Transpose that a Loop or If body and a node outside of it read may not load",
-    source="2026-11-23 measured in 1.9 to 1.11: operators between two Transposes, tried one by one",
+    "a Transpose may not load if both a Loop or If body and a node outside of it read its result",
+    source="2026-11-23 measured in onnxruntime 1.9 to 1.11: each operator between two Transposes",
 )
 def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
-    """Returns whether subgraphs and nodes of the same graph read the result of a Transpose.
+    """Returns whether a subgraph and a node outside of it read the result of a Transpose.
 
-    Readers may also read the result by way of nodes past which onnxruntime moves a Transpose.
+    The result may pass through nodes past which onnxruntime moves a Transpose.
     """
     own = node.outputs[0]
     names, seen = [own], set[str]()
@@ -288,7 +288,7 @@ def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
 
 @alternative("Transpose", runtime="onnxruntime==1.10")
 def behind_a_reshape(node: Node, op: Builder) -> Result:
-    """Transpose gets a Reshape after it, because onnxruntime 1.10 may move a Transpose wrongly."""
+    """A Reshape follows the Transpose, which onnxruntime 1.10 might otherwise move wrongly."""
     rank = node["data"].rank_or_none
     if rank is None:
         return KEEP
@@ -299,7 +299,7 @@ FLATTEN_11_UP = boundary(11, "Flatten:5fda33", directions="up")
 
 
 def _flatten(op: Builder, x: Value, axis: int) -> Value:
-    """Writes Flatten as Reshape, for every type, rank and size."""
+    """Writes Flatten as Reshape, which works for every element type, rank and size."""
     known = x.shape_or_none
     if known is None:
         whole = op.Shape(x)
@@ -316,7 +316,7 @@ def _flatten(op: Builder, x: Value, axis: int) -> Value:
 
 @adapter("Flatten", 11, 10)
 def flatten_11_10(node: Node, op: Builder) -> Result:
-    """Below opset 11, a negative `axis` of Flatten is made positive, or Reshape is written."""
+    """Below opset 11, a negative `axis` of Flatten becomes positive, or Reshape is written."""
     x, axis = node["input"], node.int("axis")
     if axis >= 0:
         return KEEP
@@ -347,7 +347,7 @@ def expand_8_7(node: Node, op: Builder) -> Result:
 
 
 def _tiled(op: Builder, x: Value, shape: Value) -> Value:
-    """Broadcasts `x` with a shape by Tile, if the ranks of both are known."""
+    """Broadcasts `x`, whose rank is known, with a shape of known length, by Tile."""
     (length,) = shape.shape
     if x.rank < length:
         x = op.Unsqueeze(x, axes=list(range(length - x.rank)))
@@ -369,7 +369,7 @@ def _tiled(op: Builder, x: Value, shape: Value) -> Value:
 
 
 def _goal(shape: Value) -> Dims:
-    """Returns the known elements of a shape: numbers and symbolic dimensions."""
+    """Returns the known elements of a shape vector: numbers and symbolic dimensions."""
     goal, measured = shape.const_or_none(), shape.producer
     if goal is not None:
         return tuple(goal.tolist())
@@ -379,7 +379,7 @@ def _goal(shape: Value) -> Dims:
 
 
 def _nowhere(op: Builder, shape: Value) -> Value:
-    """Returns a tensor of false in a computed shape of any rank."""
+    """Returns a tensor of false values in a computed shape of any rank."""
     measured = shape.producer
     x = measured.inputs[0] if measured is not None and measured.op == "Shape" else None
     kind = x and x.elem_type_or_none
@@ -392,7 +392,7 @@ def _nowhere(op: Builder, shape: Value) -> Value:
 
 
 def _false(op: Builder, shape: Value) -> Value:
-    """Returns false in a computed shape; Tile needs a shape of at least one axis."""
+    """Writes a tensor of false values as Tile, which gets an axis more if the rank is unknown."""
     if shape.shape_or_none is not None:
         return op.Tile(op.const(np.zeros([1] * shape.shape[0]), T.BOOL), shape)
     sizes = op.Concat(op.const([1]), shape, axis=0)
@@ -401,7 +401,7 @@ def _false(op: Builder, shape: Value) -> Value:
 
 
 def _stretched(op: Builder, x: Value, nowhere: Value) -> Value:
-    """Broadcasts `x` to the shape of `nowhere`, by Or with false or by a product with ones."""
+    """Broadcasts `x` with the shape of `nowhere`, by Or with false or by a product with ones."""
     kind = x.elem_type
     if kind == T.BOOL:
         return x | nowhere
@@ -424,7 +424,7 @@ def reshape_4_5(node: Node, op: Builder) -> Result:
 
 @adapter("Reshape", 5, 4, handles_types=True)
 def reshape_5_4(node: Node, op: Builder) -> Result:
-    """Below opset 5, `shape` is an attribute and must be known; only floats are accepted."""
+    """Below opset 5, `shape` of Reshape is an attribute, and other types are cast to floats."""
     x, shape = node["data"], node["shape"]
     goal = _implied_shape(node)
     if goal is None:
@@ -449,7 +449,7 @@ def _implied_shape(node: Node) -> list[int] | None:
 @in_other_words("Flatten")
 @example("axis", "(float[N,3,4] x) => (float[N,12] y) { y = Flatten(x) }", gives="Reshape")
 def two_axes(node: Node, op: Builder) -> Result:
-    """Flatten is written as Reshape to two axes, if at most one of their sizes is unknown."""
+    """Flatten is written as Reshape to two axes, if at most one of both sizes is unknown."""
     x, dims = node["input"], node["input"].dims
     axis = node.int("axis") % len(dims) if node.int("axis") < 0 else node.int("axis")
     sizes: list[int | None] = []
@@ -470,7 +470,7 @@ def same_shape(node: Node, op: Builder) -> Result:
 
 @in_other_words("Size")
 def product_of_sizes(node: Node, op: Builder) -> Result:
-    """Size is written as the product of the sizes in Shape."""
+    """Size is written as the product of the output of Shape."""
     return op.Squeeze(count_elements(op, op.Shape(node["data"])), axes=[0])
 
 

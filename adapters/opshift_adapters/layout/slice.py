@@ -29,7 +29,7 @@ SLICE_11_UP = boundary(11, "Slice:8c259c", directions="up")
 
 @adapter("Slice", 11, 10)
 def slice_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative `axes` of Slice; below opset 11, the rank is added to them."""
+    """Below opset 11, `axes` of Slice must not be negative; the rank is added to negative axes."""
     x, axes = node["data"], node.input("axes")
     known = axes and axes.const_or_none()
     if axes is None or (known is not None and (known >= 0).all()):
@@ -53,7 +53,7 @@ def axes_in_order(node: Node, op: Builder) -> Result:
 
 @adapter("Slice", 10, 9)
 def slice_10_9(node: Node, op: Builder) -> Result:
-    """Below opset 10, Slice has constant bounds without steps; else Compress or Gather is used."""
+    """Below opset 10, Slice has constant bounds and no steps; others need Compress or Gather."""
     x, named = node["data"], node.input("axes")
     bounds = [node["starts"], node["ends"], node.input("steps")]
     places = named and named.const_or_none()
@@ -100,7 +100,7 @@ def slice_10_9(node: Node, op: Builder) -> Result:
 
 
 def _before_the_rank_was_added(axes: Value, x: Value) -> Array | None:
-    """Returns the constant axes to which slice_11_10 added the computed rank of `x`, or None."""
+    """Returns constant axes that slice_11_10 made non-negative with the computed rank of `x`."""
     chosen = _made_by(axes, "Where")
     total = chosen and _made_by(chosen["X"], "Add")
     if chosen is None or total is None:
@@ -130,7 +130,7 @@ def _made_by(x: Value, op: str) -> Node | None:
 def _of_all_axes(
     op: Builder, bounds: Sequence[Value | None], axes: Value, rank: int
 ) -> list[Value | None]:
-    """Returns bounds for all axes; the axes that are not in `axes` keep all elements."""
+    """Returns bounds for all axes; the bounds of an axis outside of `axes` keep all elements."""
     axes = op.Cast(axes, to=T.INT64)
     neutral = (op.const([fill] * rank) for fill in (0, END, 1))
     return [
@@ -163,7 +163,7 @@ def _indices(op: Builder, start: int, end: int, step: int, size: int) -> Value:
 def _one(
     op: Builder, values: Value | None, known: Sequence[int] | None, i: int, kind: int
 ) -> Value:
-    """Returns one bound as a vector of one element, cast to an element type."""
+    """Returns the bound at index `i` as a vector of one element of type `kind`."""
     if known is not None:
         return op.const([known[i]], kind)
     assert values is not None
@@ -171,7 +171,7 @@ def _one(
 
 
 def _never_negative(places: Value, i: int) -> bool:
-    """Returns whether one of the bounds is known to be non-negative."""
+    """Returns whether the bound at index `i` is known to be non-negative."""
     found = places.bounds_or_none
     if found is None or not found.each:
         return found is not None and found.never_negative
@@ -212,7 +212,7 @@ def _compressed(
 
 
 def _size_along(op: Builder, x: Value, axis: int) -> Value:
-    """Returns an axis size as a vector of one element, whose length inference always finds."""
+    """Returns an axis size as a vector that onnx's inference knows to have one element."""
     if x.rank_or_none is None:
         return op.Gather(op.Shape(x), op.const([axis]), axis=0)
     return part(op, shape_of(op, x), axis, axis + 1)
@@ -230,7 +230,7 @@ def _places(op: Builder, size: Value) -> Value:
 def _gathered(
     op: Builder, x: Value, axis: int, bounds: Sequence[Value], ahead: Sequence[bool]
 ) -> Value:
-    """Writes Gather with the indices of `_indices`, which nodes compute in double.
+    """Writes Gather with indices that nodes compute in double from computed bounds.
 
     A double represents each position in a tensor and keeps the order of all integers. Steps are
     limited, so that every position stays exact in double. `ahead` states which of start and end are
@@ -268,7 +268,7 @@ def _wrapped(op: Builder, place: Value, size: Value) -> Value:
 
 
 def _clamped(op: Builder, value: Value, low: Value, high: Value) -> Value:
-    """Limits the value to `low` and `high`; `high` wins if `low` is larger."""
+    """Limits the value to the range from `low` to `high`; returns `high` if `low` is larger."""
     return op.Min(op.Max(value, low), high)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Squeeze and Unsqueeze: axes of size one removed and inserted."""
+"""Squeeze and Unsqueeze, which remove and insert axes of size 1."""
 
 from opshift.adapter import (
     KEEP,
@@ -37,8 +37,8 @@ TYPES_21 = boundary(21, "Squeeze:04451a Unsqueeze:97a1a4", cast=by_reshape)
     "Unsqueeze",
     "opencv 4.5.5, 4.8, 4.11",
     "Unsqueeze of several axes is not supported",
-    source="2026-11-29 measured in 4.5.5, 4.8.0 and 4.12.0: Unsqueeze and Squeeze of one and of"
-    " two axes at opset 11, and at 13 from 4.8.0 on",
+    source="2026-11-29 measured in OpenCV 4.5.5, 4.8.0 and 4.12.0: Unsqueeze and Squeeze of one"
+    " and two axes at opset 11 and, from 4.8.0 on, at opset 13",
 )
 def adds_several_axes(node: Node) -> bool:
     if "axes" in node.attributes:
@@ -60,7 +60,7 @@ def one_axis_after_the_other(node: Node, op: Builder) -> Result:
 
 
 @EMPTY_NAME(
-    "Squeeze", releases="onnxruntime 1.6..1.32", source="2026-11-29 measured in ten of them"
+    "Squeeze", releases="onnxruntime 1.6..1.32", source="2026-11-29 measured in ten releases"
 )
 def has_unnamed_axes(node: Node) -> bool:
     return has_empty_name(node)
@@ -73,7 +73,7 @@ def has_empty_axes(node: Node) -> bool:
 
 @form("Squeeze")
 def known_axes(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 needs `axes` below 13; others need ascending axes and no empty name."""
+    """Squeeze gets `axes` for onnxruntime 0.4, and ascending, named axes for other runtimes."""
     if (found := without_empty(node, op)) is not None:
         return found
     if op.version >= 13 or node.has("axes"):
@@ -91,7 +91,7 @@ def inserted_axes_in_order(node: Node, op: Builder) -> Result:
 
 @adapter("Squeeze Unsqueeze", 12, 13)
 def squeeze_12_13(node: Node, op: Builder) -> Result:
-    """Opset 13 made `axes` an input; an empty list for Squeeze becomes an absent input."""
+    """Opset 13 made `axes` an input; an empty list of Squeeze becomes an absent input."""
     axes = node.ints_or_none("axes")
     if not axes and node.op == "Squeeze":
         return op.same(node, axes=None)
@@ -100,7 +100,7 @@ def squeeze_12_13(node: Node, op: Builder) -> Result:
 
 @adapter("Squeeze Unsqueeze", 13, 12)
 def squeeze_13_12(node: Node, op: Builder) -> Result:
-    """Below opset 13, `axes` is an attribute; for computed axes, a Reshape is written."""
+    """Below opset 13, `axes` is an attribute; with computed axes, a Reshape is written."""
     x, axes = node["data"], node.input("axes")
     if axes is None:
         return op.same(node)
@@ -140,7 +140,7 @@ AXES_11_UP = boundary(11, "Squeeze:63e6b2 Unsqueeze:be25f9", directions="up")
 
 @adapter("Squeeze", 11, 10)
 def squeeze_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative `axes`; before that, they are positive, or a Reshape is written."""
+    """Below opset 11, `axes` of Squeeze are positive; a Reshape replaces other axes."""
     x, axes = node["data"], sorted(node.ints_or_none("axes") or [])
     if not axes or axes[0] >= 0:
         return KEEP
@@ -156,7 +156,7 @@ def squeeze_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("Unsqueeze", 11, 10)
 def unsqueeze_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative `axes`; before that, they are positive, or a Reshape is written."""
+    """Below opset 11, `axes` of Unsqueeze are positive; a Reshape replaces other axes."""
     x, axes = node["data"], sorted(node.ints("axes"))
     if not axes or axes[0] >= 0:
         return KEEP

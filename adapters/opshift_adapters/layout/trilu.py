@@ -8,7 +8,7 @@ from opshift_adapters._lib.blocks import arange
 
 @adapter("Trilu", 14, 13, in_other_words=True)
 def trilu_14_13(node: Node, op: Builder) -> Result:
-    """Opset 14 added Trilu; before that, Where selects x or 0 by the distance to the diagonal."""
+    """Below opset 14, Trilu becomes Where, which selects x or 0 by the distance to the diagonal."""
     x, k = node["input"], node.input("k") or op.const(0)
     kind = x.elem_type
     if kind == T.STRING:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention: windows (25) and valid lengths (24) become masks; opset 22 gets basic operators."""
+"""Attention: windows (opset 25) and key lengths (24) become masks; 22 has no Attention."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ HEADS_OF_FOUR_AXES = dict.fromkeys(
 
 @adapter("Attention", 24, 25, ignores=HEADS_OF_FOUR_AXES)
 def attention_24_25(node: Node, op: Builder) -> Result:
-    """Opset 25 forbids head counts with 4-D inputs, and lengths of keys with outputs of caches."""
+    """Opset 25 forbids head counts with 4-D inputs, and `nonpad_kv_seqlen` with cache outputs."""
     presents = node.output("present_key"), node.output("present_value")
     changed: dict[str, Any] = {}
     if not parts.is_packed(node):
@@ -26,7 +26,7 @@ def attention_24_25(node: Node, op: Builder) -> Result:
         changed |= {"inputs": lengths_as_mask(node, op), "is_causal": None}
     if any(presents) and not all(presents):
         made = op.same(node, outputs=max(node.n_outputs, 3), **changed)  # opset 25 has both or none
-        # A value that is returned for an output without a name loses its own name.
+        # A value that is also returned for an output without a name would lose its own name.
         return tuple(
             value if old else made[0] for value, old in zip(made, node.outputs, strict=False)
         )
@@ -34,7 +34,7 @@ def attention_24_25(node: Node, op: Builder) -> Result:
 
 
 def lengths_as_mask(node: Node, op: Builder) -> dict[str, Value | None]:
-    """Returns the inputs with a mask in place of `nonpad_kv_seqlen`, which hides the other keys."""
+    """Returns a mask that hides keys beyond `nonpad_kv_seqlen`, as the new inputs of Attention."""
     queries, keys, before = parts.lengths(node, op)
     if node.int("is_causal"):  # the last query is aligned with the last valid key
         query, key = parts.grid(op, queries, keys, parts.offset_of(node, op, queries, before))
@@ -54,7 +54,7 @@ def lengths_as_mask(node: Node, op: Builder) -> dict[str, Value | None]:
 
 @adapter("Attention", 25, 24)
 def attention_25_24(node: Node, op: Builder) -> Result:
-    """Opset 25 added windows; below opset 25, the mask hides the keys outside of the window."""
+    """Below opset 25, Attention has no window; the mask hides the keys outside of the window."""
     left, right = node.int("left_window_size"), node.int("right_window_size")
     if left < 0 and right < 0:
         return op.same(node, left_window_size=None, right_window_size=None)
@@ -73,7 +73,7 @@ def attention_25_24(node: Node, op: Builder) -> Result:
 
 @adapter("Attention", 23, 24)
 def attention_23_24(node: Node, op: Builder) -> Result:
-    """Opset 24 hides keys after the end of the mask; a mask of one column is expanded."""
+    """Opset 24 hides keys beyond the end of a mask; one column is expanded to all keys."""
     outputs = 3 if node.n_outputs == 2 else node.n_outputs
     if outputs == 3 and node.output("present_key") is None:
         raise Refusal(Why.NOT_EXPRESSIBLE, "from opset 24 on, present_value requires present_key")
@@ -92,7 +92,7 @@ def _has_columns(mask: Value) -> bool:
 
 @adapter("Attention", 24, 23)
 def attention_24_23(node: Node, op: Builder) -> Result:
-    """Opset 24 added `nonpad_kv_seqlen` and short masks; below opset 24, a full mask is written."""
+    """Below opset 24, a full mask replaces `nonpad_kv_seqlen` and a mask that is too short."""
     mask = node.input("attn_mask")
     if node.input("nonpad_kv_seqlen") is not None:
         return op.same(node, inputs=lengths_as_mask(node, op), is_causal=None)
@@ -104,7 +104,7 @@ def attention_24_23(node: Node, op: Builder) -> Result:
 
 @adapter("Attention", 23, 22, ignores=HEADS_OF_FOUR_AXES, in_other_words=True)
 def attention_23_22(node: Node, op: Builder) -> Result:
-    """Opset 23 added Attention; below opset 23, MatMul, Softmax and MatMul are written."""
+    """Below opset 23, Attention is written as MatMul, Softmax and a second MatMul."""
     packed, kind = parts.is_packed(node), node["Q"].elem_type
     if node["V"].elem_type != kind:
         raise Refusal(Why.AMBIGUOUS, "no specification lets V have another type than Q")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Einsum: below opset 12, a chain of diagonals, products, sums and transpositions."""
+"""Einsum, which becomes diagonals, products, sums and transpositions below opset 12."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Operand:
 
 @adapter("Einsum", 12, 11, in_other_words=True)
 def einsum_12_11(node: Node, op: Builder) -> Result:
-    """Below opset 12, Einsum multiplies terms one by one and sums them over letters."""
+    """Below opset 12, Einsum becomes a chain of products of two terms, and sums over letters."""
     values = [x for x in node.inputs if x is not None]
     names, wanted = _parsed(node.str("equation"), values)
     kind = values[0].elem_type
@@ -60,7 +60,7 @@ def einsum_12_11(node: Node, op: Builder) -> Result:
 
 
 def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
-    """Returns the letters of each term and of the result; digits replace an ellipsis."""
+    """Returns the letters of each term and of the result, with digits in place of an ellipsis."""
     terms, arrow, wanted = equation.replace(" ", "").partition("->")
     names = terms.split(",")
     if len(names) != len(values):
@@ -90,7 +90,7 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
 
 
 def _without_ones(op: Builder, term: Operand, terms: list[Operand], wanted: str) -> Operand:
-    """Removes axes of size 1 that are summed with longer axes of another term."""
+    """Removes axes of size 1 that broadcast to a longer axis of another term and are summed."""
     sizes = [dict(zip(one.letters, one.value.dims_or_none or (), strict=False)) for one in terms]
     own = dict(zip(term.letters, term.value.dims_or_none or (), strict=False))
     longer = {x for one in sizes for x, size in one.items() if isinstance(size, int) and size != 1}
@@ -102,7 +102,7 @@ def _without_ones(op: Builder, term: Operand, terms: list[Operand], wanted: str)
 
 
 def _distinct(op: Builder, term: Operand) -> Operand:
-    """Returns the diagonal over each letter that occurs more than once in the term."""
+    """Replaces axes with the same letter in one term by their diagonal."""
     repeated = next((x for x in term.letters if term.letters.count(x) > 1), None)
     if repeated is None:
         return term
@@ -135,7 +135,7 @@ def _merged(op: Builder, x: Value, first: int) -> Value:
 
 
 def _summed(op: Builder, term: Operand, needed: set[str]) -> Operand:
-    """Sums the term over the letters that are not needed."""
+    """Sums the term over all letters that are not in `needed`."""
     axes = [i for i, x in enumerate(term.letters) if x not in needed]
     if not axes:
         return term
@@ -156,7 +156,7 @@ def _ordered(op: Builder, term: Operand, letters: str) -> Operand:
 
 
 def _spread(op: Builder, term: Operand, letters: str, core: int = 0) -> Operand:
-    """Returns the term with its letters in this order, and size 1 for letters that it lacks.
+    """Orders the axes of the term by `letters`, with size 1 for each letter that the term lacks.
 
     Leading axes of size 1 are omitted, but not among the last `core` letters.
     """
@@ -168,7 +168,7 @@ def _spread(op: Builder, term: Operand, letters: str, core: int = 0) -> Operand:
 
 
 def _product(op: Builder, a: Operand, b: Operand, needed: set[str]) -> Operand:
-    """Multiplies two terms, and sums the product over the letters that later terms do not need."""
+    """Multiplies two terms, and sums over each common letter that is not in `needed`."""
     both = "".join(x for x in a.letters if x in b.letters and x in needed)
     gone = "".join(x for x in a.letters if x in b.letters and x not in needed)
     left = "".join(x for x in a.letters if x not in b.letters)
@@ -201,7 +201,7 @@ EINSUM_28 = boundary(28, "Einsum:bf3219", cast=cast_around("float"))
 
 @illegal("Einsum")
 def stray_signs(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
-    """A term may have only letters and one ellipsis, because onnx's inference hangs otherwise."""
+    """A term of Einsum may have only letters and one ellipsis, or onnx's inference hangs."""
     equation = given.get("equation", b"")
     text = equation.decode(errors="replace") if isinstance(equation, bytes) else ""
     terms = text.replace(" ", "").replace("->", ",").split(",")

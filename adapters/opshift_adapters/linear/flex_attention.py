@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FlexAttention: attention whose scores and probabilities a subgraph may change."""
+"""FlexAttention: attention with subgraphs that change the scores and the probabilities."""
 
 from opshift.adapter import Builder, Node, Result, leaving
 

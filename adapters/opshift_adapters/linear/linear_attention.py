@@ -16,7 +16,7 @@ from opshift_adapters._lib.kinds import as_type
     in_other_words=True,
 )
 def linear_attention_27_26(node: Node, op: Builder) -> Result:
-    """Below opset 27, LinearAttention is written as a Scan over time with a float state."""
+    """Below opset 27, LinearAttention is written as a Scan over the sequence with a float state."""
     query, past = node["query"], node.input("past_state")
     heads, kv_heads = node.int("q_num_heads"), node.int("kv_num_heads")
     decays, corrects = (word in node.str("update_rule") for word in ("gated", "delta"))
@@ -74,7 +74,7 @@ def _scale(op: Builder, given: float, width: Value) -> Value:
 
 @adapter("CausalConvWithState", 27, 26, in_other_words=True)  # fmt: skip
 def causal_conv_27_26(node: Node, op: Builder) -> Result:
-    """Opset 27 added CausalConvWithState; below opset 27, Conv of past and input is written."""
+    """Below opset 27, CausalConvWithState is written as Conv of the past joined with the input."""
     x, weight, past = node["input"], node["weight"], node.input("past_state")
     before = _in_front(op, x, weight) if past is None else op.Concat(past, x, axis=2)
     y = op.Conv(before, weight, node.input("bias"), group=_channels(x, weight))
@@ -85,7 +85,7 @@ def causal_conv_27_26(node: Node, op: Builder) -> Result:
 
 
 def _in_front(op: Builder, x: Value, weight: Value) -> Value:
-    """Pads the input in front with as many zeros as the kernel looks back."""
+    """Pads the start of the input with kernel size - 1 zeros."""
     size = weight.dims[2]
     if isinstance(size, int):
         return op.Pad(x, op.const([size - 1, 0]), axes=op.const([2]))

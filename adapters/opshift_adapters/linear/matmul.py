@@ -44,7 +44,7 @@ def gemm_6_7(node: Node, op: Builder) -> Result:
 
 @adapter("Gemm", 7, 6)
 def gemm_7_6(node: Node, op: Builder) -> Result:
-    """Below opset 7, C of Gemm is a scalar, row or matrix; other C are transposed or expanded."""
+    """Below opset 7, C of Gemm is a scalar, row or matrix; another C is transposed or expanded."""
     c = node["C"]
     rows, columns = _result_dims(node)
     if c.rank < 2:
@@ -68,7 +68,7 @@ def _result_dims(node: Node) -> tuple[int | str | None, int | str | None]:
 
 
 def _surely(size: int | str | None, wanted: int | str | None) -> bool:
-    """Returns whether a size is static, or equal to the symbolic size `wanted`."""
+    """Returns whether a size is a number, or the same symbolic dimension as `wanted`."""
     return isinstance(size, int) or (size is not None and size == wanted)
 
 
@@ -79,7 +79,7 @@ def _result_shape(node: Node, op: Builder) -> Value:
 
 
 def _column(node: Node, op: Builder, c: Value) -> Value:
-    """Writes Gemm of the transposed matrices, transposed back; the column C becomes a row."""
+    """Writes Gemm with a column C as a transposed Gemm of B and A, in which C is a row."""
     turned = op.Gemm(
         node["B"], node["A"], c,
         alpha=node.float("alpha"), beta=node.float("beta"), broadcast=1,
@@ -89,14 +89,14 @@ def _column(node: Node, op: Builder, c: Value) -> Value:
 
 
 def _integer_product(node: Node, op: Builder) -> Result:
-    """Opset 9 added integers to MatMul and Gemm; below opset 9, digits are multiplied in double."""
+    """Below opset 9, MatMul and Gemm of integers become products of digits in double."""
     a, b = node["A"], node["B"]
     if node.op == "MatMul":
         return multiply_matrices(op, a, b)
     alpha, beta = node.float("alpha"), node.float("beta")
     if not (alpha.is_integer() and beta.is_integer()):
         raise Refusal(
-            Why.NOT_EXPRESSIBLE, "Gemm of integers with fractional alpha or beta has no older form"
+            Why.NOT_EXPRESSIBLE, "Gemm of integers with fractional alpha or beta needs opset 9"
         )
     a = op.Transpose(a, perm=[1, 0]) if node.int("transA") else a
     b = op.Transpose(b, perm=[1, 0]) if node.int("transB") else b
@@ -129,7 +129,7 @@ MOST_ZEROS = 1 << 16
 
 @form("Gemm")
 def gemm_with_c(node: Node, op: Builder) -> Result:
-    """Gemm gets a C of zeros, because onnxruntime 1.4 to 1.12 cannot fuse it without C."""
+    """Gemm gets a C of zeros, because onnxruntime 1.4 to 1.12 fuses no Gemm without C."""
     if node.input("C") is not None or not 11 <= op.version <= 17:
         return KEEP
     zeros = _zero_row(node, op) if node["B"].elem_type_or_none == T.FLOAT else None
@@ -150,20 +150,19 @@ ONE_NUMBER_IS_NOT_ADDED = [
         (
             "onnxruntime 0.3..0.4",
             "does not run",
-            "2026-11-22 measured in 0.3 and 0.4: Gemm with a scalar C, and with one of the shape"
-            " [1]",
+            "2026-11-22 measured in onnxruntime 0.3 and 0.4: Gemm with C of the shapes [] and [1]",
         ),
         (
             "opencv 4.5.5, 4.8",
             "is rejected",
-            "2026-11-25 measured in 4.5.5 and 4.8: Gemm with 8 kinds of C and B at opsets 7 to 13",
+            "2026-11-25 measured in OpenCV 4.5.5, 4.8: Gemm, 8 kinds of C and B, opsets 7 to 13",
         ),
     )
 ]
 PRODUCTS = partial(
     misread,
-    source="2026-11-26 measured in 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Gemm with each attribute at"
-    " opsets 9, 11 and 13",
+    source="2026-11-26 measured in OpenCV 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Gemm with each"
+    " attribute at opsets 9, 11 and 13",
 )
 
 
@@ -189,7 +188,7 @@ def with_trans_a(node: Node) -> bool:
 
 @alternative("Gemm", runtime="onnxruntime==0.4")
 def plain_gemm(node: Node, op: Builder) -> Result:
-    """Gemm keeps only transB and a row C; other products and sums become separate nodes."""
+    """Gemm keeps transB and a row as C; alpha, beta, transA and another C become separate nodes."""
     c, alpha, beta = node.input("C"), node.float("alpha"), node.float("beta")
     single = c is not None and c.dims_or_none in ((), (1,))
     plain = node.int("transB") and not node.int("transA") and alpha == beta == 1
@@ -209,7 +208,7 @@ def plain_gemm(node: Node, op: Builder) -> Result:
 
 
 def _product(node: Node, op: Builder, row: Value | None) -> Value:
-    """Multiplies A by B, with a row of zeros for C if Gemm is written."""
+    """Multiplies A by B: a Gemm with zeros as C if transB is set, else MatMul."""
     a = op.Transpose(node["A"], perm=[1, 0]) if node.int("transA") else node["A"]
     if not node.int("transB"):
         return op.MatMul(a, node["B"])
@@ -234,14 +233,14 @@ def _zero_row(node: Node, op: Builder) -> Value | None:
 
 JOINED = partial(
     misread,
-    source="2026-11-29 measured in 22 releases from 1.2 to 1.32: 103 forms of Transpose, Cast and"
-    " MatMul, and 300 random ones",
+    source="2026-11-29 measured in 22 releases of onnxruntime from 1.2 to 1.32: 103 forms of"
+    " Transpose, Cast and MatMul, and 300 random forms",
 )
 NARROW = (T.FLOAT16, T.BFLOAT16)
 
 
 def _sides(node: Node) -> Iterator[tuple[Turned, Value, Value]]:
-    """Yields each input that a Transpose, perhaps with a Cast, computes, with the other input."""
+    """Yields each input that a Transpose (and Cast) computes, together with the other input."""
     a, b = node["A"], node["B"]
     for value, other in ((a, b), (b, a)):
         if (found := turned(value)) is not None:
@@ -275,7 +274,7 @@ def multiplies_moved_doubles(node: Node, around: Surroundings) -> bool:
 
 
 def _is_given(how: Turned, around: Surroundings) -> bool:
-    """Returns whether an output of the graph is the result of the Transpose, which is then kept."""
+    """Returns whether the result of the Transpose is a graph output; then runtimes keep it."""
     return any(one is not None and around.is_output(one) for one in how.transpose.outputs)
 
 
@@ -317,7 +316,7 @@ def multiplies_cast_batches(node: Node, around: Surroundings) -> bool:
 
 
 def _is_swapped(value: Value) -> bool:
-    """Returns whether onnxruntime merges the Transpose of the other input, too, and so is right."""
+    """Returns whether the other input also has a Transpose that onnxruntime merges correctly."""
     how = turned(value)
     return how is not None and (how.swaps or how.keeps)
 
@@ -341,7 +340,7 @@ def multiplies_batches_of_float16(node: Node, around: Surroundings) -> bool:
 
 @alternative("MatMul", runtime="onnxruntime==1.24")
 def apart_from_a_transpose(node: Node, op: Builder) -> Result:
-    """An added and removed axis separates MatMul from a Transpose that onnxruntime cannot merge."""
+    """Unsqueeze and Squeeze separate MatMul from a Transpose that onnxruntime merges wrongly."""
     apart = {
         name: op.Squeeze(op.Unsqueeze(node[name], axes=[0]), axes=[0])
         for name in ("A", "B")
@@ -356,7 +355,7 @@ WRITTEN_OUT = 4  # the most rows of a matrix; 4 rows need 24 products
 @adapter("Det", 11, 10, approximate=True, in_other_words=True)
 @example("one row", "(float[3,1,1] x) => (float[3] y) { y = Det(x) }", gives="Squeeze")
 def det_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added Det; before that, up to 4 rows are written as sums of products in double."""
+    """Below opset 11, Det of up to 4 rows is written as a sum of products in double."""
     x, kind = node["X"], node["X"].elem_type
     size = x.dims[-1]
     if not isinstance(size, int):
@@ -371,7 +370,7 @@ def det_11_10(node: Node, op: Builder) -> Result:
 
 
 def _sum_of_products(op: Builder, x: Value, size: int) -> Value:
-    """Sums one product for each permutation of the columns, with the sign of the permutation."""
+    """Writes a determinant as the sum of a signed product for each permutation of the columns."""
     orders = list(itertools.permutations(range(size)))
     signs = [1 - 2 * (_inversions(order) % 2) for order in orders]
     elements = op.Reshape(x, op.const([0] * (x.rank - 2) + [size * size]))

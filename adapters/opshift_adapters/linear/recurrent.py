@@ -22,7 +22,7 @@ LAYOUT_14 = boundary(14, "RNN:228454 GRU:452a0a LSTM:ec6f5e", directions="up")
 
 @adapter("RNN GRU LSTM", 14, 13)
 def layout_14_13(node: Node, op: Builder) -> Result:
-    """Opset 14 added `layout`; below opset 14, Transposes move the batch to axis 1 and back."""
+    """Below opset 14, RNN, GRU and LSTM lack `layout`; Transposes move the batch axis instead."""
     if not node.int("layout"):
         return op.same(node, layout=None)
     inputs: dict[str, Value | None] = {}
@@ -39,13 +39,13 @@ def layout_14_13(node: Node, op: Builder) -> Result:
 
 @adapter("RNN GRU LSTM", 7, 6)
 def output_sequence_7_6(node: Node, op: Builder) -> Result:
-    """Opset 7 removed `output_sequence`; below opset 7, 1 is written if the output Y has a name."""
+    """Below opset 7, `output_sequence` of RNN, GRU and LSTM is 1 if the output Y has a name."""
     return op.same(node, output_sequence=int(node.output("Y") is not None))
 
 
-@adapter("RNN GRU LSTM", 6, 7, ignores={"output_sequence": "outputs that have a name are computed"})
+@adapter("RNN GRU LSTM", 6, 7, ignores={"output_sequence": "each named output is computed"})
 def output_sequence_6_7(node: Node, op: Builder) -> Result:
-    """Opset 7 removed `output_sequence`; the names of the outputs replace it."""
+    """Opset 7 removed `output_sequence`; a node computes each output that has a name."""
     return op.same(node, output_sequence=None)
 
 
@@ -61,7 +61,7 @@ def gru_3_2(node: Node, op: Builder) -> Result:
 
 @adapter("GRU", 2, 3)
 def gru_2_3(node: Node, op: Builder) -> Result:
-    """Opset 3 corrected the default `foward` of `direction` in GRU; `forward` is written."""
+    """Opset 3 corrected the misspelled default `foward` of `direction` in GRU to `forward`."""
     if node.str("direction") == "foward":
         return op.same(node, direction="forward")
     return KEEP
@@ -71,7 +71,7 @@ def gru_2_3(node: Node, op: Builder) -> Result:
     "GRU LSTM",
     "onnxruntime 0.4..1.32",
     "{op} of double loads but does not run",
-    source="2026-11-29 measured in 13 releases from 0.4 to 1.32: RNN, GRU and LSTM of double",
+    source="2026-11-29 measured in onnxruntime 0.4 to 1.32: RNN, GRU and LSTM of double",
 )
 def is_computed_in_double(node: Node) -> bool:
     return node["X"].elem_type_or_none == T.DOUBLE

@@ -8,7 +8,7 @@ from opshift_adapters._lib.heads import turn, with_last_split
 
 @adapter("RotaryEmbedding", 23, 22, in_other_words=True)  # fmt: skip
 def rotary_embedding_23_22(node: Node, op: Builder) -> Result:
-    """Opset 23 added RotaryEmbedding; below opset 23, Mul, Sub and Add rotate pairs of elements."""
+    """Below opset 23, RotaryEmbedding becomes Mul, Sub and Add, which rotate pairs of elements."""
     x, heads = node["X"], node.attr("num_heads") or 0
     packed = (x.rank if heads else x.rank_or_none) == 3
     if packed and not heads:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LabelEncoder of ai.onnx.ml: a list of names (1), lists of keys and values (2), tensors (4)."""
+"""LabelEncoder: version 1 has a list of names, 2 has lists of keys and values, 4 has tensors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ TYPED = by_width("LabelEncoder", floats=True, domain=ML)  # keys have the type o
 LISTS = {"strings": "O", "int64s": "int64", "floats": "float32"}
 OTHERS = dict.fromkeys(
     ("default_string", "default_int64", "default_float"),
-    "the default of another type has no effect",
+    "the default value for another type of values has no effect",
 )
 
 
@@ -88,7 +88,7 @@ def _as_objects(array: Array) -> Array:
 
 
 def _distinct(table: KeyTable, *, last_wins: bool) -> KeyTable:
-    """Returns the table with each key once; below version 4, repeated keys are undefined."""
+    """Removes repeated keys; refuses keys with two values, which are undefined below version 4."""
     rows: dict[Any, int] = {}
     plain = table.keys.tolist()
     for i, key in enumerate(plain):
@@ -124,7 +124,7 @@ def _gathered(op: Builder, index: Value, items: Sequence[Any], dtype: Any) -> Va
 
 
 def _compared(op: Builder, x: Value, table: KeyTable) -> Value:
-    """Looks up the table by a comparison with every key, in operators of ai.onnx."""
+    """Writes the lookup with operators of ai.onnx, which compare the input with every key."""
     keys = op.const(table.keys)
     wide = op.Unsqueeze(x, op.const([-1]))
     same = _equal(op, wide, keys, table)
@@ -163,7 +163,7 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
 
 @adapter("LabelEncoder", 2, 1, domain=ML, since=7, handles_types=True, ignores=OTHERS)
 def label_encoder_2_1(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 2 added keys and values; before that, a list of names, or Gather, is written."""
+    """Below ai.onnx.ml 2, LabelEncoder has only a list of names; Gather looks up other values."""
     x, table = node["X"], _distinct(_table(node), last_wins=False)
     count = len(table.keys)
     pair = (_list(table.keys), _list(table.values))
@@ -186,14 +186,14 @@ def _names(op: Builder, x: Value, names: list[str], **default: Any) -> Value:
 
 @adapter("LabelEncoder", 3, 4, domain=ML)
 def label_encoder_3_4(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 4 defines that the last of equal keys counts; differing values are refused."""
+    """From ai.onnx.ml 4 on, the last of equal keys counts; keys with two values are refused."""
     _distinct(_table(node), last_wins=False)
     return KEEP
 
 
 @adapter("LabelEncoder", 4, 3, domain=ML, since=7, handles_types=True, ignores=OTHERS)
 def label_encoder_4_3(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 4 added more types; below version 4, they are cast, or every key is compared."""
+    """Below ai.onnx.ml 4, LabelEncoder has fewer types; others need Cast or comparisons of keys."""
     x, table = node["X"], _distinct(_table(node), last_wins=True)
     keys, values = table.keys, table.values
     if keys.dtype == np.float64 or table.has_nan:

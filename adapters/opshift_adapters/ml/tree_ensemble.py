@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tree ensembles of ai.onnx.ml: lists, then tensors (3), then one operator for all (5)."""
+"""Tree ensembles of ai.onnx.ml, which became one operator, TreeEnsemble, in version 5."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ PAIRS = {"nodes_values", "nodes_hitrates", "base_values", "target_weights", "cla
 
 @flaw(BOTH, domain=ML)
 def lists_that_do_not_fit(node: Node) -> str | None:
-    """Lists of nodes and votes need equal lengths, and must refer to nodes that exist."""
+    """Lists of tree nodes and votes need equal lengths, and must refer to existing tree nodes."""
     votes = "target" if node.op == "TreeEnsembleRegressor" else "class"
     for kind, needed in (("nodes", NODE_LISTS), (votes, VOTE_LISTS)):
         sizes = {name: _count(node, f"{kind}_{name}") for name in needed.split()}
@@ -75,10 +75,10 @@ def lists_that_do_not_fit(node: Node) -> str | None:
 
 @flaw("TreeEnsembleClassifier", domain=ML)
 def no_labels(node: Node) -> str | None:
-    """Exactly one list names the classes; catboost writes two empty lists for several targets."""
+    """A TreeEnsembleClassifier needs class labels; catboost may write two empty lists."""
     if node.attr("classlabels_int64s") or node.attr("classlabels_strings"):
         return None
-    return "it has no class labels"
+    return "the classifier has no class labels"
 
 
 def _count(node: Node, name: str) -> int:
@@ -89,7 +89,7 @@ def _count(node: Node, name: str) -> int:
 
 @flaw("TreeEnsemble", domain=ML)
 def codes_of_nothing(node: Node) -> str | None:
-    """Codes of modes, transforms, aggregations and targets must be in the specified range."""
+    """Modes, transforms, aggregations and targets of a TreeEnsemble must have defined codes."""
     codes = {"post_transform": len(TRANSFORMS), "aggregate_function": len(WAYS)}
     wrong = [
         f"{name} {node.int(name)}"
@@ -115,7 +115,7 @@ TENSORS_3_UP = boundary(
 
 @adapter(BOTH, 3, 2, domain=ML)
 def trees_3_2(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 3 added tensors of doubles; below version 3, lists of floats are written."""
+    """Below ai.onnx.ml 3, tree ensembles have lists of floats instead of tensors of doubles."""
     changed: dict[str, Any] = {}
     for name in sorted(PAIRS):
         long = f"{name}_as_tensor"
@@ -141,11 +141,11 @@ HINTS = dict.fromkeys(
 
 @adapter("TreeEnsembleRegressor", 4, 5, domain=ML, since=7, ignores=HINTS)
 def regressor_4_5(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 5 has TreeEnsemble for all ensembles, with one vote for each leaf."""
+    """TreeEnsembleRegressor becomes TreeEnsemble of ai.onnx.ml 5, with one vote for each leaf."""
     forest = read_classic(node, "target")
     how = node.str("aggregate_function")
     if how in ("MIN", "MAX") and forest.least_votes < 1:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{how} over leaves without votes has no newer form")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"TreeEnsemble has no {how} over leaves without votes")
     y = _transformed(node, op, forest, node.int("n_targets"), how)
     return op.Cast(y, to=T.FLOAT) if _in_double(node) else y
 
@@ -156,7 +156,7 @@ TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 def _scores(
     node: Node, op: Builder, forest: Forest, targets: int, how: str = "SUM", post: str = "NONE"
 ) -> Value:
-    """Returns the aggregated votes plus base values; the trees apply the transform if needed."""
+    """Returns the aggregated votes plus base values; TreeEnsemble applies the transform `post`."""
     x, base = node["X"], _base(node)
     trees, kind = len(forest.roots), np.float64 if _in_double(node) else np.float32
     if not _in_double(node):
@@ -170,7 +170,7 @@ def _scores(
     if post != "NONE" and (base is not None or averaged):
         raise Refusal(
             Why.NOT_EXPRESSIBLE,
-            f"{post} has no newer form, because the scores are summed outside of the trees",
+            f"TreeEnsemble cannot apply {post}, because its sums are not the final scores",
         )
     code = WAYS.index("SUM" if averaged else how)
     named = write_ensemble(copies(forest, repeat=how in ("MIN", "MAX")), targets, kind)
@@ -205,12 +205,12 @@ def _transformed(
     how: str = "SUM",
     scores: Value | None = None,
 ) -> Value:
-    """Returns the transformed scores; only TreeEnsemble itself has two of the transforms."""
+    """Returns the transformed scores; TreeEnsemble computes SOFTMAX_ZERO and PROBIT itself."""
     post = node.str("post_transform")
     if post in TRANSFORMS[3:]:
         return _scores(node, op, forest, targets, how, post)
     y = _scores(node, op, forest, targets, how) if scores is None else scores
-    # `post_transform` is not used, because a runtime confuses the codes of these two.
+    # The other two are written as nodes, because a runtime confuses their codes in TreeEnsemble.
     if post == "LOGISTIC":
         return op.Sigmoid(y)
     return op.Softmax(y, axis=1) if post == "SOFTMAX" else y
@@ -218,7 +218,7 @@ def _transformed(
 
 @adapter("TreeEnsembleClassifier", 4, 5, domain=ML, since=9, ignores=HINTS)
 def classifier_4_5(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 5 has TreeEnsemble for all ensembles; ArgMax and Gather compute the label."""
+    """TreeEnsembleClassifier becomes TreeEnsemble of ai.onnx.ml 5, ArgMax, and Gather of labels."""
     words = node.attr("classlabels_strings")
     labels = (
         np.array(node.strings("classlabels_strings"), "O")
@@ -242,7 +242,7 @@ def classifier_4_5(node: Node, op: Builder) -> Result:
 
 
 def _of_voted(node: Node, op: Builder, forest: Forest, scores: Value, count: int) -> Value:
-    """Returns the scores; a class without a vote has minus infinity, so it cannot win."""
+    """Returns the scores, with minus infinity for classes without votes, which must not win."""
     if _base(node) is not None or forest.always_votes(set(range(count))) or forest.least_weight > 0:
         return scores
     votes = _scores(node, op, counting(forest), count)
@@ -251,7 +251,7 @@ def _of_voted(node: Node, op: Builder, forest: Forest, scores: Value, count: int
 
 
 def _one_sum(node: Node, op: Builder, forest: Forest, base: Array | None) -> tuple[Value, Value]:
-    """Returns the winning class and both scores if only one of two classes gets votes."""
+    """Returns the winning class and the scores of both classes if only one class gets votes."""
     post, shares = node.str("post_transform"), forest.least_weight >= 0
     (voted,) = forest.targets
     sure = forest.always_votes({voted})
@@ -284,7 +284,7 @@ DEPRECATED_5_DOWN = boundary(
 
 @adapter("TreeEnsemble", 5, 4, domain=ML, since=7, handles_types=True, ignores=HINTS)
 def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 5 added TreeEnsemble; below version 5, TreeEnsembleRegressor is written."""
+    """Below ai.onnx.ml 5, TreeEnsemble is written as TreeEnsembleRegressor."""
     forest, post = read_ensemble(node), TRANSFORMS[node.int("post_transform")]
     how = WAYS[node.int("aggregate_function")]
     x = node["X"]
@@ -305,7 +305,7 @@ def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
 
 
 def _of_doubles(node: Node, op: Builder, forest: Forest, how: str, post: str) -> Value:
-    """Sums votes in double: TreeEnsembleRegressor returns the number of each tree's leaf."""
+    """Sums votes in double by Gather: TreeEnsembleRegressor only finds the leaf of each tree."""
     targets = node.int("n_targets")
     if post in TRANSFORMS[3:] or (how in ("MIN", "MAX") and targets > 1):
         raise Refusal(Why.NOT_EXPRESSIBLE, "TreeEnsembleRegressor has no double output")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums and products, whose operands a formula matches in any order and grouping."""
+"""Declares Add and Mul as operators whose operands a formula matches in any order."""
 
 from opshift.adapter import arithmetic, commutes
 

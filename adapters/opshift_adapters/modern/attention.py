@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention, found as two products and a Softmax.
 
-Exporters scale the product of Q and K, but the adapter scales both factors by a root, so that its
-nodes do not match. The conditions on a mask need the values of a constant.
+Exporters scale the product of Q and K, but the adapter scales Q and K by the root of the scale, so
+its nodes do not match. The conditions on a mask need the values of a constant.
 """
 
 import math
@@ -24,7 +24,7 @@ def fits(found: Found) -> dict[str, Any] | None:
 
 
 def reaches(mask: Value, scores: tuple[Any, ...]) -> bool:
-    """Returns whether a mask covers all keys and broadcasts to the scores as they are."""
+    """Returns whether a mask covers all keys and broadcasts to the scores."""
     dims = mask.dims_or_none
     if dims is None or not 2 <= len(dims) <= 4 or dims[-1] is None or dims[-1] != scores[3]:
         return False
@@ -33,7 +33,7 @@ def reaches(mask: Value, scores: tuple[Any, ...]) -> bool:
 
 
 def scaled(numbers: dict[str, Any], q: Value) -> dict[str, Any] | None:
-    """Returns `scale`, omitted if it is the default; None if the scale is not positive."""
+    """Returns {"scale": number}, {} for the default scale, or None if the scale is not positive."""
     root, width, kind = numbers.get("root"), q.dims[3], dtype_of(q.elem_type)
     given = numbers["scale"] if root is None else root
     if not given > 0:
@@ -74,7 +74,7 @@ def caps_and_shows(found: Found) -> dict[str, Any] | None:
 
 @modern("Attention", since=23, when=shows)
 def attention_with_a_known_mask(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
-    """Matches MatMul(Softmax(scaled scores + mask), V) in which each query sees a key."""
+    """Matches MatMul(Softmax(scaled scores + mask), V) if the mask leaves each query a key."""
     return op.MatMul(op.Softmax(scores(op, q, k) + mask, axis=-1), v)
 
 
@@ -88,11 +88,11 @@ def attention_with_a_soft_cap(op: Formula, q: Term, k: Term, v: Term) -> Term:
 def attention_with_a_soft_cap_and_a_mask(
     op: Formula, q: Term, k: Term, v: Term, mask: Term
 ) -> Term:
-    """Matches MatMul(Softmax(capped scores + mask), V) in which each query sees a key."""
+    """Matches MatMul(Softmax(capped scores + mask), V) if the mask leaves each query a key."""
     return op.MatMul(op.Softmax(capped(op, q, k) + mask, axis=-1), v)
 
 
-NO_KEYS = "a query without a visible key returns zeros, not NaN"
+NO_KEYS = "Attention returns zeros, not NaN, for a query whose keys are all hidden"
 
 
 @modern("Attention", since=23, when=fits, differs=NO_KEYS)
@@ -103,7 +103,7 @@ def attention_with_a_mask(op: Formula, q: Term, k: Term, v: Term, mask: Term) ->
 
 @modern("Attention", since=23, when=fits)
 def attention_that_hides(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
-    """Matches MatMul(Softmax(scaled scores + mask), V) with 0 for a query without keys."""
+    """Matches MatMul(Softmax(scaled scores + mask), V), with 0 if all keys are hidden."""
     chances = op.Softmax(scores(op, q, k) + mask, axis=-1)
     hidden = op.Equal(op.ReduceMax(mask, axes=[-1], keepdims=1), -math.inf)
     return op.MatMul(op.Where(hidden, 0, chances), v)
@@ -111,7 +111,7 @@ def attention_that_hides(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> 
 
 @modern("Attention", since=23, when=fits)
 def attention_of_what_is_shown(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
-    """Matches masked scores in MatMul(Softmax(...), V) with 0 for a query without keys."""
+    """Matches MatMul(Softmax(masked scores), V), with 0 for a query whose keys are all hidden."""
     bias = op.Where(mask, 0, -math.inf)
     chances = op.Softmax(scores(op, q, k) + bias, axis=-1)
     hidden = op.Equal(op.ReduceMax(bias, axes=[-1], keepdims=1), -math.inf)
@@ -119,7 +119,7 @@ def attention_of_what_is_shown(op: Formula, q: Term, k: Term, v: Term, mask: Ter
 
 
 def scores(op: Formula, q: Term, k: Term) -> Term:
-    """Matches the scaled product of Q and K, or the product of both scaled by a root."""
+    """Matches the scaled product of Q and K, or the product of Q and K that are both scaled."""
     turned, root = op.Transpose(k, perm=[0, 1, 3, 2]), op.number("root")
     return op.either(op.MatMul(q, turned) * op.number("scale"), op.MatMul(q * root, turned * root))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantized codes of a type, and the scales and zero points that an operator accepts.
+"""Conditions on codes, scales and zero points in the formulas of quantized operators.
 
 The formulas of QuantizeLinear and DequantizeLinear are written by hand. Their adapters write limits
 and constants that depend on the code type, and shapes that depend on rank and axis, so that the
@@ -24,7 +24,7 @@ def is_scalar(found: Found, *names: str) -> bool:
 
 
 def whole_point(found: Found) -> dict[str, Any] | None:
-    """Returns the zero point in the type of the data, if it has this type or fits this type."""
+    """Returns {} or the zero point cast to the type of the data; None if that cannot hold it."""
     x, zero = found["x"], found["x_zero_point"]
     if zero.elem_type_or_none == x.elem_type_or_none:
         return {}
@@ -33,7 +33,7 @@ def whole_point(found: Found) -> dict[str, Any] | None:
 
 
 def as_codes(known: Array | None, kind: int | None) -> Array | None:
-    """Returns numbers as codes of a type if all numbers are codes of the type, else None."""
+    """Returns numbers in an integer type if the type holds all of them exactly, else None."""
     low, high = limits_of(kind) or (0, -1)
     if known is None or not np.all((known == np.floor(known)) & (low <= known) & (known <= high)):
         return None
@@ -48,7 +48,7 @@ def length_of(x: Value, axis: int) -> int | None:
 
 
 def reshaped(found: Found, side: str, kind: int | None) -> dict[str, Any] | None:
-    """Returns the axis along which scale and zero point are reshaped vectors, else None."""
+    """Returns the axis for which scale and zero point are reshaped vectors, or None."""
     told, parts = found.numbers, (found[f"{side}_scale"], found[f"{side}_zero_point"])
     goal = told["goal"]
     if goal != told["zero_goal"] or goal[:1] != [-1] or any(size != 1 for size in goal[1:]):
@@ -60,7 +60,7 @@ def reshaped(found: Found, side: str, kind: int | None) -> dict[str, Any] | None
 
 
 def lying(found: Found, side: str, kind: int | None) -> dict[str, Any] | None:
-    """Returns the axis of constants with this orientation, or of vectors along the last axis."""
+    """Returns the axis along which scale and zero point vary, and the constants, or None."""
     scale, zero = f"{side}_scale", f"{side}_zero_point"
     shape = found[scale].shape_or_none
     if not shape or found[zero].shape_or_none != shape or any(size != 1 for size in shape[1:]):

@@ -11,7 +11,7 @@ SMALL = (T.INT8, T.UINT8, T.INT16, T.UINT16, T.INT32)
 
 
 def spread(op: Formula, part: Term) -> Term:
-    """Matches elements that repeat along their block; the last block may be shorter."""
+    """Matches a value whose elements are repeated, once for each element of their block."""
     apart = op.Unsqueeze(part, axes=op.attribute("behind"))
     repeated = op.Expand(apart, shape=op.attribute("repeats"))
     whole = op.Reshape(repeated, shape=op.attribute("goal"), allowzero=op.attribute("allowzero"))
@@ -20,7 +20,7 @@ def spread(op: Formula, part: Term) -> Term:
 
 
 def blocks(found: Found) -> dict[str, Any] | None:
-    """Returns axis and block size if all sizes are known to fit, else None."""
+    """Returns the axis and the block size if all sizes are known and fit, else None."""
     told, x, parts = found.numbers, found["x"], [found["x_scale"]]
     parts += [found["x_zero_point"]] if "x_zero_point" in found else []
     shape, own = x.shape_or_none, parts[0].shape_or_none
@@ -39,7 +39,7 @@ def blocks(found: Found) -> dict[str, Any] | None:
 
 
 def block_of(told: dict[str, Any], rank: int) -> tuple[int | None, int]:
-    """Returns the axis along which a tensor repeats, and the count; None unless it is one axis."""
+    """Returns the only axis along which a tensor repeats, and the count; None for several axes."""
     behind, repeats = told["behind"], told["repeats"]
     if not behind or len(behind) != 1 or not repeats or len(repeats) != rank + 1:
         return None, 0
@@ -50,44 +50,44 @@ def block_of(told: dict[str, Any], rank: int) -> tuple[int | None, int]:
 
 @modern("DequantizeLinear", since=21, when=blocks)
 def dequantize_blocks(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
-    """Matches (x - zero point) * scale with scales per block, as opsets below 21 need."""
+    """Matches (x - zero point) * scale with a scale for each block, the form below opset 21."""
     shifted = op.cast(x, "kind") - spread(op, op.cast(x_zero_point))
     return op.cast(shifted * op.cast(spread(op, x_scale), "kind"))
 
 
 @modern("DequantizeLinear", since=21, when=blocks)
 def dequantize_blocks_around_zero(op: Formula, x: Term, x_scale: Term) -> Term:
-    """Matches x * scale with scales per block and no zero points, as opsets below 21 need."""
+    """Matches x * scale with a scale for each block, the form below opset 21."""
     return op.cast(op.cast(x, "kind") * op.cast(spread(op, x_scale), "kind"))
 
 
 def dequantizes_reshaped(found: Found) -> dict[str, Any] | None:
-    """Returns the axis if the data are codes, else None."""
+    """Returns the axis if the data have a quantized type, else None."""
     kind = found["x"].elem_type_or_none
     return reshaped(found, "x", kind) if kind in CODES else None
 
 
 @modern("DequantizeLinear", since=13, when=dequantizes_reshaped)
 def dequantize_channels(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
-    """Matches (x - zero point) * scale with reshaped scales, as opsets below 13 need."""
+    """Matches (x - zero point) * scale with reshaped vectors, the form below opset 13."""
     scale = op.Reshape(x_scale, shape=op.attribute("goal"))
     zero = op.Reshape(op.cast(x_zero_point), shape=op.attribute("zero_goal"))
     return (op.Cast(x, to=T.FLOAT) - zero) * scale
 
 
 def dequantizes_lying(found: Found) -> dict[str, Any] | None:
-    """Returns the axis and the constants if they fit the type of the data, else None."""
+    """Returns axis, scale and zero point if these constants fit the type of the data, else None."""
     return lying(found, "x", found["x"].elem_type_or_none)
 
 
 @modern("DequantizeLinear", since=13, when=dequantizes_lying)
 def dequantize_by_the_last_axes(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
-    """Matches (x - zero point) * scale with constant scales along an axis, for opsets below 13."""
+    """Matches (x - zero point) * scale with constants along an axis, the form below opset 13."""
     return (op.Cast(x, to=T.FLOAT) - op.cast(x_zero_point)) * x_scale
 
 
 def dequantizes(found: Found) -> dict[str, Any] | None:
-    """Returns the zero point if the data are codes and scale and zero point are scalars."""
+    """Returns the zero point if the data have a quantized type, and scale and zero are scalars."""
     if found["x"].elem_type_or_none not in CODES or not is_scalar(found, "x_scale", "x_zero_point"):
         return None
     return whole_point(found)
@@ -95,5 +95,5 @@ def dequantizes(found: Found) -> dict[str, Any] | None:
 
 @modern("DequantizeLinear", since=10, when=dequantizes)
 def dequantize_linear(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
-    """Matches (x - zero point) * scale of a whole tensor, as opsets below 10 need."""
+    """Matches (x - zero point) * scale with a single scale, the form below opset 10."""
     return (op.Cast(x, to=T.FLOAT) - op.cast(x_zero_point)) * x_scale

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gelu with Tanh as exporters write it: they round the root once, but the adapter rounds twice."""
+"""Gelu with Tanh as exporters write it: they round the factor once, the adapter rounds twice."""
 
 from math import pi, sqrt
 

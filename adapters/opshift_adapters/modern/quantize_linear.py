@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QuantizeLinear, found in the forms that opsets below 10, 13 and 21 need."""
+"""Finds QuantizeLinear in the nodes that replace it below opset 10, 13 or 21."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ WHOLE = 3 * 2**22  # floats of this size have no fraction, so a sum rounds to th
 
 
 def rounds(found: Found, start: float) -> bool:
-    """Returns whether the sum rounds in float and the limits are those of an 8-bit type."""
+    """Returns whether the sum rounds floats and the limits of Clip are those of an 8-bit type."""
     told = found.numbers
     if told["to"] not in (T.INT8, T.UINT8) or told["whole"] != WHOLE:
         return False
@@ -21,7 +21,7 @@ def rounds(found: Found, start: float) -> bool:
 
 
 def around_a_number(found: Found) -> dict[str, Any] | None:
-    """Returns the zero point (the distance of both sums) if it fits the type, else None."""
+    """Returns the zero point, the difference of both numbers, if the type holds it, else None."""
     told = found.numbers
     if not rounds(found, told["start"]):
         return None
@@ -32,7 +32,7 @@ def around_a_number(found: Found) -> dict[str, Any] | None:
 
 
 def rounded(op: Formula, sum_: Term, start: str) -> Term:
-    """Matches the clipped sum minus the number `start`, cast to codes."""
+    """Matches the clipped sum minus the number `start`, cast to a quantized type."""
     cut = op.Clip(sum_, min=op.attribute("low"), max=op.attribute("high"))
     return op.Cast(cut - op.number(start), to=op.attribute("to"))
 
@@ -44,7 +44,7 @@ def quantize_around_a_number(op: Formula, x: Term, y_scale: Term, y_zero_point: 
 
 
 def around_a_point(found: Found) -> dict[str, Any] | None:
-    """Returns {} if the zero point is a scalar of the result type, else None."""
+    """Returns {} (a match) if the zero point is a scalar of the result type, else None."""
     if found["y_zero_point"].elem_type_or_none != found.numbers["to"]:
         return None
     alone = is_scalar(found, "y_zero_point")
@@ -59,7 +59,7 @@ def quantize_around_a_point(op: Formula, x: Term, y_scale: Term, y_zero_point: T
 
 
 def around_zero(found: Found) -> dict[str, Any] | None:
-    """Returns the axis and the constants if scales lie along an axis and codes are uint8."""
+    """Returns axis, scale and zero point if scales vary along one axis and codes are uint8."""
     told, shape = found.numbers, found["y_scale"].shape_or_none
     if (told["to"], told["low"], told["high"]) != (
         T.UINT8,
@@ -78,13 +78,13 @@ def around_zero(found: Found) -> dict[str, Any] | None:
 
 @modern("QuantizeLinear", since=13, when=around_zero)
 def quantize_around_zero(op: Formula, x: Term, y_scale: Term) -> Term:
-    """Matches Round(x / scale) clipped to the range of uint8, as opsets below 13 need."""
+    """Matches Round(x / scale) clipped to the range of uint8, the form below opset 13."""
     cut = op.Clip(op.Round(x / y_scale), op.number("low"), op.number("high"))
     return op.Cast(cut, to=op.attribute("to"))
 
 
 def quantizes_reshaped(found: Found) -> dict[str, Any] | None:
-    """Returns the axis if the limits are those of the zero point's type, else None."""
+    """Returns the axis if the limits of Clip are those of the zero point's type, else None."""
     told, kind = found.numbers, found["y_zero_point"].elem_type_or_none
     fits = limits_of(kind) == (told["low"], told["high"]) and told["to"] == kind
     return reshaped(found, "y", kind) if fits else None
@@ -92,7 +92,7 @@ def quantizes_reshaped(found: Found) -> dict[str, Any] | None:
 
 @modern("QuantizeLinear", since=13, when=quantizes_reshaped)
 def quantize_channels(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
-    """Matches Round(x / scale) + zero point with reshaped scales, as opsets below 13 need."""
+    """Matches Round(x / scale) + zero point with reshaped vectors, the form below opset 13."""
     scale = op.Reshape(y_scale, shape=op.attribute("goal"))
     zero = op.Reshape(op.Cast(y_zero_point, to=T.FLOAT), shape=op.attribute("zero_goal"))
     cut = op.Clip(op.Round(x / scale) + zero, op.number("low"), op.number("high"))
@@ -100,7 +100,7 @@ def quantize_channels(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -
 
 
 def quantizes_lying(found: Found) -> dict[str, Any] | None:
-    """Returns the axis and the constants if the limits are those of the result type."""
+    """Returns axis, scale and zero point if the limits of Clip are those of the result type."""
     told = found.numbers
     if limits_of(told["to"]) != (told["low"], told["high"]):
         return None
@@ -109,13 +109,13 @@ def quantizes_lying(found: Found) -> dict[str, Any] | None:
 
 @modern("QuantizeLinear", since=13, when=quantizes_lying)
 def quantize_by_the_last_axes(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
-    """Matches Round(x / scale) + zero point with scales along an axis, for opsets below 13."""
+    """Matches Round(x / scale) + zero point with scales along an axis, the form below opset 13."""
     shifted = op.Round(x / y_scale) + op.cast(y_zero_point)
     return op.Cast(op.Clip(shifted, op.number("low"), op.number("high")), to=op.attribute("to"))
 
 
 def quantizes(found: Found) -> dict[str, Any] | None:
-    """Returns {} if scale and zero point are scalars and the limits fit the type, else None."""
+    """Returns {} (a match) if scale and zero point are scalars and the limits fit, else None."""
     told = found.numbers
     limits = limits_of(found["y_zero_point"].elem_type_or_none)
     fits = limits == (told["low"], told["high"]) and is_scalar(found, "y_scale", "y_zero_point")
@@ -124,7 +124,7 @@ def quantizes(found: Found) -> dict[str, Any] | None:
 
 @modern("QuantizeLinear", since=11, when=quantizes)
 def quantize_linear(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
-    """Matches Round(x / scale) + zero point of a whole tensor: 16-bit codes below opset 21."""
+    """Matches Round(x / scale) + zero point with one scale, as for 16-bit codes below opset 21."""
     shifted = op.Round(x / y_scale) + op.Cast(y_zero_point, to=T.FLOAT)
     cut = op.Clip(shifted, op.number("low"), op.number("high"))
     return op.Cast(cut, to=op.attribute("to"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax, LogSoftmax and Hardmax, found as exponentials and their sum, or on transposed axes.
+"""Finds Softmax, LogSoftmax and Hardmax in exponentials and their sum, or on transposed axes.
 
-Opset 1 has these operators, so no adapter removes them and `mirrored` has no nodes to read. The
+Opset 1 has these operators, so no adapter removes them, from which a formula could follow. The
 permutation around transposed axes depends on the rank.
 """
 
@@ -11,7 +11,7 @@ from opshift.adapter import Formula, Found, Term, modern
 
 
 def turned_back(found: Found) -> dict[str, Any] | None:
-    """Returns the axis before the first Transpose; None if the second does not undo the first."""
+    """Returns the axis for the input without Transposes, or None if these do not cancel out."""
     there, back, axis = (found.numbers[name] for name in ("there", "back", "axis"))
     if not there or not back or [there[place] for place in back] != list(range(len(there))):
         return None
@@ -25,7 +25,7 @@ def of_turned_axes(op: Formula, name: str, input: Term) -> Term:
     return op.Transpose(made, perm=op.attribute("back"))
 
 
-OVERFLOWS = "large inputs of Softmax no longer overflow in Exp"
+OVERFLOWS = "large inputs of Softmax do not overflow, as they did in Exp"
 
 
 @modern("Softmax", since=13)

@@ -23,7 +23,7 @@ WIDTH = (T.FLOAT16, T.FLOAT, T.DOUBLE)
 
 
 def arity(node: Node) -> int:
-    """Returns the number of outputs to write: one, or all outputs of the training mode."""
+    """Returns 1 for a BatchNormalization of inference, else the number of outputs in training."""
     return 1 if node.n_outputs == 1 else len(node.outputs)
 
 
@@ -32,7 +32,7 @@ TYPES_15 = boundary(15, "BatchNormalization:241e77", directions="up")
 
 @adapter("BatchNormalization", 15, 14)
 def batch_normalization_15_14(node: Node, op: Builder) -> Result:
-    """Opset 15 allows other types for `scale` and `B`; below opset 15, all are cast to one type."""
+    """Below opset 15, X, `scale` and `B` of BatchNormalization need one type; all are cast."""
     x, y, scale = node["X"], node.output("Y"), node["scale"].elem_type
     data = y.elem_type if y is not None and x.elem_type_or_none is None else x.elem_type
     if data == scale:
@@ -45,7 +45,7 @@ def batch_normalization_15_14(node: Node, op: Builder) -> Result:
 
 
 def widest(*kinds: int) -> int:
-    """Returns the narrowest of float16, float and double that represents all these types."""
+    """Returns the narrowest of float16, float and double that represents all given types."""
     if T.BFLOAT16 in kinds:
         kinds = (*kinds, T.FLOAT)
     return max((kind for kind in kinds if kind != T.BFLOAT16), key=WIDTH.index)
@@ -53,7 +53,7 @@ def widest(*kinds: int) -> int:
 
 @adapter("BatchNormalization", 14, 13, handles_types=True)
 def batch_normalization_14_13(node: Node, op: Builder) -> Result:
-    """Opset 14 added `training_mode`; before that, 5 outputs mean training, and types are equal."""
+    """Below opset 14, BatchNormalization with 5 outputs is in training, and its types are equal."""
     training = node.int("training_mode")
     data, statistics = node["scale"].elem_type, node["input_mean"].elem_type
     wide = widest(data, statistics)
@@ -77,13 +77,13 @@ def batch_normalization_14_13(node: Node, op: Builder) -> Result:
 
 @adapter("BatchNormalization", 13, 14)
 def batch_normalization_13_14(node: Node, op: Builder) -> Result:
-    """Opset 14 replaced five outputs by `training_mode`; saved_mean becomes a ReduceMean."""
+    """Opset 14 replaced five outputs by `training_mode`; ReduceMean computes a used saved_mean."""
     if node.n_outputs == 1:
         return KEEP if len(node.outputs) == 1 else op.same(node, outputs=1)
     if wanted(node, 4):
         raise Refusal(
             Why.AMBIGUOUS,
-            "opset 14 removed saved_var, which specification and runtimes define differently",
+            "opset 14 removed saved_var, which runtimes compute otherwise than specified",
         )
     values = op.same(node, outputs=3, training_mode=1)
     return (*values, batch_mean(node, op)) if wanted(node, 3) else values
@@ -114,7 +114,7 @@ def batch_mean(node: Node, op: Builder) -> Value:
 
 @adapter("BatchNormalization", 9, 8)
 def batch_normalization_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 accepts a vector as one channel; below opset 9, Unsqueeze adds the channel axis."""
+    """Below opset 9, data needs a channel axis; Unsqueeze adds the axis to a vector."""
     x = node["X"]
     if node["scale"].shape_or_none not in ((1,), None) or x.rank > 1:
         return KEEP
@@ -125,7 +125,7 @@ def batch_normalization_9_8(node: Node, op: Builder) -> Result:
 
 @adapter("BatchNormalization", 8, 9)
 def batch_normalization_8_9(node: Node, op: Builder) -> Result:
-    """Opset 9 removed `spatial`; for spatial=0, Flatten makes each element a channel."""
+    """Opset 9 removed `spatial`; for spatial=0, a Flatten makes each element a channel."""
     if node.int("spatial"):
         return op.same(node, outputs=arity(node), spatial=None)
     x, mean = node["X"], node["mean"]
@@ -142,14 +142,14 @@ def batch_normalization_8_9(node: Node, op: Builder) -> Result:
 
 @adapter("BatchNormalization", 7, 6)
 def batch_normalization_7_6(node: Node, op: Builder) -> Result:
-    """Below opset 7, `is_test` is written: 1 for one output, 0 for more outputs."""
+    """Below opset 7, `is_test` of BatchNormalization is 1 for one output, 0 for more outputs."""
     count = arity(node)
     return op.same(node, outputs=count, is_test=int(count == 1))
 
 
 @adapter("BatchNormalization", 6, 7)
 def batch_normalization_6_7(node: Node, op: Builder) -> Result:
-    """Opset 7 removed `is_test`; for is_test=0, five outputs are written."""
+    """Opset 7 removed `is_test` of BatchNormalization; with is_test=0, it gets five outputs."""
     if not node.int("is_test"):
         return op.same(node, outputs=5, is_test=None)[: node.n_outputs]
     if any(wanted(node, i) for i in range(1, 5)):
@@ -164,7 +164,7 @@ CONSUMED_6 = boundary(
 
 @adapter("BatchNormalization", 6, 5)
 def batch_normalization_6_5(node: Node, op: Builder) -> Result:
-    """Below opset 6, data is 4-D and `consumed_inputs` is required; other ranks are reshaped."""
+    """Below opset 6, BatchNormalization needs `consumed_inputs`, and Reshape to 4-D data."""
     x, unused = node["X"], [0, 0, 0, 1, 1]
     if x.rank_or_none == 4:
         return op.same(node, consumed_inputs=unused)

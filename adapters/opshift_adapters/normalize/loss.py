@@ -9,7 +9,7 @@ OPS = "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
 
 @adapter(OPS, 12, 11, in_other_words=True)
 def loss_12_11(node: Node, op: Builder) -> Result:
-    """Below opset 12, this loss is written as GatherElements, Mul and a reduction."""
+    """Below opset 12, a loss operator is written as GatherElements, Mul and a reduction."""
     scores, labels, weights = (*node.inputs, None)[:3]
     assert scores is not None
     assert labels is not None
@@ -21,7 +21,7 @@ def loss_12_11(node: Node, op: Builder) -> Result:
 
 
 def log_softmax(op: Builder, x: Value) -> Value:
-    """Writes LogSoftmax along axis 1; the operator of this opset does so only for a matrix."""
+    """Writes LogSoftmax along axis 1; below opset 13, the operator does so only for a matrix."""
     if x.rank_or_none == 2:
         return op.LogSoftmax(x, axis=1)
     below = x - op.ReduceMax(x, axes=[1])

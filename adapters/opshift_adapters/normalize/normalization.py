@@ -47,7 +47,7 @@ CONSUMED_6 = boundary(
 
 @adapter("InstanceNormalization", 6, 5)
 def instance_normalization_6_5(node: Node, op: Builder) -> Result:
-    """Below opset 6, InstanceNormalization needs 4-D data; other ranks are reshaped and back."""
+    """Below opset 6, InstanceNormalization needs 4-D data; other ranks are reshaped twice."""
     x = node["input"]
     if x.rank_or_none == 4:
         return KEEP
@@ -68,8 +68,8 @@ def mean_from(op: Builder, x: Value, axis: int) -> Value:
     "LayerNormalization",
     "onnxruntime 1.14..1.16",
     "LayerNormalization of float16 does not load at opset 18 and above",
-    source="2026-11-28 measured in 1.14, 1.15.1, 1.16.3 and 1.17.3: LayerNormalization, Softmax"
-    " and LogSoftmax of float16 at ai.onnx 17 to 19",
+    source="2026-11-28 measured in onnxruntime 1.14 to 1.17.3: LayerNormalization, Softmax and"
+    " LogSoftmax of float16 at ai.onnx 17 to 19",
     since=18,
     wider="X",
 )
@@ -81,7 +81,7 @@ def of_float16(node: Node) -> bool:
     "LayerNormalization",
     "onnxruntime 1.14..1.18",
     "LayerNormalization of float16 before other nodes may return wrong numbers after the first run",
-    source="2026-11-29 measured in 1.13 to 1.24: 28 operators before MatMul, with inputs in turn",
+    source="2026-11-29 measured in onnxruntime 1.13 to 1.24: 28 operators before MatMul",
     since=17,
     wider="X",
 )
@@ -90,7 +90,7 @@ def reuses_memory(node: Node) -> bool | None:
 
 
 def stretches(x: Value, part: Value, axis: int) -> bool:
-    """Returns whether a scale or a bias is known to broadcast to the last axes of x."""
+    """Returns whether a scale or a bias is known to broadcast to x from `axis` on."""
     dims, own = x.dims_or_none, part.shape_or_none
     if own is None or len(own) > -axis:
         return False
@@ -103,9 +103,9 @@ def stretches(x: Value, part: Value, axis: int) -> bool:
 
 
 def stretched(found: Found) -> dict[str, Any] | None:
-    """Returns the attributes if scale and bias do not enlarge the result beyond `X`, else None.
+    """Returns the attributes if scale and bias broadcast to the shape of X, else None (no match).
 
-    Nodes that compute in float16 stay, because runtimes compute the operator in float.
+    Nodes that compute in float16 do not match, because runtimes compute the operator in float.
     """
     told, x = found.numbers, found["X"]
     if told.get("stash_type", x.elem_type_or_none) == T.FLOAT16:
@@ -115,14 +115,14 @@ def stretched(found: Found) -> dict[str, Any] | None:
 
 
 def in_float(found: Found) -> dict[str, Any] | None:
-    """Returns the attributes if mean and deviation have the output types of LayerNormalization."""
+    """Returns the attributes if mean and deviation have the types of LayerNormalization outputs."""
     stash = found.numbers.get("stash_type", found["X"].elem_type_or_none)
     return stretched(found) if stash in (T.FLOAT, T.BFLOAT16) else None
 
 
 @adapter("LayerNormalization", 17, 16, in_other_words=True, mirrored=in_float)
 def layer_normalization_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added LayerNormalization; below opset 17, its formula is written in `stash_type`."""
+    """Below opset 17, LayerNormalization is written as its formula, computed in `stash_type`."""
     scale, bias, axis = node["Scale"], node.input("B"), node.int("axis")
     kind, stash = scale.elem_type, node.int("stash_type")
     x = as_type(op, node["X"], stash)
@@ -147,13 +147,13 @@ EARLY = (  # onnxruntime runs these operators without a schema of onnx
 
 @retired("LayerNormalization")
 def layer_normalization_early(node: Node, op: Builder) -> Result:
-    """LayerNormalization below 17 has no schema, but runtimes run it; its formula is written."""
+    """LayerNormalization below 17, which some runtimes run, is written as its formula."""
     _not_before_7(node, op)
     return layer_normalization_17_16(node, op)
 
 
 def _not_before_7(node: Node, op: Builder) -> None:
-    """Refuses opsets below 7, at which the scale cannot broadcast."""
+    """Refuses a conversion to an opset below 7, at which the scale cannot broadcast."""
     if op.version < 7:
         raise Refusal(Why.AMBIGUOUS, f"{node.op} has no form below opset 7")
 
@@ -178,7 +178,7 @@ def simplified_layer_normalization(node: Node, op: Builder) -> Result:
 
 @adapter("RMSNormalization", 23, 22, in_other_words=True, mirrored=stretched)
 def rms_normalization_23_22(node: Node, op: Builder) -> Result:
-    """Opset 23 added RMSNormalization; before that, x / Sqrt(mean of x * x) * scale is written."""
+    """Below opset 23, RMSNormalization is written as x / Sqrt(mean of x * x) * scale."""
     scale, kind, stash = node["scale"], node["X"].elem_type, node.int("stash_type")
     x = as_type(op, node["X"], stash)
     square = mean_from(op, squared(op, x, stash), node.int("axis"))
@@ -197,14 +197,14 @@ def by_group(op: Builder, x: Value, groups: int, epsilon: float, kind: int) -> V
 
 
 def scaled(op: Builder, rows: Value, scale: Value, bias: Value) -> Value:
-    """Multiplies rows by the scale and adds the bias, along the middle of three axes."""
+    """Multiplies by the scale and adds the bias along axis 1 of [N, channels, rest]."""
     middle = op.const([1, -1, 1])
     return rows * op.Reshape(scale, middle) + op.Reshape(bias, middle)
 
 
 @adapter("GroupNormalization", 21, 20)
 def group_normalization_21_20(node: Node, op: Builder) -> Result:
-    """GroupNormalization is deprecated in opsets 18 to 20; its formula is written."""
+    """GroupNormalization, deprecated in opsets 18 to 20, is written as its formula."""
     x, scale, stash = node["X"], node["scale"], node.int("stash_type")
     kind = scale.elem_type
     work = x if kind == stash else op.Cast(x, to=stash)
@@ -217,7 +217,7 @@ def group_normalization_21_20(node: Node, op: Builder) -> Result:
 
 @adapter("GroupNormalization", 20, 21)
 def group_normalization_20_21(node: Node, op: Builder) -> Result:
-    """Opset 21 has scale and bias per channel, not per group; they are expanded."""
+    """Opset 21 has a scale and a bias per channel, not per group; both are expanded."""
     channels, groups = size_of(op, node["X"], 1), node.int("num_groups")
     known = channels.const_or_none()
     if known is None:
@@ -234,14 +234,14 @@ def group_normalization_20_21(node: Node, op: Builder) -> Result:
 
 @adapter("GroupNormalization", 18, 17, in_other_words=True)
 def group_normalization_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added GroupNormalization, with a scale per group; its formula is written."""
+    """Below opset 18, GroupNormalization (with a scale per group) is written as its formula."""
     x, scale, groups = node["X"], node["scale"], node.int("num_groups")
     rows = by_group(op, x, groups, node.float("epsilon"), scale.elem_type)
     return op.Reshape(scaled(op, rows, scale, node["bias"]), op.Shape(x))
 
 
 def written_axes(node: Node, op: Builder) -> Result:
-    """Opset 13 defines a function body that reads `axes`; the default is written out."""
+    """MeanVarianceNormalization gets its default `axes`, because its function body reads `axes`."""
     return KEEP if node.has("axes") else op.same(node, axes=node.ints("axes"))
 
 
@@ -254,7 +254,7 @@ MEAN_VARIANCE = undefaulted("MeanVarianceNormalization")
 
 @adapter("MeanVarianceNormalization", 9, 8, in_other_words=True)
 def mean_variance_normalization_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added MeanVarianceNormalization; below opset 9, (x - mean) / deviation is written."""
+    """Below opset 9, MeanVarianceNormalization is written as (x - mean) / deviation."""
     kind, axes = node["X"].elem_type, node.ints("axes")
     work = T.FLOAT if kind == T.FLOAT16 else kind
     x = as_type(op, node["X"], work)
@@ -278,7 +278,7 @@ def instances_by_definition(node: Node, op: Builder) -> Result:
 
 @in_other_words("LpNormalization")
 def by_the_norm(node: Node, op: Builder) -> Result:
-    """LpNormalization is written as x divided by its norm; if all elements are 0, they stay 0."""
+    """LpNormalization is written as x divided by its norm, or 0 if the norm is 0."""
     x, kind = node["input"], node["input"].elem_type
     if kind not in (T.FLOAT, T.DOUBLE):
         return KEEP

@@ -37,7 +37,7 @@ WIDE_FLOATS = (T.FLOAT, T.DOUBLE)
 
 
 def from_the_front(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative `axes`; before that, they are positive, or the axes are reversed."""
+    """Below opset 11, `axes` must not be negative; if the rank is unknown, Transpose reverses x."""
     axes, x = node.ints_or_none("axes") or [], node["data"]
     if all(axis >= 0 for axis in axes):
         return KEEP
@@ -59,7 +59,7 @@ REDUCE_11 = boundary(
 
 
 def through_float(node: Node, op: Builder) -> Result:
-    """Opset 12 added int8 and uint8; below opset 12, they are cast to float, with Clip if empty."""
+    """Below opset 12, a reduction of 8-bit integers uses float, and Clip if x may be empty."""
     x = node["data"]
     low, high = T(x.elem_type).element.limits
     wide = op.same(node, inputs={"data": op.Cast(x, to=T.FLOAT)})
@@ -82,18 +82,18 @@ REDUCE_13 = boundary(
 
 @adapter("ReduceSum", 12, 13)
 def reduce_sum_12_13(node: Node, op: Builder) -> Result:
-    """Opset 13 made `axes` an input of ReduceSum; an empty list still means all axes."""
+    """Opset 13 made `axes` an input of ReduceSum; an empty list (all axes) becomes no input."""
     axes = node.ints_or_none("axes")
     if not axes:
         return op.same(node, axes=None)
     return op.same(node, inputs={"axes": op.const(axes)}, axes=None)
 
 
-NOTHING_REDUCED = dict.fromkeys(("keepdims", "axes"), "without axes, the operator reduces nothing")
+NOTHING_REDUCED = dict.fromkeys(("keepdims", "axes"), "over no axes, the operator reduces nothing")
 
 
 def over(node: Node, op: Builder, axes: list[int]) -> Value:
-    """Writes the reduction over known axes; without axes, only the element-wise part."""
+    """Writes the reduction over known axes; over no axes, only its element-wise part."""
     reduces_all = not node.int("noop_with_empty_axes")
     if axes or reduces_all:
         return op.same(node, inputs={"axes": None}, axes=axes or None, noop_with_empty_axes=None)
@@ -133,14 +133,14 @@ def over_computed(node: Node, op: Builder) -> Value:
 
 
 def is_named(op: Builder, axes: Value, axis: int, rank: int) -> Value:
-    """Returns whether an axis is in a list of axes, counted from the front or from the end."""
+    """Writes a test whether `axes` contains an axis, as a negative or non-negative number."""
     front, back = op.Equal(axes, op.const(axis)), op.Equal(axes, op.const(axis - rank))
     times = op.ReduceSum(op.Cast(front | back, to=T.FLOAT), keepdims=0)
     return op.Cast(times, to=T.BOOL)
 
 
 def known_axes(node: Node) -> list[int] | None:
-    """Returns the axes: [] if the input is absent, None if the axes are not constant."""
+    """Returns the constant axes, [] if the input is absent, or None if the axes are computed."""
     axes = node.input("axes")
     if axes is None:
         return []
@@ -150,20 +150,20 @@ def known_axes(node: Node) -> list[int] | None:
 
 @adapter("ReduceSum", 13, 12, ignores=NOTHING_REDUCED)
 def reduce_sum_13_12(node: Node, op: Builder) -> Result:
-    """Below opset 13, `axes` is an attribute; computed axes become nested If nodes."""
+    """Below opset 13, `axes` of ReduceSum is an attribute; computed axes become nested If nodes."""
     axes = known_axes(node)
     return over_computed(node, op) if axes is None else over(node, op, axes)
 
 
 @adapter(MOST.split(), 17, 18)
 def reduce_17_18(node: Node, op: Builder) -> Result:
-    """Opset 18 made `axes` an input of this operator; an empty list still means all axes."""
+    """Opset 18 made `axes` an input of reductions; an empty list (all axes) becomes no input."""
     return reduce_sum_12_13(node, op)
 
 
 @adapter(MOST.split(), 18, 17, ignores=NOTHING_REDUCED)
 def reduce_18_17(node: Node, op: Builder) -> Result:
-    """Below opset 18, `axes` is an attribute; computed axes become ReduceSum or nested If nodes."""
+    """Below opset 18, `axes` is an attribute; computed axes need ReduceSum or nested If nodes."""
     axes = known_axes(node)
     if axes is not None:
         return over(node, op, axes)
@@ -171,7 +171,7 @@ def reduce_18_17(node: Node, op: Builder) -> Result:
 
 
 def through_sum(node: Node, op: Builder) -> Value | None:
-    """Writes the reduction over computed axes with ReduceSum; None if that is not possible."""
+    """Writes the reduction over computed axes with ReduceSum, or returns None if it cannot."""
     x, keepdims = node["data"], node.int("keepdims")
     noop = node.int("noop_with_empty_axes")
 
@@ -198,7 +198,7 @@ REDUCE_20 = boundary(20, "ReduceMax:225c2f ReduceMin:bfb4c3", cast=cast_around("
 
 @adapter("ReduceLogSum", 27, 28, handles_types=True)
 def reduce_log_sum_27_28(node: Node, op: Builder) -> Result:
-    """Opset 28 removed integers from ReduceLogSum; Log of their sum is truncated by a Cast."""
+    """Opset 28 removed integers from ReduceLogSum; ReduceSum, Log in double and Cast replace it."""
     x = node["data"]
     if x.elem_type in FLOATS:
         return KEEP
@@ -211,7 +211,7 @@ def reduce_log_sum_27_28(node: Node, op: Builder) -> Result:
 
 @adapter("ReduceLogSumExp", 27, 28, handles_types=True)
 def reduce_log_sum_exp_27_28(node: Node, op: Builder) -> Result:
-    """Opset 28 removed integers from ReduceLogSumExp; double computes them, a Cast truncates."""
+    """Opset 28 removed integers from ReduceLogSumExp; they are computed in double and truncated."""
     x = node["data"]
     if x.elem_type in FLOATS:
         return KEEP
@@ -224,7 +224,7 @@ REDUCE_28 = boundary(28, "ReduceLogSum:f18f43 ReduceLogSumExp:8f14cb", direction
 
 @form(f"{MOST} ReduceSum")
 def axes_in_order(node: Node, op: Builder) -> Result:
-    """Writes `axes` in ascending order and without empty lists, because some runtimes need it."""
+    """Writes `axes` in ascending order and without empty lists, as some runtimes require."""
     found = without_empty(node, op)
     return in_order(node, op) if found is None else found
 
@@ -237,7 +237,7 @@ def has_empty_axes(node: Node) -> bool:
 @EMPTY_NAME(
     f"{MOST} ReduceSum",
     releases="onnxruntime 1.6..1.16",
-    source="2026-11-29 measured in 12 releases from 1.7 to 1.32: ReduceSum-13, four others-18",
+    source="2026-11-29 measured in onnxruntime 1.7 to 1.32: ReduceSum at 13, four others at 18",
 )
 def has_unnamed_axes(node: Node) -> bool:
     return has_empty_name(node)
@@ -247,8 +247,8 @@ def has_unnamed_axes(node: Node) -> bool:
 def sum_by_count(node: Node, op: Builder) -> Result:
     """ReduceMean of int64 is written as ReduceSum / count, which truncates like the mean.
 
-    A reduction of a matrix of floats gets one more axis, because OpenCV 4.5.5 does not support it
-    otherwise.
+    A matrix of floats gets one more axis, because OpenCV 4.5.5 does not support a ReduceMean of a
+    matrix.
     """
     x, shape = node["data"], node["data"].shape_or_none
     if x.elem_type_or_none in FLOATS:
@@ -269,7 +269,7 @@ FEW = 32  # the largest axis whose elements are multiplied one by one
 
 @alternative("ReduceProd", runtime="onnxruntime==1.2")
 def by_single_products(node: Node, op: Builder) -> Result:
-    """ReduceProd of few int64 is written as the product of its elements, in any order."""
+    """ReduceProd of few int64 elements becomes Mul nodes, because some runtimes use double."""
     x, shape = node["data"], node["data"].shape_or_none
     if x.elem_type_or_none != T.INT64 or not shape or op.version >= 18:
         return KEEP
@@ -293,8 +293,8 @@ def names_axes(node: Node) -> bool:
 
 NAMED_AXES = [
     misread(
-        ops, releases, "{op} with the attribute axes reduces over all axes instead", since=13,
-        before=18, source="2026-11-29 measured in 2022.1 to 2026.4: reductions at 11 to 18",
+        ops, releases, "{op} with the attribute `axes` reduces all axes instead", since=13,
+        before=18, source="2026-11-29 measured in OpenVINO 2022.1 to 2026.4: opsets 11 to 18",
     )(names_axes)
     for ops, releases in (
         ("ReduceL1", "openvino 2025.4..2026.4"),
@@ -306,9 +306,9 @@ NAMED_AXES = [
 @misread(
     "ReduceMax ReduceMean ReduceSum",
     "opencv 4.5.5",
-    "{op} with axes in another order than ascending is not supported",
-    source="2026-11-28 measured in 4.5.5: three reductions of a tensor of rank 4, at 11, over 11"
-    " lists of axes",
+    "{op} requires ascending `axes`",
+    source="2026-11-28 measured in OpenCV 4.5.5: three reductions of a tensor of rank 4 at opset"
+    " 11 over 11 lists of axes",
 )
 def names_axes_out_of_order(node: Node) -> bool:
     axes = node.ints("axes") if "axes" in node.attributes else []
@@ -321,8 +321,8 @@ def names_axes_out_of_order(node: Node) -> bool:
 @misread(
     "ReduceMax ReduceMean ReduceSum",
     "opencv 4.5.5",
-    "{op} with axes of a matrix is not supported",
-    source="2026-11-29 measured in 4.5.5: three reductions of tensors of rank 2 and 3, at opset 11",
+    "{op} of a matrix with the attribute `axes` is not supported",
+    source="2026-11-29 measured in OpenCV 4.5.5: three reductions of ranks 2 and 3 at opset 11",
 )
 def reduces_a_matrix(node: Node) -> bool:
     return "axes" in node.attributes and node["data"].rank_or_none == 2
@@ -354,7 +354,7 @@ def with_reduce_sum(node: Node, op: Builder) -> Result:
     "ReduceLogSumExp",
     "openvino 2022.1..2025.4",
     "ReduceLogSumExp of numbers far from 0 overflows to infinity",
-    source="2026-11-29 measured in 2022.1 to 2025.4: reductions at opsets 11 to 18",
+    source="2026-11-29 measured in OpenVINO 2022.1 to 2025.4: reductions at opsets 11 to 18",
     since=11,
 )
 def may_be_far_from_zero(node: Node) -> bool:
@@ -384,7 +384,7 @@ def _sum(op: Builder, x: Value, axes: list[int] | None, keep: int) -> Value:
 
 
 def _reduced(node: Node, op: Builder, name: str, x: Value) -> Value:
-    """Writes another reduction of `x` over the axes of a node."""
+    """Writes the reduction `name` of `x` over the axes of the node."""
     keep = node.int("keepdims")
     if op.version >= 18:
         noop = node.int("noop_with_empty_axes")
@@ -422,7 +422,7 @@ def of_the_negative(node: Node, op: Builder) -> Result:
 
 @in_other_words("ReduceProd")
 def by_halves(node: Node, op: Builder) -> Result:
-    """ReduceProd is written as repeated products of the two halves of an axis, in any order."""
+    """ReduceProd is written as repeated products of the two halves of an axis."""
     x, shape, axes = node["data"], node["data"].shape_or_none, _known_axes(node, op)
     if shape is None or axes is None or any(not shape[axis] for axis in axes):
         return KEEP

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax, LogSoftmax and Hardmax: of a matrix up to opset 12, along one axis from opset 13 on."""
+"""Softmax, LogSoftmax and Hardmax: up to opset 12 of a flattened matrix, then along one axis."""
 
 from opshift.adapter import (
     KEEP,
@@ -28,7 +28,7 @@ def written_out(op: Builder, name: str, x: Value, axes: list[int]) -> Value:
 
 
 def softmax_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows a negative `axis`; before that, it is positive, or the axes are reversed."""
+    """Below opset 11, `axis` of Softmax is positive; for an unknown rank, Transpose reverses x."""
     x, axis = node["input"], node.int("axis")
     if axis >= 0:
         return KEEP
@@ -51,8 +51,8 @@ SOFTMAX_11 = boundary(11, "Softmax:5908d9 LogSoftmax:b92fe2 Hardmax:97355a", dow
     "Softmax LogSoftmax",
     "onnxruntime 1.14..1.16",
     "{op} of float16 does not load at opset 18 and above",
-    source="2026-11-28 measured in 1.14, 1.15.1, 1.16.3 and 1.17.3: LayerNormalization, Softmax"
-    " and LogSoftmax of float16 at ai.onnx 17 to 19",
+    source="2026-11-28 measured in onnxruntime 1.14 to 1.17.3: LayerNormalization, Softmax and"
+    " LogSoftmax of float16 at ai.onnx 17 to 19",
     since=18,
     wider="input",
 )
@@ -62,7 +62,7 @@ def of_float16(node: Node) -> bool:
 
 @adapter(COERCING, 12, 13)
 def softmax_12_13(node: Node, op: Builder) -> Result:
-    """Below opset 13, all axes from `axis` on are normalized; Flatten merges them into one axis."""
+    """Softmax below opset 13 normalizes all axes from `axis` on; Flatten merges these into one."""
     x, axis = node["input"], node.int("axis")
     rank = x.rank_or_none
     if rank is not None and not -rank <= axis < rank:
@@ -79,7 +79,7 @@ def softmax_12_13(node: Node, op: Builder) -> Result:
 
 
 def sizes_survive(dims: tuple[int | str | None, ...], axis: int) -> bool:
-    """Returns whether Reshape can copy each size that may be 0, because its axis does not move."""
+    """Returns whether Reshape can copy each unknown size, because its axis keeps its position."""
     kept = ({0} if axis > 0 else set()) | ({1} if axis <= 1 else set())
     return all(at in kept or (isinstance(n, int) and n > 0) for at, n in enumerate(dims))
 
@@ -90,7 +90,7 @@ def only_ones_after(dims: tuple[int | str | None, ...], axis: int) -> bool:
 
 @adapter(COERCING, 13, 12)
 def softmax_13_12(node: Node, op: Builder) -> Result:
-    """Below opset 13, only the last axis has this meaning; Transposes move `axis` there."""
+    """Below opset 13, only Softmax of the last axis is equal; Transposes move `axis` to the end."""
     x, axis = node["input"], node.int("axis")
     if axis == -1:
         return op.same(node, axis=-1)

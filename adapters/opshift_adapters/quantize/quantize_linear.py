@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QuantizeLinear and DequantizeLinear: element types, blocks, and the precision of the division."""
+"""QuantizeLinear and DequantizeLinear: element types, scales along axes and blocks, precision."""
 
 from opshift.adapter import (
     KEEP,
@@ -49,7 +49,7 @@ READ_BY_VALUE = by_value("DequantizeLinear", 0, 2)  # the zero point is read, to
 
 @form("DequantizeLinear")
 def int32_multiplied(node: Node, op: Builder) -> Result:
-    """DequantizeLinear of int32 below 13 becomes Cast and Mul, because onnxruntime 1.2 needs it."""
+    """DequantizeLinear of int32 below 13 becomes Cast and Mul, as onnxruntime 1.2 cannot run it."""
     if op.version > 12 or node["x"].elem_type_or_none != T.INT32:
         return KEEP
     zero = node.input("x_zero_point")
@@ -63,7 +63,7 @@ def int32_multiplied(node: Node, op: Builder) -> Result:
     "DequantizeLinear",
     "onnxruntime 1.0..1.2",
     "DequantizeLinear of a tensor of rank 0 crashes the process",
-    source="2026-11-22 measured in 1.0 to 1.2: DequantizeLinear of a scalar",
+    source="2026-11-22 measured in onnxruntime 1.0 to 1.2: DequantizeLinear of a scalar",
 )
 def of_a_scalar(node: Node) -> bool:
     return node["x"].rank_or_none == 0
@@ -74,8 +74,8 @@ def of_a_scalar(node: Node) -> bool:
     "onnxruntime 1.9..1.13",
     "DequantizeLinear whose result is a graph output and is read is fused with readers: the output"
     " is lost, or the process crashes",
-    source="2026-11-29 measured in 1.7 to 1.14 and 1.17: an output that Gather, MatMul, Add,"
-    " Reshape, Sigmoid and Transpose read between DequantizeLinear and QuantizeLinear",
+    source="2026-11-29 measured in onnxruntime 1.7 to 1.14 and 1.17: Gather, MatMul, Add, Reshape,"
+    " Sigmoid and Transpose between DequantizeLinear and QuantizeLinear",
 )
 def of_a_read_output(node: Node, around: Surroundings) -> bool:
     value = node.outputs[0]
@@ -84,10 +84,10 @@ def of_a_read_output(node: Node, around: Surroundings) -> bool:
 
 @alternative("DequantizeLinear", runtime="onnxruntime==1.2")
 def plain_codes(node: Node, op: Builder) -> Result:
-    """A scalar becomes a vector, int8 codes become uint8, and other results are copied.
+    """DequantizeLinear gets a vector or uint8 codes, or an Identity after it.
 
     onnxruntime 1.0 to 1.2 crash at a scalar, 1.8 and later saturate products with codes of int8,
-    and 1.9 to 1.13 lose an output that a node reads.
+    and 1.9 to 1.13 lose a graph output that a node reads.
     """
     if node["x"].rank_or_none == 0:
         return op.Squeeze(op.same(node, inputs={"x": op.Unsqueeze(node["x"], axes=[0])}))
@@ -123,8 +123,8 @@ def _multiplies_by(product: Node, second: Value) -> bool:
     "QuantizeLinear",
     "onnxruntime 1.0..1.2",
     "QuantizeLinear of int8 returns -127 instead of -128",
-    source="2026-11-26 measured in 1.0.0, 1.1.2, 1.2.0, 1.3.0 and 1.4.0: QuantizeLinear of 1,206"
-    " numbers with 5 zero points of int8",
+    source="2026-11-26 measured in onnxruntime 1.0.0, 1.1.2, 1.2.0, 1.3.0 and 1.4.0:"
+    " QuantizeLinear of 1,206 numbers with 5 zero points of int8",
 )
 def to_int8(node: Node) -> bool:
     zero = node.input("y_zero_point")
@@ -135,7 +135,7 @@ def to_int8(node: Node) -> bool:
     "QuantizeLinear",
     "openvino 2022.1..2024.6",
     "QuantizeLinear with a scale above 1e33 is rejected or returns wrong numbers",
-    source="2026-11-29 measured in 2022.1 to 2026.4: a node in a model of its own",
+    source="2026-11-29 measured in OpenVINO 2022.1 to 2026.4: a model of one node",
 )
 def by_a_huge_scale(node: Node) -> bool:
     scale = node["y_scale"].const_or_none()
@@ -144,7 +144,7 @@ def by_a_huge_scale(node: Node) -> bool:
 
 @alternative("QuantizeLinear", runtime="onnxruntime==1.2")
 def over_unsigned_codes(node: Node, op: Builder) -> Result:
-    """QuantizeLinear to int8 becomes uint8 codes minus 128; onnxruntime 1.0 to 1.2 lack -128."""
+    """QuantizeLinear to int8 becomes uint8 codes minus 128; onnxruntime 1.0 to 1.2 clip to -127."""
     zero = node.input("y_zero_point")
     if zero is None or zero.elem_type_or_none != T.INT8:
         return KEEP
@@ -154,14 +154,14 @@ def over_unsigned_codes(node: Node, op: Builder) -> Result:
 
 
 def dequantize_widened(node: Node, op: Builder) -> Result:
-    """Widens the codes, because the older opset lacks their element type."""
+    """DequantizeLinear gets wider codes if the older opset lacks their element type."""
     x = _from_a_wider_pair(node["x"], op) or widened(op, node["x"])
     zero, scale = widened(op, node.input("x_zero_point")), widened(op, node["x_scale"])
     return op.same(node, inputs={"x": x, "x_zero_point": zero, "x_scale": scale})
 
 
 def _from_a_wider_pair(x: Value, op: Builder) -> Value | None:
-    """Returns the output of QuantizeLinear in a wider integer type, for this node only."""
+    """Writes a second QuantizeLinear with wider integers, whose result only this node reads."""
     source = maker(x, "QuantizeLinear")
     if source is None or x.elem_type not in (T.INT2, T.UINT2):
         return None
@@ -177,7 +177,7 @@ def _from_a_wider_pair(x: Value, op: Builder) -> Value | None:
 
 
 def gone_with_its_reader(node: Node, op: Builder) -> Result:
-    """Removes the node after its reader, because the older opset lacks its element type."""
+    """Removes QuantizeLinear after its reader, because the older opset lacks its output type."""
     result = node.outputs[0]
     assert result is not None
     return op.dissolve(f"the older opset lacks {_name(result)}")
@@ -197,7 +197,7 @@ DEQUANTIZE_24 = boundary(24, "DequantizeLinear:3afd7a", cast=dequantize_widened)
 
 
 def quantize_widened(node: Node, op: Builder) -> Result:
-    """Below opset 24, float8e8m0 scales are widened, and `precision` is written out."""
+    """Below opset 24, QuantizeLinear has no float8e8m0 scales; these are widened."""
     precision = node.int("precision") or T.FLOAT
     return op.same(node, inputs={"y_scale": widened(op, node["y_scale"])}, precision=precision)
 
@@ -210,7 +210,7 @@ QUANTIZE_23_UP = boundary(23, "QuantizeLinear:d1c854 DequantizeLinear:3bd8fa", d
 
 @adapter("DequantizeLinear", 23, 22, handles_types=True)
 def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
-    """Opset 23 added `output_dtype`; before that, the result has the scale's type and is cast."""
+    """Below opset 23, DequantizeLinear lacks `output_dtype`; a Cast follows it if needed."""
     scale, kind = node["x_scale"], node.int("output_dtype")
     alike = kind == 0 or kind == scale.elem_type
     inputs = {
@@ -224,7 +224,7 @@ def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
 
 @adapter("QuantizeLinear", 23, 22)
 def quantize_linear_23_22(node: Node, op: Builder) -> Result:
-    """Opset 23 added `precision`; below opset 23, the input and the scale are cast to that type."""
+    """Below opset 23, QuantizeLinear lacks `precision`; x and the scale are cast to that type."""
     x, scale = node["x"], node["y_scale"]
     precision = node.int("precision") or scale.elem_type
     inputs = {"x": as_type(op, x, precision), "y_scale": as_type(op, scale, precision)}
@@ -236,7 +236,7 @@ LINEAR_21_UP = boundary(21, "QuantizeLinear:1aff0c DequantizeLinear:514aa9", dir
 
 @adapter("DequantizeLinear", 21, 20, handles_types=True)
 def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
-    """Opset 21 added blocks, 16-bit and 4-bit integers; below opset 21, Sub and Mul are written."""
+    """Below opset 21, DequantizeLinear of blocks, 16 or 4 bits is written as Sub and Mul."""
     x, scale, axis, block = node["x"], node["x_scale"], node.int("axis"), node.int("block_size")
     data = _quantized_again(x, op) or widened(op, x)
     assert data is not None
@@ -248,7 +248,7 @@ def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
 
 
 def _quantized_again(x: Value, op: Builder) -> Value | None:
-    """Returns the output of QuantizeLinear in 8 instead of 4 bits, for this node only."""
+    """Writes a second QuantizeLinear to 8 instead of 4 bits, whose result only this node reads."""
     source = maker(x, "QuantizeLinear")
     if source is None or x.elem_type not in (T.INT4, T.UINT4):
         return None
@@ -262,7 +262,7 @@ def _in_integers(node: Node, op: Builder, kind: int) -> Value:
 
 @adapter("QuantizeLinear", 21, 20, handles_types=True)
 def quantize_linear_21_20(node: Node, op: Builder) -> Result:
-    """Opset 21 added blocks, 16- and 4-bit codes; before that, the rounded quotient is written."""
+    """Below opset 21, QuantizeLinear of blocks, 16 or 4 bits becomes Div, rounding and Clip."""
     scale, zero, block = node["y_scale"], node.input("y_zero_point"), node.int("block_size")
     named = node.int("output_dtype")
     kind = zero.elem_type if zero else named or T.UINT8
@@ -287,7 +287,7 @@ def _zeros(op: Builder, scale: Value, kind: int) -> Value:
 
 
 def dequantize_in_float(node: Node, op: Builder) -> Result:
-    """Below opset 19, scales are float and float8 is missing; Cast or a constant is written."""
+    """Below opset 19, DequantizeLinear has float scales and no float8; others need constants."""
     x, scale = node["x"], node["x_scale"]
     if x.elem_type in FLOAT8:
         known = x.const_or_none()
@@ -312,7 +312,7 @@ DEQUANTIZE_19 = boundary(19, "DequantizeLinear:ae89f5", cast=dequantize_in_float
 
 @adapter("QuantizeLinear", 18, 19)
 def quantize_linear_18_19(node: Node, op: Builder) -> Result:
-    """Opset 19 requires one type for input and scale; the input is cast to float."""
+    """Opset 19 requires one type for x and y_scale of QuantizeLinear; x is cast to float."""
     x = as_type(op, node["x"], T.FLOAT)
     return op.same(node, inputs={"x": x})
 
@@ -325,7 +325,7 @@ def quantize_linear_18_19(node: Node, op: Builder) -> Result:
     ignores={"saturate": "`saturate` affects only 8-bit floats"},
 )
 def quantize_linear_19_18(node: Node, op: Builder) -> Result:
-    """Below opset 19, the scale is float; a division in another type is written before."""
+    """Below opset 19, y_scale of QuantizeLinear is float; for other types, Div is written first."""
     x, scale, zero = node["x"], node["y_scale"], node.input("y_zero_point")
     if scale.elem_type in (T.FLOAT, T.INT32):
         return op.same(node, inputs={"y_scale": as_type(op, scale, T.FLOAT)}, saturate=None)
@@ -344,7 +344,7 @@ LINEAR_13_UP = boundary(13, "QuantizeLinear:48a123 DequantizeLinear:ec4034", dir
 
 @adapter("DequantizeLinear", 13, 12, ignores=ONE_SCALE)
 def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
-    """Opset 13 added scales along an axis; below opset 13, Sub and Mul are written."""
+    """Below opset 13, DequantizeLinear with scales along an axis is written as Sub and Mul."""
     if per_tensor(node["x_scale"]):
         return op.same(node, axis=None)
     return multiplied(op, node, lambda p: along(op, p, node["x"], node.int("axis")))
@@ -352,7 +352,7 @@ def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
 
 @adapter("QuantizeLinear", 13, 12, ignores=ONE_SCALE)
 def quantize_linear_13_12(node: Node, op: Builder) -> Result:
-    """Opset 13 added scales along an axis; below opset 13, Div, rounding and Clip are written."""
+    """Below opset 13, QuantizeLinear with scales along an axis becomes Div, rounding and Clip."""
     if per_tensor(node["y_scale"]):
         return op.same(node, axis=None)
     zero = node.input("y_zero_point")
@@ -378,7 +378,7 @@ def quantize_linear_10_9(node: Node, op: Builder) -> Result:
 
 @in_other_words("QuantizeLinear")
 def rounded_quotient(node: Node, op: Builder) -> Result:
-    """QuantizeLinear is written as a rounded quotient, clipped to the range of its type."""
+    """QuantizeLinear is written as a rounded quotient, clipped to the range of the output type."""
     if not 13 <= op.version < 19 or node["y_scale"].rank_or_none != 0:
         return KEEP  # pragma: no cover: other forms are converted by adapters
     node.int("axis")  # a single scale has no axis

@@ -27,7 +27,7 @@ from opshift_adapters._lib.scales import quantized, requantized, unsigned
 
 @adapter("DynamicQuantizeLinear", 11, 10, in_other_words=True)
 def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
-    """Below opset 11, DynamicQuantizeLinear is QuantizeLinear with a computed range."""
+    """Below opset 11, DynamicQuantizeLinear becomes QuantizeLinear with a computed scale."""
     x, zero, steps = node["x"], op.const(0, T.FLOAT), op.const(255, T.FLOAT)
     low = op.Min(op.ReduceMin(x, keepdims=0), zero)
     high = op.Max(op.ReduceMax(x, keepdims=0), zero)
@@ -40,7 +40,7 @@ def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("MatMulInteger", 10, 9, in_other_words=True)
 def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added MatMulInteger; before that, MatMul of codes minus zero points is written."""
+    """Below opset 10, MatMulInteger is written as MatMul of codes minus zero points."""
     a, zero = node["A"], node.input("a_zero_point")
     codes = requantized(op, a, zero) if zero is None or zero.rank_or_none == 0 else None
     kind = T.INT32 if codes is None or not _few_products(node["B"]) else T.FLOAT
@@ -51,7 +51,7 @@ def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
 
 
 SINGLE_TYPES = partial(
-    misread, source="2026-11-23 measured in 1.0 to 1.3 and 1.14: nodes of single element types"
+    misread, source="2026-11-23 measured in onnxruntime 1.0 to 1.3 and 1.14: each type"
 )
 
 
@@ -67,7 +67,7 @@ def of_shifted_int8(node: Node) -> bool:
 @SINGLE_TYPES(
     "MatMulInteger",
     "onnxruntime 1.0..1.3",
-    "MatMulInteger with a zero point of only its second input crashes the process",
+    "MatMulInteger with a zero point for only its second input crashes the process",
 )
 def with_the_second_zero_point_alone(node: Node) -> bool:
     return len(node.proto.input) > 3 and node.input("a_zero_point") is None
@@ -78,8 +78,8 @@ def with_the_second_zero_point_alone(node: Node) -> bool:
     "openvino 2023.0",
     "MatMul of two values that DynamicQuantizeLinear and MatMulInteger compute may return wrong"
     " numbers",
-    source="2026-11-23 measured in 2023.0: the products of a network of a corpus, node by node,"
-    " and in 2022.1 and 2026.4",
+    source="2026-11-23 measured in OpenVINO 2022.1, 2023.0 and 2026.4: each product of a network"
+    " of a corpus",
 )
 def of_dynamic_codes(node: Node) -> bool:
     source = node["A"].producer
@@ -88,7 +88,7 @@ def of_dynamic_codes(node: Node) -> bool:
 
 @alternative("MatMulInteger", runtime="onnxruntime==1.2")
 def of_unsigned_codes(node: Node, op: Builder) -> Result:
-    """Codes of int8 and their zero points become uint8, 128 higher; both points are written."""
+    """MatMulInteger gets uint8 codes and zero points, 128 higher than the int8 codes."""
     a, p = unsigned(op, node["A"], node.input("a_zero_point"))
     b, q = unsigned(op, node["B"], node.input("b_zero_point"))
     return op.MatMulInteger(a, b, p, q)
@@ -110,7 +110,7 @@ def _shifted(op: Builder, x: Value, zero: Value | None, kind: int, *, rows: bool
 
 
 def _per_row(op: Builder, x: Value, p: Value, rows: bool) -> Value:
-    """Returns scales or zero points of a matrix; a vector counts as a matrix of one row."""
+    """Returns a scale or zero point that broadcasts to the rows or columns of `x`."""
     if p.rank == 0:
         return p
     if p.shape_or_none == (1,) or (rows and x.rank_or_none == 1):
@@ -120,7 +120,7 @@ def _per_row(op: Builder, x: Value, p: Value, rows: bool) -> Value:
 
 @adapter("ConvInteger", 10, 9, in_other_words=True)
 def conv_integer_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added ConvInteger; before that, Conv of differences is written, digit by digit."""
+    """Below opset 10, ConvInteger becomes Conv of codes minus zero points, for each digit."""
     zeros = node.input("x_zero_point"), node.input("w_zero_point")
     return as_type(op, _convolved(node, op, node["x"], node["w"], *zeros), T.INT32)
 
@@ -128,7 +128,7 @@ def conv_integer_10_9(node: Node, op: Builder) -> Result:
 def _convolved(
     node: Node, op: Builder, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None
 ) -> Value:
-    """Convolves codes minus zero points, exact in float up to 65,793 products per sum."""
+    """Writes Conv of codes minus zero points; the sums of products are exact."""
     digit, codes = _largest_digit(w, w_zero), requantized(op, x, x_zero)
     kind = T.FLOAT if digit else T.DOUBLE
     weights, data = (
@@ -152,7 +152,7 @@ LARGEST_SUM = 2**24  # up to this number, float represents each integer
 
 
 def _largest_digit(w: Value, zero: Value | None) -> int:
-    """Returns the largest digit of weights with sums that float represents; 0 if unknown."""
+    """Returns the largest weight digit with which sums are exact in float; 0 if that is unknown."""
     shape, known = w.shape_or_none, w.const_or_none()
     point = np.zeros(1, np.int64) if zero is None else zero.const_or_none()
     if shape is None:
@@ -168,7 +168,7 @@ def _largest_digit(w: Value, zero: Value | None) -> int:
 def _by_digits(
     op: Builder, weights: Value, digit: int, convolved: Callable[[Value], Value]
 ) -> Value:
-    """Sums one Conv for each digit of the weights (small integers) as int32."""
+    """Splits the weights into digits (small integers) and sums a Conv for each digit in int32."""
     base, reach, factor = 2 * digit + 1, digit, 1
     total, rest = None, weights
     while True:
@@ -185,7 +185,7 @@ def _by_digits(
 
 
 def _per_channel(op: Builder, p: Value, behind: int) -> Value:
-    """Returns a single number, or a number per output channel with `behind` axes of size 1."""
+    """Returns a scalar as it is, or a vector of output channels with `behind` axes of size 1."""
     return p if p.rank == 0 else op.Reshape(p, op.const([-1] + [1] * behind))
 
 
@@ -194,7 +194,7 @@ def _scaled(op: Builder, sums: Value, factor: Value, zero: Value) -> Value:
 
 
 def scales_in_float(node: Node, op: Builder) -> Result:
-    """Opset 21 added scales of other types; below opset 21, they are cast to float."""
+    """Below opset 21, QLinearMatMul has only float scales; other scales are cast to float."""
     scales = {name: as_type(op, node[name], T.FLOAT) for name in ("a_scale", "b_scale", "y_scale")}
     return op.same(node, inputs=scales)
 
@@ -204,7 +204,7 @@ Q_LINEAR_MAT_MUL_21 = boundary(21, "QLinearMatMul:b67ba5", cast=scales_in_float)
 
 @adapter("QLinearMatMul", 10, 9, in_other_words=True)
 def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added QLinearMatMul; below opset 10, MatMul of differences is scaled and rounded."""
+    """Below opset 10, QLinearMatMul becomes MatMul of differences, scaled and rounded."""
     a = _shifted(op, node["a"], node["a_zero_point"], T.INT32, rows=True)
     b = _shifted(op, node["b"], node["b_zero_point"], T.INT32, rows=False)
     scales = {n: as_type(op, node[f"{n}_scale"], T.FLOAT) for n in "aby"}
@@ -214,9 +214,9 @@ def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
 
 @adapter("QLinearConv", 10, 9)
 def q_linear_conv_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added QLinearConv; before that, Conv of differences is scaled in float and rounded.
+    """Below opset 10, QLinearConv becomes Conv of differences, scaled in float and rounded.
 
-    A sum with a bias wraps around in int32, as it does in onnxruntime.
+    The sum with a bias wraps around in int32, as in onnxruntime.
     """
     w, bias = node["w"], node.input("B")
     sums = _convolved(node, op, node["x"], w, node["x_zero_point"], node["w_zero_point"])
@@ -228,7 +228,7 @@ def q_linear_conv_10_9(node: Node, op: Builder) -> Result:
 
 
 def _one_scale(node: Node, name: str) -> Value:
-    """Returns the scale of the whole tensor; a model with an empty scale is invalid."""
+    """Returns the scale of the whole tensor; raises InvalidModel if it is an empty vector."""
     scale = node[name]
     if scale.rank_or_none == 1 and scale.dims[0] == 0:
         raise InvalidModel(f"{node.op} {node.name!r} has an empty {name}")
@@ -247,7 +247,7 @@ def of_unsigned_weights(node: Node) -> bool:
 
 @alternative("ConvInteger", runtime="onnxruntime==1.32")
 def conv_of_unsigned_codes(node: Node, op: Builder) -> Result:
-    """The data of ConvInteger becomes uint8, 128 higher; its zero point fills the pads."""
+    """ConvInteger gets uint8 codes, 128 higher; it fills pads with the zero point of the data."""
     return with_unsigned(node, op, x="x_zero_point", w="w_zero_point")
 
 
@@ -259,7 +259,7 @@ def of_scaled_codes(node: Node) -> bool:
 
 @alternative("QLinearMatMul QLinearConv", runtime="onnxruntime==1.16")
 def scaled_product_of_unsigned_codes(node: Node, op: Builder) -> Result:
-    """The codes of the second factor become uint8, 128 higher."""
+    """The int8 codes of the second factor of a QLinear product become uint8 codes, 128 higher."""
     _, second = _factors(node)
     return with_unsigned(node, op, **{second: f"{second}_zero_point"})
 

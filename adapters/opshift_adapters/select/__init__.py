@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that choose, place or rank elements."""
+"""Operators that select, scatter or sort elements."""

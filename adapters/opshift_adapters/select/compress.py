@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compress, NonZero, OneHot and ReverseSequence: elements selected by a condition or an index."""
+"""Compress, NonZero, OneHot and ReverseSequence, which select by a condition or an index."""
 
 from opshift.adapter import (
     KEEP,
@@ -51,7 +51,7 @@ def true_positions(op: Builder, mask: Value) -> Value:
 
 @adapter("NonZero", 9, 8, ignores={"X": "the result is a constant"}, in_other_words=True)
 def non_zero_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added NonZero; below opset 9, a Loop collects the indices."""
+    """Below opset 9, NonZero is written as a Loop that collects the indices."""
     (result,) = node.outputs
     if result is not None and (known := result.const_or_none()) is not None:
         return op.const(known)
@@ -82,7 +82,7 @@ NON_ZERO_13 = boundary(13, "NonZero:52cff1")
 
 @adapter("Compress", 9, 8, in_other_words=True)
 def compress_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Compress; below opset 9, a Gather of the selected indices is written."""
+    """Below opset 9, Compress is written as a Gather of the selected indices."""
     x, condition, axis = node["input"], node["condition"], node.attr("axis")
     if axis is None:
         x = op.Reshape(x, op.const([-1]))
@@ -96,7 +96,7 @@ COMPRESS_11 = boundary(11, "Compress:688b4d", down=positive_axis())
 
 @adapter("OneHot", 9, 8)
 def one_hot_9_8(node: Node, op: Builder) -> Result:
-    """Below opset 9, OneHot is written as Equal of the indices and Gather of the values."""
+    """Below opset 9, OneHot becomes Equal of indices and class numbers, and Gather of values."""
     indices, axis = node["indices"], node.int("axis")
     rank = indices.rank
     axis += rank + 1 if axis < 0 else 0
@@ -108,14 +108,14 @@ def one_hot_9_8(node: Node, op: Builder) -> Result:
 
 
 def _cut_below_zero(op: Builder, x: Value) -> Value | None:
-    """Returns whether a float index is negative after truncation; None for integers."""
+    """Writes a test whether a float index is negative after truncation; None for integers."""
     if x.elem_type_or_none not in FLOATS:
         return None
     return ~(x > -1.0)
 
 
 def _whole_scalar(op: Builder, x: Value) -> Value:
-    """Returns a depth, which may be a vector of one element, as an int64 scalar."""
+    """Returns the depth of OneHot, a scalar or a vector of one element, as an int64 scalar."""
     known = x.const_or_none()
     if known is not None:
         return op.const(int(known.flat[0]))
@@ -132,7 +132,7 @@ def _counts_from_the_front(indices: Value) -> bool:
 
 @form("OneHot")
 def depth_in_a_vector(node: Node, op: Builder) -> Result:
-    """A scalar depth becomes a vector below opset 11; onnxruntime 0.4 rejects a scalar."""
+    """OneHot below opset 11 gets a vector as depth, because onnxruntime 0.4 rejects a scalar."""
     known = node["depth"].const_or_none() if op.version < 11 else None
     if known is None or known.ndim:
         return KEEP
@@ -141,7 +141,7 @@ def depth_in_a_vector(node: Node, op: Builder) -> Result:
 
 @alternative("OneHot", runtime="onnxruntime==0.4")
 def indices_and_depth_as_values(node: Node, op: Builder) -> Result:
-    """Indices and depth are cast to float, the type of the values, if float holds all indices."""
+    """OneHot of float values gets float indices and depth, if float holds all indices."""
     indices, depth, values = node["indices"], node["depth"].const_or_none(), node["values"]
     if depth is None or depth.max() >= 2**24 or values.elem_type_or_none != T.FLOAT:
         return KEEP
@@ -151,7 +151,7 @@ def indices_and_depth_as_values(node: Node, op: Builder) -> Result:
 
 @adapter("OneHot", 10, 11)
 def one_hot_10_11(node: Node, op: Builder) -> Result:
-    """Opset 11 counts negative indices from the end; they become the depth, an invalid index."""
+    """From opset 11 on, OneHot counts negative indices from the end; depth replaces old ones."""
     if _counts_from_the_front(node["indices"]):
         return KEEP
     depth, indices = _whole_scalar(op, node["depth"]), as_type(op, node["indices"], T.INT64)
@@ -162,7 +162,7 @@ def one_hot_10_11(node: Node, op: Builder) -> Result:
 
 @adapter("OneHot", 11, 10)
 def one_hot_11_10(node: Node, op: Builder) -> Result:
-    """Below opset 11, OneHot has no negative indices; the depth is added to them."""
+    """Below opset 11, OneHot has no negative indices; the depth is added to negative indices."""
     indices, axis = node["indices"], node.int("axis")
     if axis < -1:
         axis += indices.rank + 1
@@ -177,7 +177,7 @@ def one_hot_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("ReverseSequence", 10, 9, in_other_words=True)
 def reverse_sequence_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added ReverseSequence; below opset 10, a Gather with reversed indices is written."""
+    """Below opset 10, ReverseSequence is written as a Gather with reversed indices."""
     x, time_axis, batch_axis = node["input"], node.int("time_axis"), node.int("batch_axis")
     time = op.Unsqueeze(arange(op, size_of(op, x, time_axis)), axes=[batch_axis])
     batch = op.Unsqueeze(arange(op, size_of(op, x, batch_axis)), axes=[time_axis])
@@ -196,7 +196,7 @@ CHOOSING_28 = boundary(
 
 @in_other_words("OneHot")
 def equal_places(node: Node, op: Builder) -> Result:
-    """OneHot is written as Equal with all class indices, and Where selects the values."""
+    """OneHot is written as Equal of indices and class numbers, and Where for the values."""
     indices, depth = node["indices"], node["depth"].const_or_none()
     if op.version < 11 or depth is None or indices.rank_or_none is None:
         return KEEP

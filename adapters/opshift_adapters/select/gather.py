@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gather, GatherElements and GatherND, and the flattened indices that they share."""
+"""Gather, GatherElements and GatherND, and the computation of indices in flattened data."""
 
 from opshift.adapter import (
     Array,
@@ -20,7 +20,7 @@ from opshift_adapters._lib.blocks import arange, count_from_front, part, places_
 
 
 def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:
-    """Counts negative indices along an axis from the front (opset 9 and later)."""
+    """Converts negative indices along an axis to non-negative indices (opset 9 and later)."""
     known = indices.const_or_none()
     if indices.never_negative:
         return indices
@@ -34,7 +34,7 @@ def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:
 
 
 def linear(op: Builder, indices: Value, data: Value) -> Value:
-    """Returns the index in the flattened leading axes of `data` for each row of `indices`."""
+    """Converts each row of `indices` to one index in the flattened leading axes of `data`."""
     width = row_width(indices)
     place = from_front(op, _column(op, indices, 0), data, 0)
     for axis in range(1, width):
@@ -44,7 +44,7 @@ def linear(op: Builder, indices: Value, data: Value) -> Value:
 
 
 def row_width(indices: Value) -> int:
-    """Returns how many axes of the data each row of `indices` indexes."""
+    """Returns the number of indices in each row of `indices`: the size of its last axis."""
     width = indices.dims[-1]
     if not isinstance(width, int):
         raise Refusal(Why.NEEDS_SHAPE, f"the last dimension of {indices.name!r} is unknown")
@@ -62,7 +62,7 @@ def _column(op: Builder, indices: Value, axis: int) -> Value:
 
 
 def gather_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative indices of Gather; below opset 11, the size of the axis is added."""
+    """Below opset 11, Gather has no negative indices; the size of the axis is added to them."""
     data, indices, axis = node["data"], node["indices"], node.int("axis")
     twice = _twice(data, indices, axis)
     if twice is not None:
@@ -72,7 +72,7 @@ def gather_11_10(node: Node, op: Builder) -> Result:
 
 
 def _twice(data: Value, indices: Value, axis: int) -> Array | None:
-    """Returns a small constant repeated along an axis; an index plus the size stays valid."""
+    """Repeats small constant data along an axis, so that every index plus the size is valid."""
     if indices.never_negative or indices.const_or_none() is not None:
         return None
     large = data.is_weight and np.prod(data.shape) > MOST_TWICE
@@ -87,7 +87,7 @@ GATHER_11 = boundary(11, "Gather:6a21f0", down=gather_11_10)
 
 @adapter("GatherElements", 11, 10, in_other_words=True)
 def gather_elements_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added GatherElements; before that, Gather picks elements of the flattened tensor."""
+    """Below opset 11, GatherElements is written as a Gather from the flattened tensor."""
     data, indices = node["data"], node["indices"]
     if indices.elem_type_or_none != T.INT64:
         indices = op.Cast(indices, to=T.INT64)
@@ -105,7 +105,7 @@ def gather_elements(op: Builder, data: Value, indices: Value, rank: int, along: 
 
 
 def place_of_elements(op: Builder, data: Value, indices: Value, rank: int, along: int) -> Value:
-    """Returns the index in the flattened data for each non-negative int64 index."""
+    """Converts each non-negative int64 index to an index in the flattened data."""
     place = None
     for axis in range(rank):
         step = indices if axis == along else places_along(op, indices, axis, rank - 1 - axis)
@@ -118,7 +118,7 @@ def place_of_elements(op: Builder, data: Value, indices: Value, rank: int, along
 
 @adapter("GatherND", 11, 10, in_other_words=True)
 def gather_nd_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added GatherND; below opset 11, Gather picks elements of the flattened tensor."""
+    """Below opset 11, GatherND is written as a Gather from the flattened tensor."""
     data, indices = node["data"], node["indices"]
     width, rank = row_width(indices), data.rank_or_none
     if rank is not None and width > rank:
@@ -138,7 +138,7 @@ def gather_nd_11_10(node: Node, op: Builder) -> Result:
 
 
 def gather_nd_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added `batch_dims`; before that, the batch indices are written into the indices."""
+    """Below opset 12, GatherND lacks `batch_dims`; batch numbers are joined to the indices."""
     count = node.int("batch_dims")
     if count == 0:
         return op.same(node, batch_dims=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scatter and TensorScatter: updates written into a tensor."""
+"""Scatter and TensorScatter, which write updates into a tensor."""
 
 import math
 
@@ -22,7 +22,7 @@ from opshift_adapters._lib.kinds import as_type
 
 @adapter("Scatter", 9, 8)
 def scatter_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Scatter; below opset 9, Gather picks each element from old and new values."""
+    """Below opset 9, Scatter becomes a Gather from the old elements joined with the updates."""
     data, updates, axis = node["data"], node["updates"], node.int("axis")
     indices = node["indices"]
     if indices.rank == 0:
@@ -50,7 +50,7 @@ def scatter_9_8(node: Node, op: Builder) -> Result:
 
 
 def _chosen(places: Array, shape: tuple[int, ...], axis: int) -> Array:
-    """Returns, for each element, its index in the old elements followed by the new elements."""
+    """Returns, for each result element, its index in the old elements joined with the updates."""
     coordinates: list[Array] = list(np.indices(places.shape))
     coordinates[axis] = places
     source = np.arange(math.prod(shape)).reshape(shape)
@@ -59,7 +59,7 @@ def _chosen(places: Array, shape: tuple[int, ...], axis: int) -> Array:
 
 
 def _flat_places(op: Builder, data: Value, indices: Value, axis: int) -> Value:
-    """Returns the index in the flattened data for each update."""
+    """Converts the index of each update to an index in the flattened data."""
     rank, stride = indices.rank, op.const(1)
     place = as_type(op, indices, T.INT64)
     total = None
@@ -82,7 +82,7 @@ def scattered(op: Builder, data: Value, places: Value, updates: Value) -> Value:
 
 
 def _last_writer(op: Builder, data: Value, places: Value) -> Value:
-    """Returns each element's index in old and new elements, by a Loop over the updates."""
+    """Writes a Loop over the updates that computes, for each result element, where to gather it."""
     shape = data.shape_or_none
     size = op.Size(data) if shape is None else op.const(math.prod(shape))
     positions = arange(op, size)
@@ -107,7 +107,7 @@ SCATTER_11 = boundary(11, "Scatter:a20999", directions="down")
 
 @adapter("TensorScatter", 24, 23, in_other_words=True)
 def tensor_scatter_24_23(node: Node, op: Builder) -> Result:
-    """Opset 24 added TensorScatter; below opset 24, ScatterElements with all indices is written."""
+    """Below opset 24, TensorScatter is written as ScatterElements with an index per element."""
     cache, update, first = node["past_cache"], node["update"], node.input("write_indices")
     rank = update.rank
     axis = node.int("axis") % rank
@@ -130,7 +130,7 @@ def tensor_scatter_24_23(node: Node, op: Builder) -> Result:
 
 
 def _movable(kind: int | None) -> int | None:
-    """Returns a type that ScatterElements accepts instead of `kind`; None if it accepts `kind`."""
+    """Returns a wider type if ScatterElements does not accept the type `kind`, else None."""
     name = T(kind or 0).name
     if name.startswith(("FLOAT8", "FLOAT4")):
         return T.FLOAT16

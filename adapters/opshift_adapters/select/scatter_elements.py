@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ScatterElements and ScatterND, which are Scatter below opset 11; `reduction` from opset 16."""
+"""ScatterElements and ScatterND, which become Scatter below opset 11, and their `reduction`."""
 
 import functools
 import math
@@ -53,21 +53,21 @@ SCATTER_18 = boundary(18, "ScatterElements:765e77 ScatterND:a6b0ae", directions=
 
 @adapter("ScatterElements ScatterND", 16, 15)
 def scatter_16_15(node: Node, op: Builder) -> Result:
-    """Opset 16 added `reduction`; below opset 16, values are gathered, combined and scattered."""
+    """Below opset 16, ScatterElements and ScatterND lack `reduction`; values are gathered first."""
     return op.same(node, reduction=None) if only_moves(node) else _reduced(node, op)
 
 
 @adapter("ScatterElements ScatterND", 18, 17)
 def scatter_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added reductions max and min; below opset 18, values are gathered and combined."""
+    """Below opset 18, ScatterElements and ScatterND lack max and min; values are gathered first."""
     return _reduced(node, op) if _is_extreme(node) else KEEP
 
 
 @misread(
     "ScatterElements ScatterND",
     "onnxruntime 1.11..1.13",
-    "{op} below opset 18 with a reduction max or min, which opset 18 added, only overwrites values",
-    source="2026-11-29 measured in 1.11.1 to 1.32: 14 forms; exporters write this reduction at 16",
+    "{op} below opset 18 with the reduction max or min of opset 18 only overwrites values",
+    source="2026-11-29 measured in onnxruntime 1.11.1 to 1.32: 14 forms, as exporters write them",
     since=16,
     before=18,
 )
@@ -77,7 +77,7 @@ def reduces_like_opset_18(node: Node) -> bool:
 
 @alternative("ScatterElements ScatterND", runtime="onnxruntime==1.11")
 def combined_first(node: Node, op: Builder) -> Result:
-    """The values of a reduction max or min below opset 18 are gathered and combined."""
+    """Below opset 18, nodes compute a reduction max or min before the scatter."""
     return _reduced(node, op) if _is_extreme(node) else KEEP
 
 
@@ -114,7 +114,7 @@ MOST_OF_LINES = 2**20  # pairs of an element and an update of its line that are 
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """The inputs of a ScatterElements of known rank and element type; a line runs along `axis`."""
+    """The inputs of a ScatterElements of known rank and type; its lines run along `axis`."""
 
     op: Builder
     name: str
@@ -124,7 +124,7 @@ class _Lines:
     updates: Value
 
     def are_few(self, most: int) -> bool:
-        """Returns whether few enough float updates have known sizes to compare all pairs."""
+        """Returns whether at most `most` pairs of a float element and an update can match."""
         dims, sizes, axis = self.data.shape_or_none, self.indices.shape_or_none, self.axis
         if self.data.elem_type not in WIDE_FLOATS or not dims or not sizes:
             return False
@@ -133,7 +133,7 @@ class _Lines:
         return math.prod(dims) * sizes[axis] <= most
 
     def common_places(self) -> Value | None:
-        """Returns the indices of each line as a vector, if all lines have the same indices."""
+        """Returns the indices of a line as a vector if all lines have equal indices, else None."""
         if self.data.rank == 1:
             return self.indices
         dims, sizes = self.data.dims_or_none, self.updates.dims_or_none
@@ -156,7 +156,7 @@ class _Lines:
         return _vector(self.op, source)
 
     def by_row(self, places: Value) -> Value:
-        """Reduces all lines together, because they have the same indices."""
+        """Writes the reduction of whole rows, because all lines have the same indices."""
         op, axis, rank = self.op, self.axis, self.data.rank
         order = [axis, *(i for i in range(rank) if i != axis)]
         news = op.Transpose(self.updates, perm=order) if axis else self.updates
@@ -167,7 +167,7 @@ class _Lines:
         return combined(op, self.name, self.data, total)
 
     def by_element(self) -> Value:
-        """Reduces each update as a row of one element, at its index in the flattened data."""
+        """Writes the reduction of single elements, at their indices in the flattened data."""
         op, data, flat = self.op, self.data, self.op.const([-1])
         indices = as_type(op, self.indices, T.INT64)
         counted = from_front(op, indices, data, self.axis)
@@ -189,7 +189,7 @@ def _without(sizes: Sequence[object], axis: int) -> list[object]:
 
 
 def _vector(op: Builder, indices: Value) -> Value:
-    """Returns all indices as a vector: their source vector, so that runtimes merge the nodes."""
+    """Returns indices as a vector: the input of their Unsqueeze, or a Reshape."""
     source = indices.producer
     if source is not None and source.op == "Unsqueeze" and source["data"].rank_or_none == 1:
         return source["data"]
@@ -197,7 +197,7 @@ def _vector(op: Builder, indices: Value) -> Value:
 
 
 def _counted(op: Builder, places: Value, data: Value, axis: int) -> Value:
-    """Counts negative indices along an axis from the front."""
+    """Converts negative indices along an axis to non-negative indices."""
     size = size_of(op, data, axis).const_or_none()
     if places.never_negative or places.const_or_none() is not None or not size:
         return from_front(op, places, data, axis)
@@ -211,7 +211,7 @@ def _shaped_like(op: Builder, x: Value, data: Value) -> Value:
 def _all_at_once(
     op: Builder, name: str, axis: int, data: Value, indices: Value, updates: Value
 ) -> Value:
-    """Reduces, for each element, the updates whose index is the element's index along the axis."""
+    """Compares each element with each update of its line, and reduces the matching updates."""
     axis %= data.rank
     if axis == data.rank - 1 and data.shape[axis] <= SHORT:
         rows = op.const(np.eye(data.shape[axis], dtype=bool))
@@ -229,7 +229,7 @@ def _all_at_once(
 
 
 def _compared(op: Builder, indices: Value, shape: tuple[int, ...], axis: int) -> Value:
-    """Returns which element each index refers to, on a new axis before the axis of the indices."""
+    """Returns whether an index refers to an element; elements are a new axis before the indices."""
     size = shape[axis]
     places = np.arange(size).reshape([size if i == axis else 1 for i in range(len(shape) + 1)])
     wanted = op.Unsqueeze(indices, op.const([axis]))
@@ -242,7 +242,7 @@ def _compared(op: Builder, indices: Value, shape: tuple[int, ...], axis: int) ->
 def _line_by_line(
     op: Builder, name: str, axis: int, data: Value, indices: Value, updates: Value
 ) -> Value:
-    """Writes a Loop over the axis, which updates one element per line, so nothing collides."""
+    """Writes a Loop over `axis`; each iteration updates at most one element of each line."""
 
     def write(b: Builder, i: Value, keep: Value, now: Value) -> tuple[Value, Value]:
         one = b.Unsqueeze(i, b.const([0]))
@@ -285,7 +285,7 @@ def _reduced_rows(node: Node, op: Builder) -> Value:
 
 
 def _place_count(op: Builder, data: Value, width: int) -> Value:
-    """Returns the number of elements that the leading axes have, as a scalar."""
+    """Returns the product of the sizes of the first `width` axes, as a scalar."""
     shape = data.shape_or_none
     if shape is not None:
         return op.const(math.prod(shape[:width]))
@@ -302,7 +302,7 @@ def _require_ordered(op: Builder, name: str, data: Value) -> None:
 
 
 def _are_different_along(indices: Value, axis: int, data: Value) -> bool:
-    """Returns whether the constant indices of each line along the axis are different."""
+    """Returns whether no two indices of a line along `axis` are known to be equal."""
     known, dims = indices.const_or_none(), indices.dims_or_none
     if known is None:
         return bool(dims) and dims is not None and dims[axis] == 1
@@ -314,7 +314,7 @@ def _are_different_along(indices: Value, axis: int, data: Value) -> bool:
 
 
 def _are_different_rows(indices: Value, data: Value) -> bool:
-    """Returns whether the constant indices refer to different rows."""
+    """Returns whether all rows of constant indices are known to differ."""
     known, dims = indices.const_or_none(), indices.shape_or_none
     if known is None:
         return dims is not None and math.prod(dims[:-1]) == 1
@@ -329,7 +329,7 @@ def _are_different_rows(indices: Value, data: Value) -> bool:
 
 
 def _from_front(indices: Array, data: Value, axis: int) -> Array | None:
-    """Returns the indices counted from the front; None if that needs an unknown size."""
+    """Returns the indices as non-negative numbers, or None if the size of the axis is unknown."""
     if not (indices < 0).any():
         return indices
     dims = data.dims_or_none
@@ -362,7 +362,7 @@ def _row_count(op: Builder, indices: Value) -> Value:
 
 
 def _as_rows(op: Builder, x: Value, count: Value, leading: int) -> Value:
-    """Reshapes a tensor so that its leading axes are merged into one axis."""
+    """Merges the leading axes of a tensor into one axis."""
     known, shape = count.const_or_none(), x.shape_or_none
     if known is not None and shape is not None:
         goal = op.const([*known.tolist(), *shape[leading:]])
@@ -373,7 +373,7 @@ def _as_rows(op: Builder, x: Value, count: Value, leading: int) -> Value:
 
 @adapter("ScatterElements", 11, 10)
 def scatter_elements_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 renamed Scatter to ScatterElements and allows negative indices; they are shifted."""
+    """Below opset 11, ScatterElements is named Scatter and has no negative indices."""
     data, axis = node["data"], node.int("axis")
     indices = from_front(op, node["indices"], data, axis)
     return op.Scatter(data, indices, node["updates"], axis=axis)
@@ -381,7 +381,7 @@ def scatter_elements_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("ScatterND", 11, 10)
 def scatter_nd_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added ScatterND; below opset 11, Scatter writes the rows of the flattened tensor."""
+    """Below opset 11, ScatterND is written as a Scatter of the rows of the flattened tensor."""
     data, indices = node["data"], node["indices"]
     width, updates = row_width(indices), node["updates"]
     flat = width == 1 and data.rank_or_none == 2

@@ -26,7 +26,7 @@ FIRST = -(2**63)
 
 
 def from_the_front(node: Node, op: Builder) -> Result:
-    """Opset 11 allows a negative `axis`; before that, it is positive, or the axes are reversed."""
+    """Below opset 11, `axis` is not negative; if the rank is unknown, Transpose reverses x."""
     x, axis = node["data"], node.int("axis")
     if axis >= 0:
         return KEEP
@@ -43,13 +43,13 @@ PASS_ON = ("Add", "Cast", "Div", "Identity", "Mul", "Sub")
     "TopK",
     "onnxruntime 1.24..1.27",
     "TopK does not load if Gather reads k from a known shape",
-    source="2026-11-28 measured in 1.17.3, 1.24.4, 1.27.0 and 1.32.0: 17 ways to compute the count"
-    " of TopK; 20 more with operators behind Gather in 1.24.4 and 1.25.1; a corpus in 1.23.2,"
-    " 1.25.1 and 1.28.0",
+    source="2026-11-28 measured in onnxruntime 1.17.3, 1.24.4, 1.27.0 and 1.32.0: 17 ways to"
+    " compute k of TopK; in 1.24.4 and 1.25.1: 20 operators between Gather and TopK; in 1.23.2,"
+    " 1.25.1 and 1.28.0: a corpus",
     since=10,
 )
 def counts_by_gather(node: Node) -> bool:
-    """Returns whether k is constant and comes from a Gather, perhaps by way of arithmetic."""
+    """Returns whether a Gather, perhaps followed by arithmetic, computes k, and k is known."""
     waiting, seen = [node["K"]], set[str]()
     kind = node["K"].elem_type
     while waiting:
@@ -67,7 +67,7 @@ def counts_by_gather(node: Node) -> bool:
 
 @alternative("TopK", runtime="onnxruntime==1.24")
 def of_a_written_count(node: Node, op: Builder) -> Result:
-    """TopK gets a constant k, because onnxruntime 1.24 to 1.27 read k from Gather as a scalar."""
+    """TopK gets a constant as k, because onnxruntime 1.24 to 1.27 misread k of a Gather."""
     known = node["K"].const_or_none() if op.version >= 10 else None  # below, k is an attribute
     return KEEP if known is None else op.same(node, inputs={"K": op.const(known)})
 
@@ -79,7 +79,7 @@ ARG_13 = boundary(13, "ArgMax:535301 ArgMin:5cea2b")
 
 @adapter("ArgMax ArgMin", 12, 11)
 def arg_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added `select_last_index`; below opset 12, a Slice reverses the axis."""
+    """Below opset 12, ArgMax and ArgMin lack `select_last_index`; a Slice reverses the axis."""
     x, axis = node["data"], node.int("axis")
     if not node.int("select_last_index"):
         return op.same(node, select_last_index=None)
@@ -96,7 +96,7 @@ def topk_9_10(node: Node, op: Builder) -> Result:
 
 @adapter("TopK", 10, 9)
 def topk_10_9(node: Node, op: Builder) -> Result:
-    """Below opset 10, `k` is an attribute; for a computed k, more elements are sorted and cut."""
+    """Below opset 10, `k` is an attribute; for a computed k, a Gather cuts a longer result."""
     x, k, axis = node["X"], node["K"], node.int("axis")
     known, dims = k.const_or_none(), x.dims_or_none
     if known is not None and known.item() == 0:
@@ -119,14 +119,14 @@ MOST_SORTED = 1 << 16  # a larger upper bound of k is not used
 
 
 def _longer(op: Builder, x: Value, axis: int, count: int) -> Value:
-    """Pads the end of an axis of `x` with elements that are never larger and sort last."""
+    """Pads the end of an axis of `x` with minus infinity, which sorts last."""
     pads = [0] * (2 * x.rank)
     pads[x.rank + axis] = count
     return op.Pad(x, pads=pads, value=-np.inf)
 
 
 def _one_by_one(op: Builder, x: Value, k: Value, axis: int) -> tuple[Value, Value]:
-    """Writes a Loop that finds k largest elements of any axis, one element in each round."""
+    """Writes a Loop that finds the k largest elements along an axis, one element per iteration."""
     lowest, places = op.const(-np.inf, like=x), places_along(op, x, axis, x.rank - 1 - axis)
     none = op.Cast(op.Slice(x, starts=[0], ends=[0], axes=[axis]), to=T.INT64)
 
@@ -147,7 +147,7 @@ def _one_by_one(op: Builder, x: Value, k: Value, axis: int) -> tuple[Value, Valu
 
 @form("TopK")
 def typed_k(node: Node, op: Builder) -> Result:
-    """At opset 10, K is rewritten, because onnxruntime 0.4 reads only the typed data field."""
+    """K of TopK-10 is stored in int64_data, because onnxruntime 0.4 does not read raw_data."""
     known = node["K"].const_or_none() if op.version == 10 else None
     return KEEP if known is None else op.same(node, inputs={"K": op.const(known)})
 
@@ -163,7 +163,7 @@ TOPK_11 = boundary(11, "TopK:2439e1", directions="up")
     ignores={"sorted": "sorted=0 allows every order, also the sorted order"},
 )
 def topk_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added integers and `largest` to TopK; below opset 11, Cast and Neg surround TopK."""
+    """Below opset 11, TopK has only floats and no `largest`; Cast and Neg surround TopK."""
     x, axis, largest = node["X"], node.int("axis"), node.int("largest")
     if x.elem_type in (T.INT64, T.UINT64):
         return by_comparing(node, op)
@@ -187,7 +187,7 @@ def topk_11_10(node: Node, op: Builder) -> Result:
 
 
 def by_comparing(node: Node, op: Builder) -> tuple[Value, Value]:
-    """Writes TopK of 64-bit integers: the rank of an element counts the elements before it."""
+    """Writes TopK of 64-bit integers by counting the elements that come before each element."""
     x, rank = node["X"], node["X"].rank
     axis = node.int("axis") % rank
     one, other = op.Unsqueeze(x, axes=[axis + 1]), op.Unsqueeze(x, axes=[axis])
@@ -208,7 +208,7 @@ TOPK_24 = boundary(24, "TopK:d7a25a", cast=cast_around("float"))
 
 @in_other_words("ArgMax ArgMin")
 def place_of_the_best(node: Node, op: Builder) -> Result:
-    """ArgMax is written as the largest index, counted from the end, of the largest element."""
+    """ArgMax becomes the maximum, over the largest elements, of their distance from the end."""
     x, dims, keep = node["data"], node["data"].dims_or_none, node.int("keepdims")
     axis = node.int("axis") % len(dims) if dims else 0
     size = dims[axis] if dims else None

@@ -10,12 +10,12 @@ from opshift_adapters._lib.kinds import FLOATS
 
 @adapter("Unique", 11, 10)
 def unique_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added Unique; below opset 11, each element is compared with every other element."""
+    """Below opset 11, Unique becomes a comparison of each element with every other element."""
     x = node["X"]
     if x.elem_type in (T.STRING, T.COMPLEX64, T.COMPLEX128):
         raise Refusal(Why.NOT_EXPRESSIBLE, "Unique of strings has no form below opset 11")
     if node.attr("axis") is not None and x.rank != 1:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "Unique of slices along an axis has no form below 11")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "Unique of slices has no form below opset 11")
     flat = op.Reshape(x, op.const([-1]))
     keys = op.Cast(flat, to=T.INT32) if x.elem_type == T.BOOL else flat
     place = arange(op, op.Size(flat))
@@ -41,7 +41,7 @@ def unique_11_10(node: Node, op: Builder) -> Result:
 
 
 def _order(op: Builder, x: Value) -> tuple[Value, Value]:
-    """Returns whether the row's element is smaller than the column's, and whether it is equal."""
+    """Returns two matrices: whether element j is less than element i, and whether it is equal."""
     column, row = op.Unsqueeze(x, axes=[1]), op.Unsqueeze(x, axes=[0])
     smaller, larger = row < column, column < row
     if x.elem_type in FLOATS:  # NaN is larger than every number and equal to NaN

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""If and Loop: types and shapes of the values that enter and leave branches and bodies."""
+"""If and Loop: types and shapes of the inputs and outputs of branches and bodies."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -33,7 +33,7 @@ CONTROL_19 = boundary(19, "If:74e247 Loop:a2e96d")
 
 
 def through_float(node: Node, op: Builder) -> Result:
-    """Below opset 16, If, Loop and Scan pass no bfloat16; it is cast to float on entry and exit."""
+    """Below opset 16, If, Loop and Scan have no bfloat16; inputs and outputs are cast to float."""
     for value in (*node.inputs, *node.outputs):
         if value is not None and value.elem_type_or_none is None:
             raise Refusal(
@@ -91,7 +91,7 @@ IF_13 = boundary(13, "If:7afcd9")
 
 
 def grown_as_scanned(node: Node, op: Builder) -> Result:
-    """Opset 13 lets Loop carry sequences; below opset 13, appended tensors become a scan output."""
+    """Below opset 13, Loop cannot carry a sequence; the appended tensors become a scan output."""
     results, body = node.results("body")[1:], node.graph("body")
     trips, condition, *states = node.inputs
     growing = {i: v for i, v in enumerate(states) if v and v.elem_type_or_none is None}
@@ -119,17 +119,17 @@ def grown_as_scanned(node: Node, op: Builder) -> Result:
     return tuple(found)
 
 
-TENSORS_ONLY = "before opset 13, Loop can carry only tensors"
+TENSORS_ONLY = "before opset 13, Loop can carry only tensors, not sequences"
 
 
 def _counters(body: GraphProto) -> tuple[tuple[int, Sequence[int]], tuple[int, Sequence[int]]]:
-    """Returns the types of a body's iteration number and condition: scalars, or vectors of 1."""
+    """Returns types and shapes of iteration number and condition of a body: scalars or vectors."""
     number, keep = ([1] * len(_declared(info)[1] or ()) for info in body.input[:2])
     return (T.INT64, number), (T.BOOL, keep)
 
 
 def _appended(result: Value, sequence: str) -> Value:
-    """Returns the tensor of static shape that a body appends to a sequence."""
+    """Returns the tensor that a body appends to a sequence; refuses a tensor of unknown shape."""
     grown = result.producer
     if grown is not None and grown.op == "SequenceInsert" and grown.input("position") is None:
         tensor = grown["tensor"]
@@ -158,7 +158,7 @@ CONTROL_11 = boundary(11, "If:e6e4f5 Loop:6105ef", directions="up")
 
 @adapter("If", 11, 10)
 def if_11_10(node: Node, op: Builder) -> Result:
-    """Below opset 11, branches need equal shapes; other branches become Loops of 0 or 1 trip."""
+    """Below opset 11, branches of If need equal shapes; a Loop of 0 or 1 trip replaces a branch."""
     pairs = zip(node.results("then_branch"), node.results("else_branch"), strict=True)
     if all(_alike(a.claimed_dims_or_none, b.claimed_dims_or_none) for a, b in pairs):
         return KEEP
@@ -179,7 +179,7 @@ def if_11_10(node: Node, op: Builder) -> Result:
 
 
 def _alike(one: Dims | None, other: Dims | None) -> bool:
-    """Returns whether two shapes are known to be equal, also in symbolic dimensions."""
+    """Returns whether two shapes are known to be equal; equal symbolic dimensions count."""
     return one is not None and one == other and None not in one
 
 
@@ -190,9 +190,9 @@ def _once(
     old: tuple[Value, ...],
     kept: Sequence[tuple[int, int | None]],
 ) -> tuple[Value, ...]:
-    """Returns the outputs of the branch if `trips` is 1, else the old values.
+    """Writes a Loop that returns the outputs of the branch if `trips` is 1, else the old values.
 
-    The body declares the rank if all values have the same rank, because onnxruntime 0.4 needs it.
+    The body declares a rank that is always the same, because onnxruntime 0.4 needs the rank.
     """
     body = op.graph(
         lambda b, i, keep, *_: (b.Identity(keep), *b.inline(branch)),
@@ -205,9 +205,9 @@ def _once(
 
 @form("Loop")
 def with_condition(node: Node, op: Builder) -> Result:
-    """Loop without `cond` gets true, because it crashes onnxruntime 1.2 to 1.10.
+    """A Loop without `cond` crashes onnxruntime 1.2 to 1.10, so `cond` becomes true.
 
-    At opset 10 and below, onnxruntime 0.4 needs the types of the outputs of the body.
+    Up to opset 10, onnxruntime 0.4 needs declared types of the outputs of the body.
     """
     changed = _declared_graphs(node, op, "body")
     if node.input("cond") is None:
@@ -217,13 +217,13 @@ def with_condition(node: Node, op: Builder) -> Result:
 
 @form("If")
 def with_declared_results(node: Node, op: Builder) -> Result:
-    """Declares the output types of branches up to opset 10, because onnxruntime 0.4 needs them."""
+    """Declares the output types of branches of If, which onnxruntime 0.4 needs up to opset 10."""
     changed = _declared_graphs(node, op, "then_branch", "else_branch")
     return op.same(node, outputs=node.n_outputs, **changed) if changed else KEEP
 
 
 def _declared_graphs(node: Node, op: Builder, *names: str) -> dict[str, Any]:
-    """Returns the graphs of a node with declared output types, or {} if nothing is missing."""
+    """Returns the graphs of a node with declared output types, or {} if all types were declared."""
     if op.version > 10:
         return {}
     graphs, changed = {name: node.graph(name) for name in names}, False
@@ -244,10 +244,10 @@ UNFOLDED = (
     "Loop",
     "onnxruntime 0.4",
     "the iteration number in the body of a Loop has the shape [1] instead of []",
-    source="2026-11-22 measured in 0.4: bodies of Loop",
+    source="2026-11-22 measured in onnxruntime 0.4: bodies of Loop",
 )
 def reads_its_number(node: Node) -> bool:
-    """Returns whether a body reads its iteration number other than as data of a Reshape."""
+    """Returns whether a body reads its iteration number, except as the data of a Reshape."""
     body = node.attr("body")
     return body.input[0].name in read_beside_reshape(body)
 
@@ -255,8 +255,8 @@ def reads_its_number(node: Node) -> bool:
 @misread(
     "Loop",
     "onnxruntime 0.4",
-    "a Loop whose body lacks a declared shape or the name of a size does not run",
-    source="2026-11-23 measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
+    "a Loop does not run if an input or output of its body lacks a shape or the name of a size",
+    source="2026-11-23 measured in onnxruntime 0.4: models of a corpus with Loop, Scan and If",
 )
 def passes_unsized_values(node: Node) -> bool:
     return has_unsized_ends(node.attr("body"))
@@ -266,8 +266,8 @@ def passes_unsized_values(node: Node) -> bool:
     "Loop",
     "onnxruntime 1.2..1.10",
     "a Loop without a condition crashes the process",
-    source="2026-11-22 measured in 1.2, 1.4, 1.7, 1.8, 1.10 and 1.11: a Loop without a condition,"
-    " and 8 models of a corpus",
+    source="2026-11-22 measured in onnxruntime 1.2, 1.4, 1.7, 1.8, 1.10 and 1.11: a Loop without a"
+    " condition, and 8 models of a corpus",
 )
 def has_no_condition(node: Node) -> bool:
     return node.input("cond") is None
@@ -277,8 +277,8 @@ def has_no_condition(node: Node) -> bool:
 def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
     """Loop gets a body of known ranks and declared shapes, because onnxruntime 0.4 needs them.
 
-    onnxruntime 0.4 also numbers iterations by tensors of shape [1]. A value without a single rank
-    is passed as its elements and its shape.
+    In onnxruntime 0.4, the iteration number has the shape [1]. A carried value whose rank may
+    change becomes two values: its elements as a vector, and its shape.
     """
     old, (trips, condition, *states) = node.graph("body"), node.inputs
     results = node.results("body")
@@ -316,8 +316,8 @@ def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
 @misread(
     "If",
     "onnxruntime 0.4",
-    "an If whose branches lack a declared shape or the name of a size does not run",
-    source="2026-11-23 measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
+    "an If does not run if an output of a branch lacks a shape or the name of a size",
+    source="2026-11-23 measured in onnxruntime 0.4: models of a corpus with Loop, Scan and If",
 )
 def gives_unsized_results(node: Node) -> bool:
     return any(has_unsized_ends(node.attr(name)) for name in ("then_branch", "else_branch"))
@@ -327,8 +327,8 @@ def gives_unsized_results(node: Node) -> bool:
     "If",
     "onnxruntime 0.4..1.2",
     "an If branch whose result is computed from constants returns wrong numbers",
-    source="2026-11-29 measured in 0.4, 1.0 to 1.4 and 1.7: 320 forms of If"
-    " at opsets 7, 9, 10 and 11",
+    source="2026-11-29 measured in onnxruntime 0.4, 1.0 to 1.4 and 1.7: 320 forms of If at opsets"
+    " 7, 9, 10 and 11",
 )
 def gives_constants(node: Node) -> bool:
     return any(any(fixed_results(node, name)) for name in ("then_branch", "else_branch"))
@@ -336,9 +336,10 @@ def gives_constants(node: Node) -> bool:
 
 @alternative("If", runtime="onnxruntime==0.4")
 def with_results_computed_late(node: Node, op: Builder) -> Result:
-    """Branch results get ranks; constant results are computed late, for onnxruntime up to 1.2.
+    """Outputs of If branches get ranks, and constant outputs depend on the condition.
 
-    Constant results of a branch get the condition as a factor 1 in their shape, or are lost.
+    onnxruntime up to 1.2 needs declared ranks, and returns wrong numbers for a constant output. The
+    condition, as a factor 1 of the shape, prevents that a runtime computes the output in advance.
     """
     condition, graphs = node["cond"], dict[str, Any]()
     for name in ("then_branch", "else_branch"):
@@ -356,7 +357,7 @@ def with_results_computed_late(node: Node, op: Builder) -> Result:
 def _shaped_by(
     holds: Value, branch: GraphProto, fixed: Sequence[bool]
 ) -> Callable[[Builder], tuple[Value, ...]]:
-    """Writes a branch, and multiplies the shapes of its constant results by the condition."""
+    """Returns a function that writes a branch whose constant outputs depend on the condition."""
 
     def write(op: Builder) -> tuple[Value, ...]:
         found = zip(op.inline(branch), fixed, strict=True)
@@ -369,9 +370,9 @@ def _shaped_by(
 
 
 def fixed_results(node: Node, name: str) -> list[bool]:
-    """Returns whether each result of a subgraph is computed only from constants.
+    """Returns, for each output of a subgraph, whether it is computed only from constants.
 
-    The nodes of the graph decide, because facts are unknown while the graph is being written.
+    This follows from the nodes, because facts are unknown while the graph is being written.
     """
     graph = node.graph(name)
     fixed = {tensor.name for tensor in graph.initializer}
@@ -424,7 +425,7 @@ def declare_types(
 
 
 def name_sizes(infos: Iterable[ValueInfoProto]) -> bool:
-    """Names sizes without a number; returns whether all types and ranks are declared."""
+    """Gives unknown sizes a name; returns whether all types and ranks are declared."""
     complete = True
     for info in infos:
         tensor = info.type.tensor_type
@@ -446,7 +447,7 @@ def has_unsized_ends(graph: GraphProto) -> bool:
 
 
 def read_beside_reshape(graph: GraphProto) -> Iterator[str]:
-    """Yields the names that nodes read or graphs return, except the first inputs of Reshape."""
+    """Yields the names of all node inputs (except data of Reshape) and of all graph outputs."""
     yield from (one.name for one in graph.output)
     for node in graph.node:
         yield from node.input[node.op_type == "Reshape" :]
@@ -466,7 +467,7 @@ def known_of(values: Iterable[Value | None]) -> list[tuple[int | None, int | Non
 def _packed(
     op: Builder, values: Sequence[Value | None], ranks: Sequence[int | None]
 ) -> Iterator[Value]:
-    """Yields each value of known rank, and the elements and the shape of any other value."""
+    """Yields each value of known rank, and two values (elements and shape) for any other value."""
     for value, rank in zip(values, ranks, strict=False):
         assert value is not None
         if rank is None:
@@ -477,7 +478,7 @@ def _packed(
 
 
 def _unpacked(op: Builder, parts: Iterator[Value], rank: int | None) -> Value:
-    """Returns the next value from the parts that `_packed` yields."""
+    """Reads the next value, one or two parts, from the values that `_packed` yields."""
     value = next(parts)
     return value if rank is not None else op.Reshape(value, next(parts), allowzero=1)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CumSum and CumProd: running sums and products, in runs that double or in a Scan."""
+"""CumSum and CumProd: cumulative sums and products, by steps that double or by a Scan."""
 
 from collections.abc import Callable
 
@@ -12,9 +12,9 @@ Step = Callable[[Builder, Value, Value], Value]
 
 
 def along(node: Node, op: Builder, step: Step, start: int) -> Value:
-    """Applies `step` to running result and next element along the axis, beginning with `start`.
+    """Writes a cumulative operation: `step` combines the result so far with the next element.
 
-    A known number of elements is combined in steps of doubled length, an unknown number by a Scan.
+    The first result is `start`. A known size needs steps of doubled length, an unknown size a Scan.
     """
     x = node["x"]
     narrow = x.elem_type == T.BFLOAT16 and op.version < 16  # Scan and If do not pass bfloat16 there
@@ -42,9 +42,9 @@ def _axis_of_known_size(node: Node) -> int | None:
 
 
 def _in_runs(node: Node, op: Builder, wide: Value, step: Step, start: int, axis: int) -> Value:
-    """Combines each element with runs of earlier elements that double in length.
+    """Combines each element with all earlier elements; each step doubles their number.
 
-    The `start` number stands before the first element of the axis.
+    The number `start` is used in place of elements before the first element.
     """
     x, exclusive, reverse = node["x"], node.int("exclusive"), node.int("reverse")
     size = x.dims[axis]
@@ -127,7 +127,7 @@ def along_axis(node: Node, op: Builder, wide: Value, step: Step, start: int, axi
 
 
 def _with_three_axes(op: Builder, x: Value, axis: int) -> Value:
-    """Merges the axes before `axis` into one axis, and the axes after it into another.
+    """Merges the axes before `axis` into one axis, and the axes after `axis` into another.
 
     onnxruntime runs a Scan only if the ranks in the body are known.
     """
@@ -152,7 +152,7 @@ LONGEST_PICKED = 64  # the longest axis to gather; it multiplies the number of e
 
 @adapter("CumSum", 11, 10, in_other_words=True)
 def cum_sum_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added CumSum; before that, floats are gathered and summed, or added in runs."""
+    """Below opset 11, CumSum becomes Gather and ReduceSum, doubling steps, or a Scan."""
     short = _short_axis(node["x"], node["axis"])
     if short is not None:
         return _sums_of_picked(node, op, *short)
@@ -160,12 +160,12 @@ def cum_sum_11_10(node: Node, op: Builder) -> Result:
 
 
 def _step_by_step(node: Node, op: Builder) -> Value:
-    """Below opset 14, CumSum of 16-bit floats is written as doubled runs or as a Scan."""
+    """Below opset 14, CumSum of 16-bit floats is written as doubling steps or as a Scan."""
     return along(node, op, lambda b, before, element: before + element, 0)
 
 
 def _short_axis(x: Value, axis: Value) -> tuple[int, int] | None:
-    """Returns axis and size if few floats lie along the axis; ReduceSum of integers is inexact."""
+    """Returns axis and size of a short axis of floats, else None (ReduceSum of ints is inexact)."""
     dims, known = x.dims_or_none, axis.const_or_none()
     if dims is None or known is None or x.elem_type not in (T.FLOAT, T.DOUBLE):
         return None
@@ -192,5 +192,5 @@ CUM_SUM_14 = boundary(14, "CumSum:5c797f", cast=_step_by_step)
 
 @adapter("CumProd", 26, 25, in_other_words=True)
 def cum_prod_26_25(node: Node, op: Builder) -> Result:
-    """Opset 26 added CumProd; below opset 26, doubled runs are multiplied, or a Scan multiplies."""
+    """Below opset 26, CumProd is written as doubling steps or as a Scan."""
     return along(node, op, lambda b, before, element: before * element, 1)

@@ -24,14 +24,14 @@ TYPES_18_UP = boundary(18, "OptionalGetElement:79fb9b OptionalHasElement:9ab68b"
 @adapter("OptionalGetElement", 18, 17, handles_types=True)
 @example("tensor", "(float[2] x) => (float[2] y) { y = OptionalGetElement(x) }", gives="Identity")
 def optional_get_element_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 accepts an input that is not optional; below opset 18, that input is the result."""
+    """Below opset 18, OptionalGetElement of a value that is not optional is the value itself."""
     return KEEP if _is_optional(node["input"]) else node["input"]
 
 
 @adapter("OptionalHasElement", 18, 17, handles_types=True)
 @example("tensor", "(float[2] x) => (bool y) { y = OptionalHasElement(x) }", gives="Identity")
 def optional_has_element_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 accepts a missing or non-optional input; before that, the answer is a constant."""
+    """Below opset 18, OptionalHasElement of no input or of a plain value becomes a constant."""
     value = node.input("input")
     if value is not None and _is_optional(value):
         return KEEP
@@ -46,7 +46,7 @@ def _is_optional(value: Value) -> bool:
 
 @adapter("OptionalGetElement OptionalHasElement", 15, 14)
 def optional_element_15_14(node: Node, op: Builder) -> Result:
-    """Opset 15 added optionals; below opset 15, the value that Optional wraps is used directly."""
+    """Below opset 15, the value that Optional wraps replaces OptionalGetElement."""
     optional = node["input"]
     source = optional.producer
     if source is None or source.op != "Optional":
@@ -61,5 +61,5 @@ def optional_element_15_14(node: Node, op: Builder) -> Result:
 
 @adapter("Optional", 15, 14)
 def optional_15_14(node: Node, op: Builder) -> Result:
-    """Optional exists from opset 15 on; the node is removed with the last node that reads it."""
+    """Below opset 15, Optional is removed after all nodes that read it."""
     return op.dissolve(GONE)

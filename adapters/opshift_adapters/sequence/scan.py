@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scan: the axes of the batch and of time; below opset 8, a Loop is written."""
+"""Scan, which has a batch axis only at opset 8 and becomes a Loop below opset 8."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,7 +34,7 @@ from opshift_adapters.sequence.control import (
 
 @illegal("Scan")
 def scans_what_it_has(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
-    """`num_scan_inputs` must be positive and at most the number of inputs."""
+    """`num_scan_inputs` of Scan must be positive and at most the number of inputs."""
     scanned = given.get("num_scan_inputs")
     wrong = isinstance(scanned, int) and not 0 < scanned <= inputs
     return f"num_scan_inputs is {scanned}, but the node has {inputs} inputs" if wrong else None
@@ -82,7 +82,7 @@ AXES_11 = boundary(11, "Scan:787e3b", directions="up")
     "Scan",
     "onnxruntime 0.4..1.2",
     "a Scan body whose result is computed from constants returns wrong numbers",
-    source="2026-11-29 measured in 0.4, 1.0, 1.2 and 1.7: bodies of Scan at opsets 9 and 11",
+    source="2026-11-29 measured in onnxruntime 0.4 to 1.7: bodies of Scan at opsets 9 and 11",
 )
 def gives_constants(node: Node) -> bool:
     return any(fixed_results(node, "body"))
@@ -91,8 +91,8 @@ def gives_constants(node: Node) -> bool:
 @misread(
     "Scan",
     "onnxruntime 0.4",
-    "a Scan whose body lacks a declared shape or the name of a size does not run",
-    source="2026-11-23 measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
+    "a Scan does not run if an input or output of its body lacks a shape or the name of a size",
+    source="2026-11-23 measured in onnxruntime 0.4: models of a corpus with Loop, Scan and If",
 )
 def passes_unsized_values(node: Node) -> bool:
     return has_unsized_ends(node.attr("body"))
@@ -119,7 +119,7 @@ def with_declared_shapes(node: Node, op: Builder) -> Result:
 
 @adapter("Scan", 11, 10)
 def scan_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 allows negative axes of Scan; below opset 11, the rank is added to them."""
+    """Below opset 11, Scan has no negative axes; the rank is added to negative axes."""
     scanned = node.int("num_scan_inputs")
     changed: dict[str, Any] = {}
     for name, values, extra in (
@@ -135,7 +135,7 @@ def scan_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("Scan", 8, 9)
 def scan_8_9(node: Node, op: Builder) -> Result:
-    """Opset 9 removed batch and lengths; a Scan over the batch contains a Scan of each item."""
+    """Opset 9 removed the batch axis of Scan; a Scan over the batch contains a Scan per item."""
     lengths, values, scanned, directions = _read_scan_8(node)
     count = len(values) - scanned
     named: dict[str, Any] = {"num_scan_inputs": scanned, "scan_input_directions": directions}
@@ -202,7 +202,7 @@ def _item(value: Value) -> tuple[int, Sequence[Any] | None]:
 
 @adapter("Scan", 9, 8)
 def scan_9_8(node: Node, op: Builder) -> Result:
-    """Below opset 9, Scan has the batch as axis 0 and time as axis 1; a batch of 1 is added."""
+    """Below opset 9, Scan needs the batch as axis 0 and time as axis 1; a batch of 1 is added."""
     scanned = node.int("num_scan_inputs")
     values = [value for value in node.inputs if value is not None]
     count = len(values) - scanned
@@ -241,14 +241,14 @@ def _to_front(op: Builder, value: Value, axis: int) -> Value:
 
 
 def _backwards(op: Builder, value: Value, element: Value) -> Value:
-    """Returns the same values in the reverse order of time."""
+    """Reverses values along the time axis, by a Scan in reverse direction."""
     body = op.graph(lambda b, x: b.Identity(x), _known(element))
     return op.Scan(None, value, num_scan_inputs=1, directions=[1], body=body, outputs=1)[0]
 
 
 @adapter("Scan", 8, 7)
 def scan_8_7(node: Node, op: Builder) -> Result:
-    """Opset 8 added Scan; below opset 8, a Loop processes the elements one by one."""
+    """Below opset 8, Scan is written as a Loop over the elements."""
     lengths, values, scanned, directions = _read_scan_8(node)
     count, n_outputs = len(values) - scanned, node.n_outputs
     body = node.graph("body")
@@ -290,7 +290,7 @@ def scan_8_7(node: Node, op: Builder) -> Result:
 def _loop(
     op: Builder, trips: Value, write: Any, states: Sequence[Value], outputs: int
 ) -> tuple[Value, ...]:
-    """Writes a Loop that carries `states`, or a zero, because it must carry a value."""
+    """Writes a Loop that carries `states`, or an unused zero, because a Loop must carry a value."""
     idle = () if states else (op.const(0),)
 
     def step(b: Builder, i: Value, keep: Value, *old: Value) -> tuple[Value, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences, which opset 11 added; below opset 11, their known elements are used as tensors."""
+"""Sequences, which opset 11 added; below opset 11, known elements are used as tensors."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ GONE = "sequence values do not exist before opset 11"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A sequence element that is the part of a tensor from `start` to `end` along an axis."""
+    """An element of a sequence: the part of a tensor from `start` to `end` along an axis."""
 
     whole: Value
     axis: int
@@ -38,7 +38,7 @@ Element = Value | Piece
 
 
 def elements(sequence: Value) -> list[Element]:
-    """Returns the elements of a sequence that nodes of the model build; refuses other sequences."""
+    """Returns the elements of a sequence that nodes build; refuses another sequence."""
     node = sequence.producer
     if node is None:
         raise _unknown(sequence)
@@ -65,7 +65,7 @@ def _unknown(sequence: Value) -> Refusal:
 
 
 def _position(node: Node, items: list[Element], last: int) -> int:
-    """Returns a constant position in a sequence; `last` is the default of the operator."""
+    """Returns the constant input `position` of a sequence operator; its default is `last`."""
     given = node.input("position")
     position = last if given is None else int(given.const().flat[0])
     if not -len(items) <= position <= last:
@@ -108,7 +108,7 @@ def split_axis(node: Node) -> int:
 
 
 def taken(op: Builder, element: Element) -> Value:
-    """Returns an element as a tensor, by Slice and Squeeze if needed."""
+    """Returns an element of a sequence as a tensor, by Slice and Squeeze if needed."""
     if isinstance(element, Value):
         return element
     axis, start, end = element.axis, element.start, element.end
@@ -117,7 +117,7 @@ def taken(op: Builder, element: Element) -> Value:
 
 
 def split_one_by_one(sequence: Value) -> Node | None:
-    """Returns the SplitToSequence that makes an element of each index of an axis, or None."""
+    """Returns the SplitToSequence without `split`, which makes one element per index, or None."""
     node = sequence.producer
     alone = node is not None and node.op == "SplitToSequence" and node.input("split") is None
     return node if alone else None
@@ -125,7 +125,7 @@ def split_one_by_one(sequence: Value) -> Node | None:
 
 @adapter("SequenceAt", 11, 10)
 def sequence_at_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added sequences; below opset 11, the tensor at the position is used or gathered."""
+    """Below opset 11, SequenceAt becomes the tensor at the position, or a Gather from tensors."""
     sequence, position = node["input_sequence"], node["position"]
     split = split_one_by_one(sequence)
     if split is not None:
@@ -164,7 +164,7 @@ def wrapped(op: Builder, position: Value, size: Value) -> Value:
 
 
 def _row(op: Builder, split: Node, position: Value) -> Value:
-    """Returns the element at one index along the axis of a tensor."""
+    """Writes the element of the sequence, a Gather from the tensor that was split."""
     x, axis = split["input"], split_axis(split)
     index = wrapped(op, position, size_of(op, x, axis))
     if split.int("keepdims"):
@@ -174,7 +174,7 @@ def _row(op: Builder, split: Node, position: Value) -> Value:
 
 @adapter("SequenceLength", 11, 10)
 def sequence_length_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added sequences; below opset 11, the known number of elements is written."""
+    """Below opset 11, SequenceLength becomes the known number of elements."""
     split = split_one_by_one(node["input_sequence"])
     if split is not None:
         return size_of(op, split["input"], split_axis(split))
@@ -183,7 +183,7 @@ def sequence_length_11_10(node: Node, op: Builder) -> Result:
 
 @adapter("ConcatFromSequence", 11, 10)
 def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added sequences; below opset 11, Concat joins the known elements."""
+    """Below opset 11, ConcatFromSequence becomes a Concat of the known elements."""
     sequence, axis, new = node["input_sequence"], node.int("axis"), node.int("new_axis") == 1
     split = split_one_by_one(sequence)
     if split is not None:
@@ -201,7 +201,7 @@ def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
 
 
 def _rejoined(op: Builder, split: Node, axis: int, new: bool) -> Value:
-    """Joins a tensor that was split into single elements; the split axis moves or merges."""
+    """Joins the elements of a split tensor: moves the split axis, or merges it with another."""
     x, kept, cut = split["input"], split.int("keepdims") == 1, split_axis(split)
     rank = x.rank - 1 + kept + new
     if not -rank <= axis < rank:
@@ -227,7 +227,7 @@ def _merged(op: Builder, x: Value, axis: int) -> Value:
 
 @adapter("SequenceConstruct SequenceEmpty SequenceInsert SequenceErase SplitToSequence", 11, 10)
 def sequence_11_10(node: Node, op: Builder) -> Result:
-    """Sequences exist from opset 11 on; the node is removed with the last node that reads it."""
+    """Below opset 11, a node that makes a sequence is removed after all nodes that read it."""
     return op.dissolve(GONE)
 
 
@@ -261,7 +261,7 @@ def sequence_map_17_16(node: Node, op: Builder) -> Result:
 
 
 def _count(sequence: Value) -> int | None:
-    """Returns the number of elements if it is known, not 0 and not too large, else None."""
+    """Returns the number of elements if it is known, not 0 and not large, else None."""
     try:
         count = len(elements(sequence))
     except Refusal:

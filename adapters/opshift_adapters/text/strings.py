@@ -21,7 +21,7 @@ STRING_NORMALIZER_10 = impossible(
 
 
 def _texts(node: Node, reason: str) -> list[Array]:
-    """Returns all inputs as constants; refuses the node with `reason` if an input is computed."""
+    """Returns the inputs as constants; refuses the node with `reason` if an input is computed."""
     found = [value and value.const_or_none() for value in node.inputs]
     if any(one is None for one in found):
         raise Refusal(Why.NOT_EXPRESSIBLE, reason)

@@ -26,7 +26,7 @@ MOST = 10_000  # n-grams that are compared with each position of a row, at most
 
 @adapter("TfIdfVectorizer", 9, 8)
 def tf_idf_vectorizer_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added TfIdfVectorizer; below opset 9, integers that equal each n-gram are counted."""
+    """Below opset 9, TfIdfVectorizer is written as Equal with each n-gram, and sums."""
     if node.attr("pool_strings") is not None:
         raise Refusal(Why.NOT_EXPRESSIBLE, "TfIdfVectorizer of strings has no form below opset 9")
     grams, goals = _grams(node)
@@ -78,8 +78,8 @@ def _grams(node: Node) -> tuple[list[Array], Array]:
 def _counts(node: Node, op: Builder, x: Value, grams: list[Array]) -> Value:
     """Returns how often each n-gram occurs in each row of `x`.
 
-    Each row is padded at its end with a number that no n-gram has. Then the longest n-gram fits at
-    each element, and at least once in an empty row.
+    Each row is padded at its end with a number that no n-gram contains, so that the longest n-gram
+    can be compared at each element, and at least once in an empty row.
     """
     steps = max(node.int("max_skip_count"), 0) + 1
     reach = 1 + (grams[-1].shape[1] - 1) * steps
@@ -110,14 +110,14 @@ def _counts(node: Node, op: Builder, x: Value, grams: list[Array]) -> Value:
 
 
 def _weighted(node: Node, op: Builder, counts: Value, size: int) -> Value:
-    """Returns the counts, or whether they are positive, times the weight of each n-gram."""
+    """Returns the counts (1 for a positive count in mode IDF) times the weight of each n-gram."""
     mode, listed = node.str("mode"), node.attr("weights")
     given, places = np.array(listed or [], np.float32), np.array(node.ints("ngram_indexes"))
     if mode not in ("TF", "IDF", "TFIDF"):
-        raise InvalidModel(f"{node.op} {node.name!r}: its mode {mode!r} is not defined")
+        raise InvalidModel(f"{node.op} {node.name!r} has the mode {mode!r}, which is not defined")
     if given.size not in (0, places.size):
         raise InvalidModel(
-            f"{node.op} {node.name!r}: it has {given.size} weights for {places.size} n-grams"
+            f"{node.op} {node.name!r} has {given.size} weights for {places.size} n-grams"
         )
     if mode == "TF" or not given.size:
         return op.Cast(counts > 0, to=T.FLOAT) if mode == "IDF" else counts

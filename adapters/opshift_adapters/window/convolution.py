@@ -5,11 +5,11 @@ from opshift.adapter import KEEP, Builder, Node, Result, alternative, boundary, 
 from opshift.combinators import cast_around
 
 BFLOAT16_22 = boundary(22, "Conv:fa6396 ConvTranspose:ec0d21", cast=cast_around("float"))
-# By the text of opset 1, the odd pad of ConvTranspose is at the other end; onnxruntime before
-# 1.13 follows this text.
+# In the specification of opset 1, the odd pad of ConvTranspose is at the other end; onnxruntime
+# before 1.13 follows this text.
 TEXT_11 = boundary(11, "Conv:2d0976 ConvTranspose:52a9e2")
 
-MEASURED = "2026-11-29 measured in 20 releases from 0.4 to 1.32: kernels of 3 and strides of 1 to 3"
+MEASURED = "2026-11-29 measured in onnxruntime 0.4 to 1.32: kernels of 3 and strides of 1 to 3"
 
 
 @misread(
@@ -36,7 +36,7 @@ def cuts_an_odd_pad(node: Node) -> bool:
     "ConvTranspose",
     "onnxruntime 0.4..1.0",
     "ConvTranspose along one or three axes is not supported",
-    source="2026-11-29 measured in 0.4 to 1.7: ConvTranspose along one and three axes",
+    source="2026-11-29 measured in onnxruntime 0.4 to 1.7: ConvTranspose along one and three axes",
 )
 def has_not_two_axes(node: Node) -> bool:
     return node["X"].rank_or_none not in (None, 4)
@@ -56,7 +56,7 @@ def is_dilated(node: Node) -> bool:
     "ConvTranspose",
     "onnxruntime 1.1..1.3",
     "ConvTranspose along three axes is not supported",
-    source="2026-11-29 measured in 0.4 to 1.7: ConvTranspose along one and three axes",
+    source="2026-11-29 measured in onnxruntime 0.4 to 1.7: ConvTranspose along one and three axes",
 )
 def has_three_axes(node: Node) -> bool:
     return (node["X"].rank_or_none or 4) > 4
@@ -64,7 +64,7 @@ def has_three_axes(node: Node) -> bool:
 
 @alternative("ConvTranspose", runtime="onnxruntime==1.4")
 def with_explicit_pads(node: Node, op: Builder) -> Result:
-    """The pads of `auto_pad` are written as numbers, because they do not depend on the input."""
+    """ConvTranspose gets `pads` instead of `auto_pad`, whose pads do not depend on the input."""
     counts = _cut(node)
     if not counts:
         return KEEP  # pragma: no cover: only releases before 1.2 misread other pads
@@ -74,7 +74,7 @@ def with_explicit_pads(node: Node, op: Builder) -> Result:
 
 
 def _cut(node: Node) -> list[int] | None:
-    """Returns how many elements SAME pads crop along each axis; None for other pads."""
+    """Returns how many elements SAME_UPPER or SAME_LOWER crop along each axis, else None."""
     if node.attr("auto_pad") not in (b"SAME_UPPER", b"SAME_LOWER"):
         return None
     kernel = node.ints_or_none("kernel_shape") or (node["W"].shape_or_none or ())[2:]
@@ -97,7 +97,7 @@ def _cut(node: Node) -> list[int] | None:
     "Conv",
     "opencv 4.5.5",
     "Conv along one axis adds equal pads to both ends, even if `pads` differ",
-    source="2026-11-29 measured in 4.5.5: Conv of rank 3 and 4 with equal and unequal pads"
+    source="2026-11-29 measured in OpenCV 4.5.5: Conv of rank 3 and 4 with equal and unequal pads"
     " at opset 12",
 )
 def pads_one_axis_unequally(node: Node) -> bool:
@@ -107,7 +107,7 @@ def pads_one_axis_unequally(node: Node) -> bool:
 
 @alternative("Conv", runtime="opencv==4.5.5")
 def padded_before(node: Node, op: Builder) -> Result:
-    """Conv with unequal pads of one axis gets a Pad, because OpenCV 4.5.5 pads equally."""
+    """Conv with unequal pads of its only axis gets a Pad; OpenCV 4.5.5 pads both ends equally."""
     pads = node.ints_or_none("pads") or []
     if len(pads) != 2 or op.version < 11:
         return KEEP

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeformConv: below opset 19, four Gathers around each sample and a product with the weights."""
+"""DeformConv, which becomes four Gathers around each sample, and MatMul, below opset 19."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, boundary, np
 from opshift.combinators import cast_around
@@ -10,7 +10,7 @@ from opshift_adapters._lib.kinds import as_type
 BFLOAT16_22 = boundary(22, "DeformConv:3b4cba", cast=cast_around("float"))
 
 
-@adapter("DeformConv", 19, 18, ignores={"kernel_shape": "it repeats the shape of the weights"})
+@adapter("DeformConv", 19, 18, ignores={"kernel_shape": "it repeats the shape of W"})
 def deform_conv_19_18(node: Node, op: Builder) -> Result:
     """Below opset 19, DeformConv is written as interpolated samples times the weights."""
     kind = node["X"].elem_type
@@ -39,7 +39,7 @@ def deform_conv_19_18(node: Node, op: Builder) -> Result:
 
 
 def _places(node: Node, op: Builder, offset: Value, kernel: list[int]) -> Value:
-    """Returns the row and column that each tap reads: [2, N, offset groups, 1, taps * outputs]."""
+    """Returns row and column of each sample: [2, N, offset groups, 1, kernel size * outputs]."""
     dilations = node.ints_or_none("dilations") or [1, 1]
     groups, taps = node.int("offset_group"), kernel[0] * kernel[1]
     lattice = np.stack(np.meshgrid(*(np.arange(k) for k in kernel), indexing="ij"), axis=-1)
@@ -52,7 +52,7 @@ def _places(node: Node, op: Builder, offset: Value, kernel: list[int]) -> Value:
 
 
 def _plane(op: Builder, x: Value) -> Value:
-    """Returns the number of elements of an image plane; -1, which Reshape infers, if possible."""
+    """Returns the size of an image plane for Reshape: -1 (inferred) if the batch size is known."""
     dims = x.dims_or_none
     if dims is not None and isinstance(dims[0], int):
         return op.const([-1])
@@ -60,14 +60,14 @@ def _plane(op: Builder, x: Value) -> Value:
 
 
 def _grouped(op: Builder, x: Value, front: list[int], plane: Value, taps: int = 1) -> Value:
-    """Reshapes `x` to these leading sizes, followed by one plane for each tap."""
+    """Reshapes `x` to the sizes `front`, followed by an axis with `taps` image planes."""
     known = plane.const_or_none()
     many = plane if taps == 1 or (known is not None and known < 0) else plane * op.const([taps])
     return op.Reshape(x, op.Concat(op.const(front), many, axis=0))
 
 
 def _corners(node: Node, op: Builder, offset: Value) -> Value:
-    """Returns the row and the column of the first tap of each output element: [2, outputs]."""
+    """Returns row and column of the window of each output element: [2, outputs]."""
     strides = node.ints_or_none("strides") or [1, 1]
     pads = node.ints_or_none("pads") or [0, 0]
     height, width = (size_of(op, offset, axis) for axis in (2, 3))
@@ -85,7 +85,7 @@ def _corners(node: Node, op: Builder, offset: Value) -> Value:
 
 
 def sampled(op: Builder, data: Value, places: Value, x: Value, each: int) -> Value:
-    """Samples planes of [N, groups, each, height * width] from four pixels; 0 if outside."""
+    """Interpolates [N, groups, each, height * width] between 4 pixels; 0 outside of the image."""
     one, zero = op.const(1, like=x), op.const(0, like=x)
     ways = []  # for rows, then columns: index of a neighbour, whether it is inside, its weight
     # onnxruntime 1.20 and 1.21 fuse Gathers of the same value, and name two fusions equally.
@@ -108,6 +108,6 @@ def sampled(op: Builder, data: Value, places: Value, x: Value, each: int) -> Val
 
 
 def _read(op: Builder, at: Value, size: Value, zero: Value) -> tuple[Value, Value]:
-    """Returns the index to read and whether it is inside; index 0 replaces others and NaN."""
+    """Returns whether an index is inside, and the index, or 0 if it is outside or NaN."""
     inside = ~(at < zero) & (at < size)
     return op.Cast(op.Where(inside, at, zero), to=T.INT64), inside

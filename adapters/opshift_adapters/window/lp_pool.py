@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LpPool and GlobalLpPool: dilations, rounding up, and `p`, which was a float."""
+"""LpPool and GlobalLpPool: `dilations`, `ceil_mode`, and `p`, which was a float at opset 1."""
 
 from opshift.adapter import (
     KEEP,
@@ -24,7 +24,7 @@ BFLOAT16_22 = boundary(22, "GlobalLpPool:ad52a7/c56e93", cast=cast_around("float
 
 @adapter("LpPool", 22, 21, handles_types=True)
 def lp_pool_22_21(node: Node, op: Builder) -> Result:
-    """Below opset 22, bfloat16 is cast, and changed pads avoid windows in the end padding."""
+    """Below opset 22, LpPool lacks bfloat16; `ceil_mode` gets pads without a window in them."""
     return windows.without_windows_in_pad(node, op)
 
 
@@ -53,13 +53,13 @@ TEXT_11 = boundary(11, "LpPool:680ffd")
 
 @adapter("LpPool GlobalLpPool", 2, 1)
 def lp_pool_2_1(node: Node, op: Builder) -> Result:
-    """Opset 2 made `p` an integer; below opset 2, `p` is a float."""
+    """Below opset 2, `p` of LpPool and GlobalLpPool is a float."""
     return op.same(node, p=float(node.int("p")))
 
 
 @adapter("LpPool", 1, 2)
 def lp_pool_1_2(node: Node, op: Builder) -> Result:
-    """Opset 2 made `p` an integer and requires `kernel_shape`; a fractional p becomes a Conv."""
+    """From opset 2 on, `p` of LpPool is an integer; a fractional p needs Pow and Conv."""
     x, p = node["X"], node.float("p")
     if not node.has("kernel_shape"):
         raise Refusal(Why.AMBIGUOUS, "no specification defines LpPool without kernel_shape")
@@ -80,7 +80,7 @@ def lp_pool_1_2(node: Node, op: Builder) -> Result:
 @adapter("GlobalLpPool", 1, 2)
 @example("matrix", "(float[3,2] x) => (float[3,2] y) { y = GlobalLpPool<p=1.5>(x) }", gives="Abs")
 def global_lp_pool_1_2(node: Node, op: Builder) -> Result:
-    """Opset 2 made `p` an integer; for a fractional p, Pow and ReduceSum are written."""
+    """From opset 2 on, `p` of GlobalLpPool is an integer; others need Pow and ReduceSum."""
     x, p = node["X"], node.float("p")
     if p.is_integer():
         return op.same(node, p=int(p))

@@ -26,7 +26,7 @@ from opshift.combinators import cast_around
 from opshift_adapters._lib import merged_pads, windows
 from opshift_adapters._lib.blocks import END, size_of
 
-INDICES_ORDER = {"storage_order": "`storage_order` orders only the indices, which are unread"}
+INDICES_ORDER = {"storage_order": "it affects only Indices, which no node reads"}
 COUNTS = "AveragePool with ceil_mode and count_include_pad returns wrong numbers"
 
 BFLOAT16_22 = boundary(
@@ -37,7 +37,7 @@ CEIL_22 = boundary(22, "AveragePool:1cb9bf MaxPool:702056", directions="up")
 
 @adapter("AveragePool MaxPool", 22, 21, handles_types=True)
 def pool_22_21(node: Node, op: Builder) -> Result:
-    """Below opset 22, bfloat16 is cast, and changed pads avoid windows in the end padding."""
+    """Below opset 22, poolings lack bfloat16; `ceil_mode` gets pads without a window in them."""
     return windows.without_windows_in_pad(node, op)
 
 
@@ -46,7 +46,7 @@ DILATIONS_19 = boundary(19, "AveragePool:79361c", directions="up")
 
 @adapter("AveragePool", 19, 18)
 def average_pool_19_18(node: Node, op: Builder) -> Result:
-    """Opset 19 added `dilations`; before that, a Conv sums each window and Div averages the sum."""
+    """Below opset 19, AveragePool lacks `dilations`; Conv sums the windows, Div averages them."""
     if not windows.dilated(node):
         return op.same(node, dilations=None)
     x, kernel = windows.as_wide(op, node["X"]), node.ints("kernel_shape")
@@ -71,14 +71,14 @@ CEIL_10 = boundary(10, "AveragePool:a52562 MaxPool:93431a", directions="up")
 
 @adapter("AveragePool", 10, 9)
 def average_pool_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added `ceil_mode`; below opset 10, wider end pads that do not count are written."""
+    """Below opset 10, AveragePool lacks `ceil_mode`; uncounted wider end pads replace it."""
     if not (windows.rounds_up(node) and node.int("count_include_pad")):
         return windows.rounded_down(node, op)
     return _with_counted_pads_written(node, op, node["X"])
 
 
 def _with_counted_pads_written(node: Node, op: Builder, x: Value) -> Result:
-    """Writes counted pads as Pad, because the pads of the pooling itself do not count."""
+    """Writes pads that count as a Pad node, and keeps pads that do not count in the pooling."""
     inner, outer = windows.counted_pads(node, node["X"])
     inputs = {"X": windows.padded(op, x, inner, 0.0)}
     counts = None if any(outer) else 1  # equal without pads, and onnxruntime may merge the Pad
@@ -91,8 +91,8 @@ def _with_counted_pads_written(node: Node, op: Builder, x: Value) -> Result:
     "AveragePool",
     "onnxruntime 0.4..1.20",
     COUNTS,
-    source="2026-11-29 measured in twelve releases from 0.4 to 1.20: AveragePool beside the"
-    " specification",
+    source="2026-11-29 measured in 12 releases of onnxruntime from 0.4 to 1.20: AveragePool,"
+    " compared with the specification",
     since=10,
 )
 def counts_beyond_the_end(node: Node) -> bool:
@@ -103,8 +103,8 @@ def counts_beyond_the_end(node: Node) -> bool:
     "AveragePool",
     "onnxruntime 1.21..1.28",
     COUNTS,
-    source="2026-11-29 measured in each release from 1.21 to 1.32: 216 forms"
-    " at opsets 11, 19 and 22",
+    source="2026-11-29 measured in each onnxruntime from 1.21 to 1.32: 216 forms of AveragePool at"
+    " opsets 11, 19 and 22",
     since=10,
     before=19,
 )
@@ -116,7 +116,7 @@ def counts_beyond_the_end_below_19(node: Node) -> bool | None:
     "AveragePool",
     "onnxruntime 1.21..1.24",
     "AveragePool with count_include_pad and different pads at begin and end returns wrong numbers",
-    source="2026-11-29 measured in 1.16 to 1.32: 3,360 forms with and without a Pad",
+    source="2026-11-29 measured in onnxruntime 1.16 to 1.32: AveragePool, 3,360 forms",
     since=19,
 )
 def counts_uneven_pads(node: Node) -> bool:
@@ -128,7 +128,7 @@ AFTER_A_PAD = partial(
     misread,
     says="{op} after a Pad of zeros is merged with the Pad and returns wrong numbers or does"
     " not load",
-    source="2026-11-29 measured in 1.14 to 1.32: 5,648 and 3,360 forms of Pad before an operator",
+    source="2026-11-29 measured in onnxruntime 1.14 to 1.32: 9,008 forms of Pad and pooling",
 )
 
 
@@ -139,12 +139,12 @@ def is_merged_with_pads(node: Node, around: Surroundings) -> bool:
 
 
 def _gives_others(node: Node, pads: list[int]) -> bool:
-    """Returns whether onnxruntime computes a pooling that counts these pads wrongly."""
+    """Returns whether onnxruntime computes a pooling with these merged pads wrongly."""
     return windows.adds_windows(node) or merged_pads.reach_the_kernel(pads, node)
 
 
 def _counted(node: Node, around: Surroundings) -> list[int]:
-    """Returns the merged pads if all of them count after a merger, else []."""
+    """Returns the merged pads if the merged pooling counts all of them, else []."""
     if not node.int("count_include_pad") and any(node.ints_or_none("pads") or []):
         return []
     return merged_pads.merged_pads(node, around)
@@ -168,7 +168,7 @@ def counts_merged_pads_at_every_opset(node: Node, around: Surroundings) -> bool 
 
 @alternative("AveragePool", runtime="onnxruntime==1.16")
 def average_of_counted_pads(node: Node, op: Builder) -> Result:
-    """Counted pads are written as Pad, and a Concat separates the Pad from the pooling.
+    """AveragePool gets a Pad for pads that count, and a Concat between the Pad and the pooling.
 
     onnxruntime up to 1.28 divides the last windows of `ceil_mode` by wrong counts, 1.21 to 1.24
     misread uneven pads, and 1.19 to 1.31 merge a Pad with the pooling after it.
@@ -184,7 +184,7 @@ def average_of_counted_pads(node: Node, op: Builder) -> Result:
 
 
 def _apart(op: Builder, x: Value) -> Value:
-    """Returns a value, after a Concat that changes nothing if the value is the result of a Pad."""
+    """Adds a Concat of one value after a Pad, so that onnxruntime does not merge the Pad."""
     return op.Concat(x, axis=0) if _is_padded(x) else x
 
 
@@ -197,8 +197,8 @@ def _is_padded(x: Value) -> bool:
     "MaxPool",
     "onnxruntime 0.4..1.2",
     "MaxPool with storage_order=1 returns wrong Indices",
-    source="2026-11-29 measured in 0.4, 1.0 to 1.4 and 1.7: 384 forms of MaxPool"
-    " at opsets 8, 10 and 11",
+    source="2026-11-29 measured in onnxruntime 0.4, 1.0 to 1.4 and 1.7: 384 forms of MaxPool at"
+    " opsets 8, 10 and 11",
     since=10,
 )
 def counts_by_columns(node: Node) -> bool:
@@ -213,7 +213,7 @@ def competes_with_stated_pads(node: Node, around: Surroundings) -> bool | None:
 
 @AFTER_A_PAD("MaxPool", "onnxruntime 1.20..1.24", since=7, before=21)
 def competes_with_pads(node: Node, around: Surroundings) -> bool:
-    """Returns whether zeros of a Pad exceed negative elements, which pads of a pooling do not."""
+    """Returns whether MaxPool after a Pad of zeros differs from MaxPool with these pads."""
     pads = merged_pads.merged_pads(node, around) if node.n_outputs == 1 else []
     made = node["X"].producer if pads else None
     if made is None:
@@ -228,9 +228,10 @@ def competes_with_pads_at_every_opset(node: Node, around: Surroundings) -> bool 
 
 @alternative("MaxPool", runtime="onnxruntime==1.2")
 def max_pool_by_rows(node: Node, op: Builder) -> Result:
-    """Indices of `storage_order=1` are computed anew, because onnxruntime to 1.2 ignores it.
+    """Indices of MaxPool for `storage_order=1` are computed by nodes, for onnxruntime up to 1.2.
 
-    Releases from 1.17 to 1.31 merge the pooling with a Pad; a Concat separates them.
+    onnxruntime up to 1.2 ignores `storage_order`, and 1.17 to 1.31 merge MaxPool with a Pad, from
+    which a Concat separates it.
     """
     if op.version < 8 or node.int("storage_order") != 1:  # opset 8 added storage_order
         return op.same(node, inputs={"X": _apart(op, node["X"])}) if node.n_outputs == 1 else KEEP
@@ -265,7 +266,7 @@ def max_pool_10_9(node: Node, op: Builder) -> Result:
 
 
 def _largest(op: Builder, x: Value, axis: int, kernel: int, dilation: int) -> Value:
-    """Returns the maximum of `kernel` elements with distance `dilation`, from each index on."""
+    """Returns, for each index, the maximum of `kernel` elements at intervals of `dilation`."""
     parts = []
     for place in range(kernel):
         left = (kernel - 1 - place) * dilation
@@ -280,7 +281,7 @@ INDICES_8 = boundary(8, "MaxPool:20f670", directions="up")
 
 @adapter("MaxPool", 8, 7, ignores=INDICES_ORDER)
 def max_pool_8_7(node: Node, op: Builder) -> Result:
-    """Opset 8 added the output Indices and `storage_order`; below opset 8, they must be unused."""
+    """Below opset 8, MaxPool lacks the output Indices and `storage_order`, which must be unused."""
     indices = node.output("Indices")
     if indices is not None and indices.used:
         raise Refusal(Why.NOT_EXPRESSIBLE, "MaxPool has no output Indices before opset 8")
@@ -292,7 +293,7 @@ INCLUDE_PAD_7 = boundary(7, "AveragePool:19e318", directions="up")
 
 @adapter("AveragePool", 7, 6)
 def average_pool_7_6(node: Node, op: Builder) -> Result:
-    """Opset 7 added `count_include_pad`; below opset 7, pads that count are written as Pad."""
+    """Below opset 7, AveragePool lacks `count_include_pad`; pads that count are written as Pad."""
     x = node["X"]
     inner = windows.counted_pads(node, x)[0] if node.int("count_include_pad") else []
     if not any(inner):

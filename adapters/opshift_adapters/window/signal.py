@@ -9,13 +9,13 @@ from opshift_adapters._lib.kinds import INTS, as_type, in_double
 
 @adapter("DFT", 19, 20)
 def dft_19_20(node: Node, op: Builder) -> Result:
-    """Opset 20 made `axis` an input of DFT and changed its default; the axis is written out."""
+    """Opset 20 made `axis` an input of DFT and changed its default; the old default is written."""
     return op.same(node, inputs={"axis": op.const(node.int("axis"))}, axis=None)
 
 
 @adapter("DFT", 20, 19)
 def dft_20_19(node: Node, op: Builder) -> Result:
-    """Below opset 20, `axis` is an attribute; a computed axis becomes axis 1 by a Reshape."""
+    """Below opset 20, `axis` of DFT is an attribute; Reshape makes a computed axis axis 1."""
     x, axis = node["input"], node.input("axis")
     if axis is None:
         return op.same(node, axis=-2)
@@ -46,7 +46,7 @@ def dft_20_19(node: Node, op: Builder) -> Result:
 
 @adapter("DFT", 17, 16, in_other_words=True)
 def dft_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added DFT; below opset 17, a product with sines and cosines in double is written."""
+    """Below opset 17, DFT is written as a product with sines and cosines in double."""
     x, axis, length = node["input"], node.int("axis"), node.input("dft_length")
     inverse, onesided = node.int("inverse") == 1, node.int("onesided") == 1
     matrix = _whole_matrix(x, axis, length, inverse=inverse, onesided=onesided)
@@ -77,7 +77,7 @@ LARGEST_MATRIX = 2048  # the most elements of a matrix that is written as a cons
 def _whole_matrix(
     x: Value, axis: int, length: Value | None, *, inverse: bool, onesided: bool
 ) -> Array | None:
-    """Returns the matrix of a transform of known size: [elements, parts, results, parts].
+    """Returns the matrix of a DFT of known size: [elements, parts, results, parts].
 
     Returns None if a size is unknown, the length drops elements, or the matrix is large.
     """
@@ -110,7 +110,7 @@ def _whole_matrix(
 
 
 def _by_one_product(op: Builder, x: Value, axis: int, matrix: Array) -> Value:
-    """Multiplies the elements along the axis, with real and imaginary parts, by the matrix."""
+    """Multiplies the elements along the axis (real and imaginary parts) by the DFT matrix."""
     size, parts, places, ends = matrix.shape
     others = [at for at in range(x.rank - 1) if at != axis]
     order, kept = [*others, axis, x.rank - 1], [0] * len(others)
@@ -126,7 +126,7 @@ def _by_one_product(op: Builder, x: Value, axis: int, matrix: Array) -> Value:
 
 
 def as_parts(op: Builder, four: Value, x: Value) -> tuple[Value, int]:
-    """Returns the elements and the number of their parts: 1 if real, else 2."""
+    """Returns the elements and the number of their parts: 1 if real, 2 if complex or unknown."""
     dims = x.dims_or_none
     last = dims[-1] if dims else None
     if isinstance(last, int):
@@ -196,7 +196,7 @@ def _waves(op: Builder, rows: Value, columns: Value, length: Value) -> tuple[Val
 
 @adapter("STFT", 17, 16, in_other_words=True)
 def stft_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added STFT; below opset 17, frames are gathered, multiplied and transformed."""
+    """Below opset 17, STFT becomes a Gather of frames, a product with the window, and a DFT."""
     x, step = node["signal"], whole(op, node["frame_step"])
     if x.rank_or_none == 2:
         raise Refusal(Why.AMBIGUOUS, "no specification defines STFT of a signal with two axes")
@@ -262,7 +262,7 @@ def _computed_window(node: Node, op: Builder) -> Value:
 
 @adapter("MelWeightMatrix", 17, 16, approximate=True)
 def mel_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added MelWeightMatrix; below opset 17, a constant is written."""
+    """Below opset 17, MelWeightMatrix is written as a constant."""
     names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
     bands, length, rate, low, high = (node[name].const().item() for name in names)
     matrix = np.zeros((length // 2 + 1, bands))
@@ -270,10 +270,10 @@ def mel_17_16(node: Node, op: Builder) -> Result:
     mel = low + (high - low) / (bands + 2) * np.arange(bands + 2)
     edges = (length + 1) * 700 * (10 ** (mel / 2595) - 1) / rate
     if np.any((edges > 1e-9) & (np.abs(edges - np.rint(edges)) < 1e-5 * edges)):
-        op.approximate("a mel band begins so close to a spectrum bin that rounding decides the bin")
+        op.approximate("the edge of a mel band is so close to a bin that rounding decides the bin")
     bins = np.floor(edges).astype(int)
     if bins[-2] >= len(matrix) or bins[-1] > len(matrix):
-        raise Refusal(Why.AMBIGUOUS, "a mel band is above half of the sample rate")
+        raise Refusal(Why.AMBIGUOUS, "an edge of a mel band is above half of the sample rate")
     for band, (left, peak, right) in enumerate(zip(bins, bins[1:], bins[2:], strict=False)):
         matrix[left:peak, band] = np.arange(peak - left) / (peak - left)
         matrix[peak:right, band] = np.arange(right - peak, 0, -1) / (right - peak)

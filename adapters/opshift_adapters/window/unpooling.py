@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MaxUnpool: the elements that MaxPool picked, written back at their indices."""
+"""MaxUnpool, which writes the elements that MaxPool selected back to their indices."""
 
 from opshift.adapter import Builder, InvalidModel, Node, Value, adapter, boundary, flaw, np
 from opshift.combinators import cast_around
@@ -26,7 +26,7 @@ def lists_of_other_lengths(node: Node) -> str | None:
 
 @adapter("MaxUnpool", 9, 8)
 def max_unpool_9_8(node: Node, op: Builder) -> Value:
-    """Opset 9 added MaxUnpool; below opset 9, a Loop finds the last update of each element."""
+    """Below opset 9, MaxUnpool is written as a Loop that finds the last update of each element."""
     x, kernel = node["X"], np.array(node.ints("kernel_shape"))
     strides = np.array(node.ints_or_none("strides") or [1] * kernel.size)
     pads = np.array(node.ints_or_none("pads") or [0] * 2 * kernel.size).reshape(2, -1)
@@ -44,7 +44,7 @@ def max_unpool_9_8(node: Node, op: Builder) -> Value:
 
 
 def _in_corner(op: Builder, places: Value, own: Value, whole: Value, rank: int) -> Value:
-    """Maps flat indices in a tensor to flat indices in a larger tensor with the same corner."""
+    """Converts flat indices of a tensor to those of a larger tensor, in the first corner."""
     moved, stride = op.const([0]), op.const([1])
     for axis in reversed(range(rank)):
         size = part(op, own, axis, axis + 1)
