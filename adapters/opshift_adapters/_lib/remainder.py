@@ -14,7 +14,7 @@ MOST_FOLDS = 3
 
 @dataclass(frozen=True)
 class Reduction:
-    """The steps of a remainder: factors that shrink large numbers, then rounds of division."""
+    """The plan of a float remainder: large numbers get smaller by factors, then by divisions."""
 
     rounds: int
     bits: int

@@ -320,7 +320,7 @@ def pad_18_17(node: Node, op: Builder) -> Result:
 
 
 def _computed_places(op: Builder, x: Value, axes: Value) -> tuple[Value, Value]:
-    """Returns zeros as pads of all axes, and the indices in them of the pads of `axes`."""
+    """Returns zero pads for all axes, and the indices at which the pads of `axes` are written."""
     rank = op.Shape(op.Shape(x))
     axes = op.Cast(axes, to=T.INT64)
     first = op.Where(axes < op.const([0]), axes + rank, axes)
@@ -409,7 +409,7 @@ def center_crop_pad_18_17(node: Node, op: Builder) -> Result:
 
 @in_other_words("Pad")
 def added_by_axis(node: Node, op: Builder) -> Result:
-    """Pad is written axis by axis: Concat adds a constant, Gather repeats elements."""
+    """Pad is written axis by axis, as Concat for mode constant and as Gather for other modes."""
     if op.version < 11 or node["pads"].const_or_none() is None:
         return KEEP  # below opset 11, the pads are an attribute
     return _by_axis(node, op)

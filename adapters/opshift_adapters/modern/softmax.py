@@ -2,7 +2,7 @@
 """Finds Softmax, LogSoftmax and Hardmax in exponentials and their sum, or on transposed axes.
 
 Opset 1 has these operators, so no adapter removes them, from which a formula could follow. The
-permutation around transposed axes depends on the rank.
+`perm` of the Transposes around a Softmax depends on the rank.
 """
 
 from typing import Any

@@ -96,7 +96,7 @@ def topk_9_10(node: Node, op: Builder) -> Result:
 
 @adapter("TopK", 10, 9)
 def topk_10_9(node: Node, op: Builder) -> Result:
-    """Below opset 10, `k` is an attribute; for a computed k, a Gather cuts a longer result."""
+    """Below opset 10, `k` is an attribute; for a computed k, Gather shortens a longer result."""
     x, k, axis = node["X"], node["K"], node.int("axis")
     known, dims = k.const_or_none(), x.dims_or_none
     if known is not None and known.item() == 0:
