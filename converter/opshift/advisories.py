@@ -21,7 +21,7 @@ UNNAMED = "0.2.0"  # reports and marks of releases up to this one do not name th
 
 
 class Affected(enum.IntEnum):
-    """The answer whether the result of an earlier conversion must be made again."""
+    """The answer whether the result of an earlier conversion must be converted again."""
 
     NO = 0
     MAYBE = 1
@@ -57,20 +57,20 @@ class Advisory:
     versions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     runtimes: Mapping[str, str] = field(default_factory=dict)
 
-    def judge(self, made: Evidence) -> Affected:
+    def judge(self, evidence: Evidence) -> Affected:
         """Judges whether a fault affects a result, by its versions, adapters and runtime."""
-        return min(self._answers(made))
+        return min(self._answers(evidence))
 
-    def _answers(self, made: Evidence) -> Iterator[Affected]:
-        yield self._of_release(made.release)
+    def _answers(self, evidence: Evidence) -> Iterator[Affected]:
+        yield self._of_release(evidence.release)
         if self.adapters:
-            yield self._of_adapters(made)
+            yield self._of_adapters(evidence)
         elif self.operators:
-            yield self._of_operators(made.operators)
+            yield self._of_operators(evidence.operators)
         for domain, (low, high) in self.versions.items():
-            yield Affected.YES if low <= made.result.get(domain, 0) <= high else Affected.NO
+            yield Affected.YES if low <= evidence.result.get(domain, 0) <= high else Affected.NO
         if self.runtimes:
-            yield self._of_runtime(made.runtime)
+            yield self._of_runtime(evidence.runtime)
 
     def _of_release(self, release: str) -> Affected:
         try:
@@ -79,24 +79,26 @@ class Advisory:
             return Affected.MAYBE
         return Affected.YES if order(self.since) <= place < order(self.fixed) else Affected.NO
 
-    def crossed(self, made: Evidence) -> tuple[str, ...]:
+    def crossed(self, evidence: Evidence) -> tuple[str, ...]:
         """Returns the adapters of this advisory that the conversion used or may have used."""
-        if made.adapters is not None:
-            return tuple(one for one in self.adapters if one in made.adapters)
-        return tuple(one for one in self.adapters if _may_cross(one, made.source, made.result))
+        if evidence.adapters is not None:
+            return tuple(name for name in self.adapters if name in evidence.adapters)
+        return tuple(
+            name for name in self.adapters if _may_cross(name, evidence.source, evidence.result)
+        )
 
-    def _of_adapters(self, made: Evidence) -> Affected:
-        if not self.crossed(made):
+    def _of_adapters(self, evidence: Evidence) -> Affected:
+        if not self.crossed(evidence):
             return Affected.NO
-        if made.adapters is not None:
+        if evidence.adapters is not None:
             return Affected.YES
-        left_none = bool(self.operators) and self._of_operators(made.operators) is Affected.NO
+        left_none = bool(self.operators) and self._of_operators(evidence.operators) is Affected.NO
         return Affected.NO if left_none else Affected.MAYBE
 
     def _of_operators(self, operators: Collection[str] | None) -> Affected:
         if operators is None:
             return Affected.MAYBE
-        return Affected.YES if any(one in operators for one in self.operators) else Affected.NO
+        return Affected.YES if any(name in operators for name in self.operators) else Affected.NO
 
     def _of_runtime(self, runtime: str | None) -> Affected:
         if runtime is None:

@@ -25,4 +25,4 @@ class Assumption(enum.Enum):
 
 
 _CLAUSES = {Assumption.NO_ZERO_DIMS: "no dimension of its tensors is 0"}
-NAMES = tuple(one.value for one in Assumption)
+NAMES = tuple(assumption.value for assumption in Assumption)

@@ -11,9 +11,9 @@ from multiprocessing.connection import Connection
 
 
 def die_with(life: Connection) -> None:
-    """Ends this process when the parent closes its end of the pipe, whichever process forked it.
+    """Ends this process when the parent process ends and the pipe `life` closes.
 
-    PR_SET_PDEATHSIG would react to the end of the forkserver, which lives as long as its children.
+    PR_SET_PDEATHSIG would react to the end of the forkserver that forked this process instead.
     A signal of the pipe arrives when the parent ends. The default action of the signal ends this
     process even while no Python code can run.
     """

@@ -48,10 +48,10 @@ def bare_environment() -> dict[str, str]:
     Some packages call pip during their import, and some print a backtrace with each message if
     RUST_BACKTRACE is set.
     """
-    found = {name: value for name, value in os.environ.items() if not _DROPPED.match(name)}
+    variables = {name: value for name, value in os.environ.items() if not _DROPPED.match(name)}
     if os.name == "posix":
-        found["PATH"] = os.defpath
-    return {**found, "PIP_NO_INDEX": "1", "UV_OFFLINE": "1", "npm_config_offline": "true"}
+        variables["PATH"] = os.defpath
+    return {**variables, "PIP_NO_INDEX": "1", "UV_OFFLINE": "1", "npm_config_offline": "true"}
 
 
 _DROPPED = re.compile(

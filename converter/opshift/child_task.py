@@ -24,7 +24,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ChildAnswer:
-    """The answer of a child process, or a sentence that says why it gave none."""
+    """The answer of a child process, or the reason why there is no answer."""
 
     value: Any = None
     error: str = ""

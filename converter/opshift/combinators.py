@@ -33,7 +33,7 @@ def _lost_variables(node: Node, op: Builder) -> set[str]:
     new = schemas.schema(old.domain, old.name, op.version) if old else None
     assert old is not None
     assert new is not None
-    found = set()
+    lost = set()
     for values, before, after in (
         (node.inputs, old.input_at, new.input_at),
         (node.outputs, old.output_at, new.output_at),
@@ -47,8 +47,8 @@ def _lost_variables(node: Node, op: Builder) -> set[str]:
             if text is None and value.type is not None:
                 text = schemas.type_name(value.type)
             if text is not None and text not in will.types:
-                found.add(was.variable)
-    return found
+                lost.add(was.variable)
+    return lost
 
 
 def attribute_becomes_input(name: str, *, scalar: bool = False) -> tuple[Run, Run]:
@@ -66,8 +66,8 @@ def attribute_becomes_input(name: str, *, scalar: bool = False) -> tuple[Run, Ru
         value = node.input(name)
         if value is None:
             return op.same(node)
-        known = value.const()
-        plain = known.reshape(-1)[0] if scalar else known.reshape(-1).tolist()
+        constant = value.const()
+        plain = constant.reshape(-1)[0] if scalar else constant.reshape(-1).tolist()
         return op.same(node, inputs={name: None}, **{name: plain})
 
     up.__doc__ = f"The newer version has an input in place of the attribute `{name}`."
@@ -77,18 +77,18 @@ def attribute_becomes_input(name: str, *, scalar: bool = False) -> tuple[Run, Ru
     return up, down
 
 
-def enum_grew(name: str, known: str) -> Run:
+def enum_grew(name: str, allowed: str) -> Run:
     """Returns a rewrite that refuses attribute values which the older version does not allow."""
 
     def down(node: Node, op: Builder) -> Result:
-        if node.str(name) in known.split():
+        if node.str(name) in allowed.split():
             return op.same(node)
         raise Refusal(
             Why.NOT_EXPRESSIBLE, f"the older version does not allow {name}={node.str(name)!r}"
         )
 
     down.__doc__ = (
-        f"The older version allows only {known.replace(' ', ', ')} for the attribute `{name}`."
+        f"The older version allows only {allowed.replace(' ', ', ')} for the attribute `{name}`."
     )
     return down
 

@@ -57,8 +57,8 @@ class LeftoverWarning(UserWarning):
 
 def choose_external(*policies: str) -> str:
     """Returns the end of a message: the options that put the weights into other files."""
-    *others, last = (terms.option("external", policy) for policy in policies)
-    return f"give {', '.join(others)} or {last}" if others else f"give {last}"
+    *first_options, last = (terms.option("external", policy) for policy in policies)
+    return f"give {', '.join(first_options)} or {last}" if first_options else f"give {last}"
 
 
 class MissingExtra(OpshiftError, ImportError):  # noqa: N818
@@ -193,8 +193,8 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
         if self.runtime:
             yield Line(f"Converted, but {self.runtime} cannot run it: {self._first}", Role.BAD)
         else:
-            told = blocked(self.refusals, self.nearest, self.target)
-            yield Line(f"Cannot convert to {show_versions(self.target)}: {told}", Role.BAD)
+            summary = blocked(self.refusals, self.nearest, self.target)
+            yield Line(f"Cannot convert to {show_versions(self.target)}: {summary}", Role.BAD)
         yield from blockers(self.refusals)
         for way in self.dead_ends:
             yield Line(f"  The plan has no route for {way}.", Role.FAINT, more=True)
@@ -204,20 +204,20 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
         """Returns the first reason with its node, and the number of other reasons."""
         first, more = self.refusals[0], len(self.refusals) - 1
         node = f" ({first.node})" if first.node else ""
-        others = f", and {counted(more, 'more reason')}" if more else ""
-        return f"{first.detail}{node}{others}. Nothing was written."
+        rest = f", and {counted(more, 'more reason')}" if more else ""
+        return f"{first.detail}{node}{rest}. Nothing was written."
 
     def page(self) -> Page:
         """Returns the page: the answer, the nearest versions, and the blocking nodes."""
         from opshift.page.sheet import Page, facts_of
 
-        wanted = [(f"Wanted {domain or 'opset'}", v, v) for domain, v in self.target.items()]
+        requested = [(f"Requested {domain or 'opset'}", v, v) for domain, v in self.target.items()]
         near = [
             (f"Nearest {domain or 'opset'}", v, v)
             for domain, v in self.nearest.items()
             if domain in self.target
         ]
-        facts = facts_of([*wanted, *near])
+        facts = facts_of([*requested, *near])
         return Page("conversion", next(self.lines()), "", facts, (blocking(self.refusals),))
 
     def to_html(self) -> str:
@@ -240,13 +240,13 @@ def blocking(refusals: tuple[RefusedNode, ...]) -> Section:
     cures = [Line(f"{reason.name}: {cure}") for reason, cure in _cures(refusals)]
     rows = [
         (
-            qualified(one.domain, one.op),
-            one.node,
-            "{} → {}".format(*one.boundary),
-            Line(one.why.name, Role.BAD),
-            one.detail,
+            qualified(node.domain, node.op),
+            node.node,
+            "{} → {}".format(*node.boundary),
+            Line(node.why.name, Role.BAD),
+            node.detail,
         )
-        for one in refusals
+        for node in refusals
     ]
     header = ("Operator", "Node", "Step", "Reason", "What is wrong")
     return Section("What blocks the conversion", (Notes(cures), Table(header, rows)))
@@ -254,7 +254,7 @@ def blocking(refusals: tuple[RefusedNode, ...]) -> Section:
 
 def _cures(refusals: Iterable[RefusedNode]) -> Iterable[tuple[Assumption | Why, str]]:
     """Returns each reason with the action to take, without duplicates."""
-    return dict.fromkeys((one.missed or one.why, one.cure) for one in refusals)
+    return dict.fromkeys((node.missed or node.why, node.cure) for node in refusals)
 
 
 SHOWN = 10  # number of blockers that are shown without -v
@@ -271,14 +271,14 @@ def blockers(refusals: tuple[RefusedNode, ...]) -> Iterator[Line]:
 def blocking_nodes(refusals: Iterable[RefusedNode], indent: str) -> Iterator[Line]:
     """Yields a line for each node; without -v, one line for nodes that differ only in name."""
     alike: dict[tuple[object, ...], list[RefusedNode]] = {}
-    for one in refusals:
-        detail = _QUOTED.sub("", one.detail)
-        alike.setdefault((one.op, one.domain, one.boundary, one.why, detail), []).append(one)
-    for number, (first, *others) in enumerate(alike.values()):
+    for node in refusals:
+        detail = _QUOTED.sub("", node.detail)
+        alike.setdefault((node.op, node.domain, node.boundary, node.why, detail), []).append(node)
+    for number, (first, *similar) in enumerate(alike.values()):
         more = number >= SHOWN
-        count = f" (also {counted(len(others), 'node')} like it: -v shows all)" if others else ""
+        count = f" (and {counted(len(similar), 'similar node')}; -v shows all)" if similar else ""
         yield Line(f"{indent}{first}{count}", more=more)
-        yield from (Line(f"{indent}{other}", more=True) for other in others)
+        yield from (Line(f"{indent}{other}", more=True) for other in similar)
     if len(alike) > SHOWN:
         rest = sum(map(len, list(alike.values())[SHOWN:]))
         yield Line(f"{indent}... and {rest} more: -v shows all", Role.FAINT)

@@ -34,5 +34,5 @@ def usual() -> Isolation:
     try:
         return Isolation(word)
     except ValueError:
-        known = ", ".join(one.value for one in Isolation)
-        raise ValueError(f"{VARIABLE} is {word!r}; set it to one of {known}") from None
+        words = ", ".join(member.value for member in Isolation)
+        raise ValueError(f"{VARIABLE} is {word!r}; set it to one of {words}") from None

@@ -26,10 +26,10 @@ def ranks(ops: str, *, domain: str = "", **allowed: str) -> Flaw:
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
         for name, value in _given(node, allowed):
-            rank, known = value.rank_or_none, allowed[name]
-            if rank is not None and not _allows(known, rank):
-                wanted = known.replace(" ", " or ").replace("+", " or more")
-                return f"{name} {value.name!r} has {rank} dimensions, but must have {wanted}"
+            rank, declared = value.rank_or_none, allowed[name]
+            if rank is not None and not _allows(declared, rank):
+                shown = declared.replace(" ", " or ").replace("+", " or more")
+                return f"{name} {value.name!r} has {rank} dimensions, but must have {shown}"
         return None
 
     return look
@@ -74,7 +74,7 @@ def sizes(
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
-        known = {"": (1, "")}
+        size_of_letter = {"": (1, "")}
         for name, value in () if unless is not None and unless(node) else _given(node, shapes):
             terms, dims = shapes[name].split(), value.dims_or_none
             if dims is None or ("..." not in terms and len(dims) != len(terms)):
@@ -87,7 +87,7 @@ def sizes(
                     continue
                 factor, letter = int(term.rstrip(ascii_letters) or 1), term.lstrip(digits)
                 because = f" because of axis {axis} of {name}"
-                each, why = known.setdefault(letter, (size // factor, because))
+                each, why = size_of_letter.setdefault(letter, (size // factor, because))
                 if size != each * factor:
                     place = f"axis {axis} of {name} {value.name!r}"
                     return f"{place} has the size {size}, but must have {each * factor}{why}"
@@ -101,17 +101,17 @@ def alike(ops: str, inputs: str, *, ranks_only: bool = False) -> Flaw:
 
     @flaw(ops)
     def look(node: Node) -> str | None:
-        given = [
+        shapes = [
             (name, dims)
             for name, value in _given(node, inputs.split())
             if (dims := value.dims_or_none) is not None
         ]
-        for (one, first), (other, second) in pairwise(given):
+        for (name, first), (other, second) in pairwise(shapes):
             if len(first) != len(second):
-                return f"{one} has {len(first)} dimensions, but {other} has {len(second)}"
+                return f"{name} has {len(first)} dimensions, but {other} has {len(second)}"
             pairs = () if ranks_only else zip(first, second, strict=True)
             if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
-                return f"{one} has the shape {list(first)}, but {other} has {list(second)}"
+                return f"{name} has the shape {list(first)}, but {other} has {list(second)}"
         return None
 
     return look
@@ -125,9 +125,11 @@ def per_axis(ops: str, inputs: str, *, each: int = 1) -> Flaw:
         count = _axis_count(node)
         for name, value in _given(node, inputs.split()):
             dims = value.dims_or_none
-            own = dims[0] if dims is not None and len(dims) == 1 else None
-            if isinstance(own, int) and isinstance(count, int) and own != each * count:
-                return f"{name} holds {own} numbers for {count} axes, but must hold {each * count}"
+            length = dims[0] if dims is not None and len(dims) == 1 else None
+            if isinstance(length, int) and isinstance(count, int) and length != each * count:
+                return (
+                    f"{name} holds {length} numbers for {count} axes, but must hold {each * count}"
+                )
         return None
 
     return look
@@ -148,11 +150,10 @@ def positive(ops: str, inputs: str, *, domain: str = "") -> Flaw:
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
         for name, value in _given(node, inputs.split()):
-            known = value.const_or_none()
-            if known is not None and not np.all((known > 0) & (known < np.inf)):
-                return (
-                    f"{name} holds {known.reshape(-1).tolist()}, but must hold only numbers above 0"
-                )
+            constant = value.const_or_none()
+            if constant is not None and not np.all((constant > 0) & (constant < np.inf)):
+                numbers = constant.reshape(-1).tolist()
+                return f"{name} holds {numbers}, but must hold only numbers above 0"
         return None
 
     return look
@@ -163,17 +164,17 @@ def choices(ops: str, *, domain: str = "", **allowed: str) -> Illegal:
 
     A model with another value is not converted, because runtimes disagree on its meaning.
     """
-    known = {name: listed(text) for name, text in allowed.items()}
+    legal = {name: listed(text) for name, text in allowed.items()}
 
-    def object_to(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
-        for name, value in given.items():
+    def object_to(attributes: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
+        for name, value in attributes.items():
             shown = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-            if shown not in known[name]:
-                return f"{name} is {shown!r}, but must be one of {', '.join(known[name])}"
+            if shown not in legal[name]:
+                return f"{name} is {shown!r}, but must be one of {', '.join(legal[name])}"
         return None
 
     return Illegal(
-        ops=listed(ops), domain=domain, objection=object_to, reads=frozenset(known), choices=known
+        ops=listed(ops), domain=domain, objection=object_to, reads=frozenset(legal), choices=legal
     )
 
 
@@ -183,16 +184,16 @@ def switches(ops: str, names: str, *, domain: str = "") -> Illegal:
 
 
 def within(ops: str, low: int, high: int, names: str, *, domain: str = "") -> Illegal:
-    """Declares limits of attributes; onnx's inference crashes on values beyond them."""
-    known = frozenset(names.split())
+    """Declares limits of attributes; onnx's inference crashes on values outside the limits."""
+    attribute_names = frozenset(names.split())
 
-    def object_to(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
-        for name, value in given.items():
+    def object_to(attributes: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
+        for name, value in attributes.items():
             if isinstance(value, int) and not low <= value <= high:
                 return f"{name} is {value}, but must lie between {low} and {high}"
         return None
 
-    return Illegal(ops=listed(ops), domain=domain, objection=object_to, reads=known)
+    return Illegal(ops=listed(ops), domain=domain, objection=object_to, reads=attribute_names)
 
 
 def at_least(ops: str, *, domain: str = "", **least: int) -> Flaw:
@@ -201,8 +202,8 @@ def at_least(ops: str, *, domain: str = "", **least: int) -> Flaw:
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
         for name, bound in least.items():
-            given = node.attr(name) if name in node.attributes else None
-            for number in given if isinstance(given, list) else [given]:
+            value = node.attr(name) if name in node.attributes else None
+            for number in value if isinstance(value, list) else [value]:
                 if isinstance(number, int) and number < bound:
                     return f"{name} holds {number}, but must be at least {bound}"
         return None
@@ -220,14 +221,14 @@ def axes(ops: str, names: str = "axis", *, extra: int = 0, data: int = 0, domain
         most = (LARGEST_RANK if rank is None else rank) + extra
         computed = dict(_given(node, names.split()))
         for name in names.split():
-            known = computed[name].const_or_none() if name in computed else None
-            given = _attribute(node, name) if known is None else known.reshape(-1).tolist()
-            for axis in given if isinstance(given, list) else [given]:
+            constant = computed[name].const_or_none() if name in computed else None
+            value = _attribute(node, name) if constant is None else constant.reshape(-1).tolist()
+            for axis in value if isinstance(value, list) else [value]:
                 if isinstance(axis, int | float) and not -most <= axis < most:
                     has = "cannot have so many" if rank is None else f"has {rank}"
                     return f"{name} is {axis}, but the input {has} dimensions"
-            if isinstance(given, list) and rank is not None:
-                named = [axis % rank for axis in given]
+            if isinstance(value, list) and rank is not None:
+                named = [axis % rank for axis in value]
                 if twice := [axis for axis in named if named.count(axis) > 1]:
                     return f"{name} names dimension {twice[0]} twice"
         return None

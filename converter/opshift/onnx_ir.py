@@ -54,6 +54,6 @@ class ConvertVersionPass(FunctionalPass):
 
     def call(self, model: onnx_ir.Model) -> PassResult:
         """Returns a converted copy; raises Refused if no equal model exists."""
-        found: Any = convert_with_report(model, self.request)
-        self.report = found.report
-        return PassResult(found.model, modified=found.report.changed)
+        conversion: Any = convert_with_report(model, self.request)
+        self.report = conversion.report
+        return PassResult(conversion.model, modified=conversion.report.changed)

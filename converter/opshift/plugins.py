@@ -36,28 +36,28 @@ class Point(NamedTuple):
         return self.value.partition("[")[0].partition(":")[0].strip()
 
     def load(self) -> Any:
-        """Imports the module and returns it, or the named attribute of it."""
+        """Imports and returns the module, or the attribute of it that the entry point names."""
         attribute = self.value.partition("[")[0].partition(":")[2]
-        found: Any = importlib.import_module(self.module)
+        loaded: Any = importlib.import_module(self.module)
         for part in filter(None, attribute.strip().split(".")):
-            found = getattr(found, part)
-        return found
+            loaded = getattr(loaded, part)
+        return loaded
 
 
 def offered(group: str) -> list[Point]:
     """Returns the entry points of a group, sorted by name."""
-    found = [point for point in _all(tuple(sys.path), _ignored()) if point.group == group]
-    return sorted(found, key=lambda point: point.name)
+    points = [point for point in _all(tuple(sys.path), _ignored()) if point.group == group]
+    return sorted(points, key=lambda point: point.name)
 
 
 def data(package: str, name: str) -> bytes:
     """Returns the bytes of a file in a package."""
-    found = pkgutil.get_data(package, name)
-    if found is None:  # a namespace package, or an unusual kind of archive
+    content = pkgutil.get_data(package, name)
+    if content is None:  # a namespace package, or an unusual kind of archive
         from importlib.resources import files
 
-        found = files(package).joinpath(name).read_bytes()
-    return found
+        content = files(package).joinpath(name).read_bytes()
+    return content
 
 
 def distributions(path: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -68,31 +68,31 @@ def distributions(path: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def _ignored() -> frozenset[str]:
     named = filter(None, os.environ.get(IGNORED, "").split(os.pathsep))
-    return frozenset(one if os.sep in one else _normal(one) for one in named)
+    return frozenset(word if os.sep in word else _normal(word) for word in named)
 
 
 @functools.lru_cache(maxsize=1)
 def _all(path: tuple[str, ...], ignored: frozenset[str] = frozenset()) -> tuple[Point, ...]:
     if any(_is_unusual(finder) for finder in sys.meta_path) or any(map(os.path.isfile, path)):
         return tuple(_by_importlib(ignored))
-    found: dict[str, str] = {}
+    folders: dict[str, str] = {}
     for name, place in distributions(path):
         if not ignored & {name, place}:
-            found.setdefault(name, place)  # Python imports the first distribution of a name
-    return tuple(point for place in found.values() for point in _read(place))
+            folders.setdefault(name, place)  # Python imports the first distribution of a name
+    return tuple(point for place in folders.values() for point in _read(place))
 
 
 def _by_importlib(ignored: frozenset[str]) -> Iterator[Point]:
     """Yields the entry points from Python's finders, which also read archives."""
     from importlib import metadata
 
-    seen = set[str]()
-    for one in metadata.distributions():
-        place = str(getattr(one, "_path", ""))
-        name = _named_by(os.path.basename(place)) or _normal(one.metadata["Name"] or "")
-        if name not in seen and not ignored & {name, place}:
-            seen.add(name)
-            mine = [point for point in one.entry_points if point.group.startswith(_OURS)]
+    names_seen = set[str]()
+    for distribution in metadata.distributions():
+        place = str(getattr(distribution, "_path", ""))
+        name = _named_by(os.path.basename(place)) or _normal(distribution.metadata["Name"] or "")
+        if name not in names_seen and not ignored & {name, place}:
+            names_seen.add(name)
+            mine = [point for point in distribution.entry_points if point.group.startswith(_OURS)]
             yield from (Point(point.group, point.name, point.value) for point in mine)
 
 
@@ -112,8 +112,8 @@ def _distributions(folder: str) -> Iterator[tuple[str, str]]:
     except OSError:
         return
     for name in names:
-        if found := _named_by(name):
-            yield found, os.path.join(folder, name)
+        if distribution := _named_by(name):
+            yield distribution, os.path.join(folder, name)
 
 
 def _named_by(folder: str) -> str:

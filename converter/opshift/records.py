@@ -27,8 +27,8 @@ else:
     ):
         """Turns a class with declared fields into a data class, as `dataclasses.dataclass` does."""
 
-        def made(declared: type) -> type:
-            own = vars(declared)
+        def completed(declared: type) -> type:
+            members = vars(declared)
             bare = dataclasses.dataclass(
                 init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
             )(declared)
@@ -36,7 +36,7 @@ else:
             methods: dict[str, Any] = {"__init__": _Init(bare, fields, frozen)}
             if repr:
                 methods["__repr__"] = _repr
-            compared = [one.name for one in fields if one.compare]
+            compared = [field.name for field in fields if field.compare]
             key = operator.attrgetter(*compared) if compared else lambda record: ()
             if eq:
                 methods |= _equality(key, frozen)
@@ -45,11 +45,11 @@ else:
             if frozen:
                 methods |= _FROZEN if slots else _FROZEN_ATTRIBUTES
             for name, method in methods.items():
-                if name not in own or (name == "__hash__" and own[name] is None):
+                if name not in members or (name == "__hash__" and members[name] is None):
                     setattr(bare, name, method)
             return bare
 
-        return made if cls is None else made(cls)
+        return completed if cls is None else completed(cls)
 
 
 class _Init:
@@ -66,36 +66,36 @@ class _Init:
 
 def _init(cls: type, fields: tuple[dataclasses.Field[Any], ...], frozen: bool) -> Any:
     """Compiles the `__init__` of a data class from its fields."""
-    known: dict[str, Any] = {"_missing": dataclasses.MISSING, "_set": object.__setattr__}
+    namespace: dict[str, Any] = {"_missing": dataclasses.MISSING, "_set": object.__setattr__}
     by_position: list[str] = []
     by_name: list[str] = []
     body: list[str] = []
-    for one in fields:
-        name, value = one.name, one.name
-        if one.default_factory is not dataclasses.MISSING:
-            known[f"_make_{name}"] = one.default_factory
+    for field in fields:
+        name, value = field.name, field.name
+        if field.default_factory is not dataclasses.MISSING:
+            namespace[f"_make_{name}"] = field.default_factory
             value = f"_make_{name}()"
-            if one.init:
+            if field.init:
                 value = f"{value} if {name} is _missing else {name}"
-        elif not one.init:
+        elif not field.init:
             continue
-        if one.init:
-            (by_name if one.kw_only else by_position).append(_argument(one, known))
+        if field.init:
+            (by_name if field.kw_only else by_position).append(_argument(field, namespace))
         body.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
     listed = ["self", *by_position, *(["*", *by_name] if by_name else [])]
-    exec(f"def __init__({', '.join(listed)}):\n " + "\n ".join(body or ["pass"]), known)
-    method = known["__init__"]
+    exec(f"def __init__({', '.join(listed)}):\n " + "\n ".join(body or ["pass"]), namespace)
+    method = namespace["__init__"]
     method.__qualname__ = f"{cls.__qualname__}.__init__"
     return method
 
 
-def _argument(one: dataclasses.Field[Any], known: dict[str, Any]) -> str:
-    if one.default is not dataclasses.MISSING:
-        known[f"_default_{one.name}"] = one.default
-        return f"{one.name}=_default_{one.name}"
-    return one.name if one.default_factory is dataclasses.MISSING else f"{one.name}=_missing"
+def _argument(field: dataclasses.Field[Any], namespace: dict[str, Any]) -> str:
+    if field.default is not dataclasses.MISSING:
+        namespace[f"_default_{field.name}"] = field.default
+        return f"{field.name}=_default_{field.name}"
+    return field.name if field.default_factory is dataclasses.MISSING else f"{field.name}=_missing"
 
 
 def _equality(key: _Key, frozen: bool) -> dict[str, Any]:
@@ -134,12 +134,12 @@ def _refuse_to_delete(self: object, name: str) -> None:
 
 
 def _state(self: Any) -> list[Any]:
-    return [getattr(self, one.name) for one in dataclasses.fields(self)]
+    return [getattr(self, field.name) for field in dataclasses.fields(self)]
 
 
 def _restore(self: Any, state: list[Any]) -> None:
-    for one, value in zip(dataclasses.fields(self), state, strict=True):
-        object.__setattr__(self, one.name, value)
+    for field, value in zip(dataclasses.fields(self), state, strict=True):
+        object.__setattr__(self, field.name, value)
 
 
 _FROZEN_ATTRIBUTES = {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}

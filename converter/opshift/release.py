@@ -34,8 +34,8 @@ def build(folder: str, version: str = VERSION) -> str:
     installed = "\n".join(os.listdir(folder))  # contains the folder `opshift-VERSION.dist-info`
     unpacked = _text(os.path.join(above, "PKG-INFO"))  # in a source distribution
     pattern = rf"^(?:opshift-|Version: )({re.escape(version)}\+g[0-9a-f]+)"
-    found = re.search(pattern, f"{installed}\n{unpacked}", re.MULTILINE)
-    return found[1] if found else version
+    match = re.search(pattern, f"{installed}\n{unpacked}", re.MULTILINE)
+    return match[1] if match else version
 
 
 def _commit(git: str) -> str:
@@ -49,8 +49,8 @@ def _commit(git: str) -> str:
     name = head.removeprefix("ref: ")
     home = os.path.join(folder, _text(os.path.join(folder, "commondir")).strip())
     packed = _text(os.path.join(home, "packed-refs"))
-    found = re.search(rf"^([0-9a-f]+) {re.escape(name)}$", packed, re.MULTILINE)
-    return _text(os.path.join(home, name)).strip() or (found[1] if found else "")
+    match = re.search(rf"^([0-9a-f]+) {re.escape(name)}$", packed, re.MULTILINE)
+    return _text(os.path.join(home, name)).strip() or (match[1] if match else "")
 
 
 def _text(path: str) -> str:

@@ -227,7 +227,7 @@ class Report(Paged):
             for work in step.rewritten:
                 written.update({op: work.count * n for op, n in Counter(work.gives).items()})
                 written[work.op] -= work.count
-        op, most = max(written.items(), key=lambda one: (one[1], one[0]), default=("", 0))
+        op, most = max(written.items(), key=lambda pair: (pair[1], pair[0]), default=("", 0))
         added = sum(number for number in written.values() if number > 0)
         mostly = f", mostly {op}" if after > before and 2 * most > added else ""
         return f"{before:,} -> {after:,} nodes ({after - before:+,}{mostly})"
@@ -272,8 +272,8 @@ class Report(Paged):
         yield from rewritings(self.steps)
         for step in self.steps:
             if step.kept:
-                kept = ", ".join(f"{op} x{count}" for op, count in step.kept.items())
-                yield Line(f"  {step.where}  unchanged: {kept}", Role.FAINT, more=True)
+                unchanged = ", ".join(f"{op} x{count}" for op, count in step.kept.items())
+                yield Line(f"  {step.where}  unchanged: {unchanged}", Role.FAINT, more=True)
         yield from modernized(self.modernized)
         for text in self.inlined:
             yield Line(f"  inlined: the function {text}, at each of its calls")
@@ -283,24 +283,24 @@ class Report(Paged):
 
 def moves(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
     """Returns the changed imports, such as `opset 12 -> 13` and `ai.onnx.ml 2 -> removed`."""
-    found = []
+    texts = []
     for domain in sorted({*before, *after}):
         old, new = before.get(domain), after.get(domain)
         if old != new:
-            found.append(f"{domain or 'opset'} {old or '-'} -> {new or 'removed'}")
-    return found
+            texts.append(f"{domain or 'opset'} {old or '-'} -> {new or 'removed'}")
+    return texts
 
 
 def rewritings(steps: Iterable[StepReport]) -> Iterator[Line]:
     """Yields the lines for the rewritings of each step; without -v only for the first few."""
-    found = [(step, work) for step in steps for work in step.rewritten]
-    for number, (step, work) in enumerate(found):
+    pairs = [(step, work) for step in steps for work in step.rewritten]
+    for number, (step, work) in enumerate(pairs):
         hidden = number >= MOST_KINDS
         for line in _rewriting(step, work):
             yield line._replace(more=line.more or hidden)
         yield Line(f"    by {work.id} ({work.adapter})", Role.FAINT, more=True)
-    if len(found) > MOST_KINDS:
-        rest = found[MOST_KINDS:]
+    if len(pairs) > MOST_KINDS:
+        rest = pairs[MOST_KINDS:]
         nodes = counted(sum(work.count for _, work in rest), "node")
         yield Line(f"  ... and {len(rest)} more rewritings of {nodes}: -v shows all", Role.FAINT)
 
@@ -313,7 +313,7 @@ def _rewriting(step: StepReport, work: Work) -> Iterator[Line]:
     """
     head = f"  {step.where}  {work.op} x{work.count}: "
     if work.same:
-        yield Line(head + (work.why or "other inputs or attributes of the operator"))
+        yield Line(head + (work.why or "only inputs or attributes change"))
     elif len(work.gives) <= MOST_NAMED:
         yield Line(head + " ".join(work.gives))
         yield from _reason(work)
@@ -350,12 +350,12 @@ def sections_of(
         for work in step.rewritten
     ]
     header = ("Operator", "Nodes", "At", "Written as", "What changed")
-    kept: Counter[str] = Counter()
+    unchanged: Counter[str] = Counter()
     for step in steps:
-        kept |= Counter(step.kept)  # several steps may have checked a node
+        unchanged |= Counter(step.kept)  # several steps may have checked a node
     blocks: list[Block] = [Table(header, rows, frozenset((1,)))] if rows else []
-    if kept:
-        listed = repeated(kept.elements())
+    if unchanged:
+        listed = repeated(unchanged.elements())
         blocks.append(Notes((Line(f"Checked and left unchanged: {listed}.", Role.FAINT),)))
     return (
         Section("What changes for each operator", blocks),
@@ -369,10 +369,10 @@ def modernized(sites: Iterable[Site]) -> Iterator[Line]:
     by_op: dict[str, list[Site]] = {}
     for site in sites:
         by_op.setdefault(site.op, []).append(site)
-    for op, found in sorted(by_op.items()):
-        nodes = counted(sum(site.nodes for site in found), "node")
-        yield Line(f"  modernized: {op} x{len(found)} in place of {nodes}")
-        for site in found:
+    for op, sites_of_op in sorted(by_op.items()):
+        nodes = counted(sum(site.nodes for site in sites_of_op), "node")
+        yield Line(f"  modernized: {op} x{len(sites_of_op)} in place of {nodes}")
+        for site in sites_of_op:
             yield Line(f"    {site.value!r} by {site.rule}", Role.FAINT, more=True)
 
 

@@ -84,8 +84,8 @@ def as_csv(cases: Iterable[ModelResult], title: str) -> str:
     """Returns one line of CSV for each model; mappings become text and lists become counts."""
     names = dict.fromkeys(name for case in cases for name in case.row)
     out = io.StringIO()
-    writer = csv.DictWriter(out, [one for one in names if one not in ("schema_version", "kind")],
-                            extrasaction="ignore", lineterminator="\n")  # fmt: skip
+    columns = [name for name in names if name not in ("schema_version", "kind")]
+    writer = csv.DictWriter(out, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: _cell(value) for name, value in case.row.items()} for case in cases)
     return out.getvalue()
@@ -115,11 +115,11 @@ def junit(cases: Iterable[ModelResult], title: str) -> str:
             ElementTree.SubElement(test, "skipped", {"message": "up to date"})
         elif case.state != PASSED:
             first = next(iter(case.problems), Problem(ERROR, "BUG", case.state))
-            told = "\n".join(f"{one.code}: {one.text}" for one in case.problems)
+            texts = "\n".join(f"{problem.code}: {problem.text}" for problem in case.problems)
             name = "failure" if case.state == FAILED else "error"
             element = ElementTree.SubElement(test, name, {"type": first.code})
             element.set("message", first.text)
-            element.text = told
+            element.text = texts
     ElementTree.indent(suite)
     text = ElementTree.tostring(suite, "unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
@@ -127,16 +127,16 @@ def junit(cases: Iterable[ModelResult], title: str) -> str:
 
 def sarif(cases: Iterable[ModelResult], title: str) -> str:
     """Returns a SARIF 2.1.0 log with a result for each problem; its location is the model."""
-    rules = dict.fromkeys(one.code for case in cases for one in case.problems)
+    rules = dict.fromkeys(problem.code for case in cases for problem in case.problems)
     results = [
         {
-            "ruleId": one.code,
-            "level": one.level,
-            "message": {"text": one.text},
+            "ruleId": problem.code,
+            "level": problem.level,
+            "message": {"text": problem.text},
             "locations": [{"physicalLocation": _place(case.model)}],
         }
         for case in cases
-        for one in case.problems
+        for problem in case.problems
     ]
     driver = {"name": "opshift", "version": VERSION, "rules": [*map(_rule, rules)]}
     log = {

@@ -65,12 +65,12 @@ def option(name: str, value: object = "") -> str:
 
 def spelled(text: str) -> str:
     """Replaces `<<name>>` and `<<name=value>>` in a text by options in the caller's spelling."""
-    return _MARK.sub(lambda found: option(found[1], found[2] or ""), text)
+    return _MARK.sub(lambda match: option(match[1], match[2] or ""), text)
 
 
 def translated(text: str) -> str:
     """Rewrites the options for targets in a text, such as `--to 9`, in the caller's spelling."""
-    return _TARGET.sub(lambda found: option(_TARGET_NAMES[found[1]], found[2]), text)
+    return _TARGET.sub(lambda match: option(_TARGET_NAMES[match[1]], match[2]), text)
 
 
 def _in_command(name: str, value: str) -> str:
@@ -86,8 +86,8 @@ def _in_python(name: str, value: str) -> str:
     if name in _LISTS:
         return f'{name}=["{value}"]'
     if name in _MAPPINGS or (name == "target" and re.search(r"\w=\w", value)):
-        key, _, found = value.partition("=")
-        shown = str(tuple(map(int, found.split("x")))) if name == "shape" else _literal(found)
+        key, _, content = value.partition("=")
+        shown = str(tuple(map(int, content.split("x")))) if name == "shape" else _literal(content)
         return f'{name}={{"{key}": {shown}}}'
     return f"{name}={_literal(value)}"
 

@@ -182,10 +182,10 @@ def size(octets: int) -> str:
     return f"{value:.0f} {unit}" if unit == "B" or value >= 99.5 else f"{value:.3g} {unit}"
 
 
-def suggestion(word: str, known: Sequence[str], count: int = 3) -> str:
-    """Returns `; did you mean X?`; empty if no known word is similar."""
+def suggestion(word: str, candidates: Sequence[str], count: int = 3) -> str:
+    """Returns `; did you mean X?` with similar candidates; empty if no candidate is similar."""
     import difflib
 
-    lowered = {one.lower().lstrip("-"): one for one in known}
+    lowered = {candidate.lower().lstrip("-"): candidate for candidate in candidates}
     near = difflib.get_close_matches(word.lower().lstrip("-"), lowered, n=count)
     return f"; did you mean {', '.join(lowered[one] for one in near)}?" if near else ""

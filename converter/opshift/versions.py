@@ -100,14 +100,14 @@ def release_of(domain: str, version: int) -> Release | None:
 
 def ir_for(imports: Mapping[str, int]) -> int:
     """Returns the highest IR version of the releases that introduced these operator sets."""
-    found = [release_of(domain, version) for domain, version in imports.items()]
-    return max((release.ir for release in found if release), default=RELEASES[0].ir)
+    releases = [release_of(domain, version) for domain, version in imports.items()]
+    return max((release.ir for release in releases if release), default=RELEASES[0].ir)
 
 
 def paired(imports: Mapping[str, int], domain: str, ir_version: int = 0) -> int:
     """Returns the version of a domain in the onnx release of these imports or this IR version."""
-    found = [r for d, v in imports.items() if (r := release_of(d, v)) is not None]
-    newest = max(found, key=RELEASES.index, default=None)
+    releases = [r for d, v in imports.items() if (r := release_of(d, v)) is not None]
+    newest = max(releases, key=RELEASES.index, default=None)
     return max((newest or first_of(ir_version)).version(domain), 1)
 
 

@@ -18,8 +18,8 @@ def test_nodes_that_differ_only_in_names_share_a_line():
     lines = plain(blocking_nodes(found, "  ")).splitlines()
     assert len(lines) == 2
     assert "'n0'" in lines[0]
-    assert "also 2 nodes like it" in lines[0]
-    assert "like it" not in lines[1]
+    assert "and 2 similar nodes" in lines[0]
+    assert "similar" not in lines[1]
 
 
 def test_verbose_shows_each_node():
