@@ -34,7 +34,7 @@ def table(package: str) -> str:
 
 
 def _rows(row: str, sets: Collection[frozenset[str]]) -> Iterator[frozenset[str]]:
-    """Yields the sets of operators of an adapter for runtimes, or the union for other adapters."""
+    """Yields each set of operators that an adapter for runtimes writes; one union for others."""
     if example_results.is_for_runtimes(row):
         # Some nodes only become constants, so that no operator is written.
         yield from filter(None, sets) if any(sets) else sets

@@ -41,14 +41,14 @@ def unreached(files: Sequence[str] = ()) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "coverage.json")
         measured.json_report(outfile=str(report), include=paths)
-        found = json.loads(report.read_text())["files"]
-    return [told for path in sorted(found) for told in _sentences(Path(path), found[path])]
+        lines_of = json.loads(report.read_text())["files"]
+    return [text for path in sorted(lines_of) for text in _sentences(Path(path), lines_of[path])]
 
 
 def _module(file: str) -> str:
     """Returns the module of an adapter file in any folder of the package."""
-    found = (ROOT / "adapters" / PACKAGE).rglob(f"{file}.py")
-    path = min(found, key=lambda one: "modern" in one.parts)  # verdicts before formulas
+    paths = (ROOT / "adapters" / PACKAGE).rglob(f"{file}.py")
+    path = min(paths, key=lambda candidate: "modern" in candidate.parts)  # verdicts before formulas
     return ".".join(path.relative_to(ROOT / "adapters").with_suffix("").parts)
 
 
@@ -82,26 +82,26 @@ def _find_misread_forms(package: str) -> None:
     from opshift.testing.case_files import examples_of
     from opshift.testing.model_text import parse_model
 
-    for one in registry.default().each(Misread):
-        if f"{one.run.__module__}.".startswith(f"{package}."):
-            row = next(row for row in targets.table() if one.concerns(row))
-            for example in examples_of(one):
+    for misread in registry.default().each(Misread):
+        if f"{misread.run.__module__}.".startswith(f"{package}."):
+            row = next(row for row in targets.table() if misread.concerns(row))
+            for example in examples_of(misread):
                 imports = ", ".join(f'"{name}" : {at}' for name, at in example.imports.items())
                 header = f"<ir_version: 8, opset_import: [{imports}]>"
                 accepts(parse_model(f"{header} g {example.graph}"), row.shown, isolate=False)
 
 
-def _sentences(path: Path, found: dict[str, Any]) -> Iterator[str]:
+def _sentences(path: Path, measured_file: dict[str, Any]) -> Iterator[str]:
     lines = path.read_text().splitlines()
-    missing = set(found["missing_lines"])
+    missing = set(measured_file["missing_lines"])
     name = path.resolve().relative_to(ROOT)
     for unrun, block in itertools.groupby(
-        sorted([*found["executed_lines"], *missing]), missing.__contains__
+        sorted([*measured_file["executed_lines"], *missing]), missing.__contains__
     ):
         if unrun:
             first = next(block)
             yield f"{name}:{first}: no example reaches `{lines[first - 1].strip()}`"
-    for start, end in found["missing_branches"]:
+    for start, end in measured_file["missing_branches"]:
         if start not in missing and end not in missing:
             way = "leaves the function" if end < 0 else f"goes on at line {end}"
             yield f"{name}:{start}: no example {way} from `{lines[start - 1].strip()}`"

@@ -90,14 +90,14 @@ def lean(wheel: Path) -> None:
     """Repacks a wheel without tests, headers and stubs."""
     kept = wheel.with_suffix(".lean")
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(kept, "w", zipfile.ZIP_DEFLATED) as new:
-        for one in old.infolist():
-            parts = one.filename.split("/")
+        for entry in old.infolist():
+            parts = entry.filename.split("/")
             superfluous = {"tests", "test", "include"} & {*parts[:-1]}
-            if superfluous or one.filename.endswith((".h", ".pyi", ".proto", ".cc")):
+            if superfluous or entry.filename.endswith((".h", ".pyi", ".proto", ".cc")):
                 continue
-            if one.filename.startswith("onnx/backend/"):
+            if entry.filename.startswith("onnx/backend/"):
                 continue
-            new.writestr(one.filename, old.read(one))
+            new.writestr(entry.filename, old.read(entry))
     kept.replace(wheel)
 
 
@@ -116,7 +116,7 @@ def build(out: Path, pyodide: Path | None = None) -> None:
     for name in PAGE:
         shutil.copy(HERE / name, out)
     packed = sorted((out / "wheels").glob("*.whl"))
-    archives = [{"name": f"wheels/{one.name}", "format": "wheel"} for one in packed]
+    archives = [{"name": f"wheels/{wheel.name}", "format": "wheel"} for wheel in packed]
     files = [path for path in sorted(out.rglob("*")) if path.is_file()]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
     listed = [path.relative_to(out).as_posix() for path in files]
@@ -134,15 +134,15 @@ def main() -> int:
     parser = described(__doc__)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
     parser.add_argument("--pyodide", type=Path, metavar="FOLDER", help="an unpacked Pyodide")
-    given = parser.parse_args()
-    if given.out.exists() and any(given.out.iterdir()):
-        raise SystemExit(f"{given.out} is not empty; give a new folder")
-    build(given.out, given.pyodide)
-    size = sum(path.stat().st_size for path in given.out.rglob("*") if path.is_file())
-    names = [path.name for path in (given.out / "wheels").iterdir()]
+    args = parser.parse_args()
+    if args.out.exists() and any(args.out.iterdir()):
+        raise SystemExit(f"{args.out} is not empty; give a new folder")
+    build(args.out, args.pyodide)
+    size = sum(path.stat().st_size for path in args.out.rglob("*") if path.is_file())
+    names = [path.name for path in (args.out / "wheels").iterdir()]
     if not any(name.startswith("numpy-") for name in names):
         print("numpy has no wheel here: the page refuses conversions that need arrays")
-    print(f"wrote {given.out}  {size / 2**20:.1f} MB; python -m http.server -d {given.out}")
+    print(f"wrote {args.out}  {size / 2**20:.1f} MB; python -m http.server -d {args.out}")
     return 0
 
 

@@ -5,7 +5,7 @@
 
 The tool writes nothing and names each file that differs; then the exit code is 1. `update` writes
 the files, and `update --help` lists the names. Without a name, the tool also lists the branches of
-adapters that no example reaches, because both need the results of all examples.
+adapters that no example reaches, because this check needs the results of the examples, too.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parts = [[name for name in chosen if (name in OF_EXAMPLES) == of] for of in (True, False)]
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         measured = len(chosen) == len(generated.NAMES)
-        found = pool.starmap(_objections, zip(parts, (measured, False), strict=True))
-    for told in (sentence for part in found for sentence in part):
-        print(told, file=sys.stderr)
-    return int(any(found))
+        objections_of_parts = pool.starmap(_objections, zip(parts, (measured, False), strict=True))
+    for objection in (sentence for part in objections_of_parts for sentence in part):
+        print(objection, file=sys.stderr)
+    return int(any(objections_of_parts))
 
 
 def _objections(names: Sequence[str], measured: bool) -> list[str]:
     """Lists the files that differ; with `measured`, also the branches that no example reaches."""
     left = branches.unreached() if measured else []
     paths = [path for name in names for path in generated.differing(name)]
-    told = [f"{path} is not current: run python -m tools.author update" for path in paths]
-    return [*told, *left, *([branches.ADVICE] if left else [])]
+    outdated = [f"{path} is not current: run python -m tools.author update" for path in paths]
+    return [*outdated, *left, *([branches.ADVICE] if left else [])]
 
 
 if __name__ == "__main__":

@@ -143,8 +143,8 @@ def bands(domain: str, op: str) -> str:
             start, to = (version - 1, version) if up else (version, version - 1)
             born = "band-born" if (up and i == 0) or version == 1 else ""
             kind = born or f"band-{verdict(domain, op, start, to)}"
-            told = f"since {version}" if born else _told(domain, op, start, to)
-            title = html.escape(told, quote=True)
+            text = f"since {version}" if born else _told(domain, op, start, to)
+            title = html.escape(text, quote=True)
             cells.append(
                 f'<td colspan="{end - version}" class="{kind}" title="{title}">{version}</td>'
             )
@@ -164,8 +164,8 @@ def _totals(domain: str) -> Iterator[str]:
     for op in schemas.operators(domain):
         for start, to in crossings(domain, op):
             counts["up" if to > start else "down"][verdict(domain, op, start, to)] += 1
-    for direction, found in counts.items():
-        listed = ", ".join(f"{found[name]} {name}" for name in KINDS if found[name])
+    for direction, by_kind in counts.items():
+        listed = ", ".join(f"{by_kind[name]} {name}" for name in KINDS if by_kind[name])
         yield f"{direction}: {listed or 'nothing changes'}.  "
 
 
@@ -200,37 +200,37 @@ def command_page() -> str:
 
 def code_index() -> str:
     """Returns the index of all codes, with a link to the page of each code."""
-    found = [codes.page(code) for code in codes.names()]
+    texts = [codes.page(code) for code in codes.names()]
     lines = ["# Codes", "", "`opshift explain CODE` prints the same pages.", "", "| code | |"]
-    lines += ["|---|---|", *(f"| [{one.code}]({one.code}.md) | {one.sentence} |" for one in found)]
+    lines += ["|---|---|", *(f"| [{x.code}]({x.code}.md) | {x.sentence} |" for x in texts)]
     lines += ["", "```{toctree}", ":hidden:", "", *codes.names(), "```"]
     return "\n".join(lines) + "\n"
 
 
 def json_page() -> str:
     """Returns a page that describes every JSON outcome, from the published schema."""
-    kinds = [(name, one) for name, one in _SCHEMA["$defs"].items() if "title" in one]
-    parts = [one for one in _SCHEMA["$defs"].items() if one[0] not in dict(kinds)]
+    kinds = [(name, schema) for name, schema in _SCHEMA["$defs"].items() if "title" in schema]
+    parts = [pair for pair in _SCHEMA["$defs"].items() if pair[0] not in dict(kinds)]
     lines = [JSON_HEAD]
-    for name, one in kinds:
-        lines += [f"## {name}", "", f"{one['description']} Printed by: `{one['title']}`.", ""]
-        lines += [*_fields(one), ""]
+    for name, schema in kinds:
+        lines += [f"## {name}", "", f"{schema['description']} Printed by: `{schema['title']}`.", ""]
+        lines += [*_fields(schema), ""]
     lines += ["## Parts", "", "The following objects are parts of those above.", ""]
-    for name, one in parts:
-        if one.get("type") == "object":
-            lines += [f"### {name}", "", one["description"], "", *_fields(one), ""]
+    for name, schema in parts:
+        if schema.get("type") == "object":
+            lines += [f"### {name}", "", schema["description"], "", *_fields(schema), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _fields(one: dict[str, Any], prefix: str = "") -> Iterator[str]:
+def _fields(schema: dict[str, Any], prefix: str = "") -> Iterator[str]:
     """Yields a table of the fields of an object; fields of inner objects get dotted names."""
     if not prefix:
         yield from ("| field | type | |", "|---|---|---|")
-    for name, field in one.get("properties", {}).items():
+    for name, field in schema.get("properties", {}).items():
         shown = f"{prefix}{name}"
-        told = field.get("description", "").replace("|", "\\|")
-        optional = "" if name in one.get("required", ()) else " Optional."
-        yield f"| `{shown}` | {_type(field)} | {told}{optional} |"
+        description = field.get("description", "").replace("|", "\\|")
+        optional = "" if name in schema.get("required", ()) else " Optional."
+        yield f"| `{shown}` | {_type(field)} | {description}{optional} |"
         inner = field
         while "properties" not in inner and ("items" in inner or "additionalProperties" in inner):
             shown += "[]" if "items" in inner else ".*"
@@ -245,7 +245,7 @@ def _type(field: dict[str, Any]) -> str:
     if "const" in field:
         return f"`{json.dumps(field['const'])}`"
     if "enum" in field:
-        return ", ".join(f"`{json.dumps(one)}`" for one in field["enum"])
+        return ", ".join(f"`{json.dumps(value)}`" for value in field["enum"])
     if "anyOf" in field:
         return " or ".join(map(_type, field["anyOf"]))
     if field["type"] == "array":

@@ -13,7 +13,7 @@ skipped. A crash counts as a difference. `--variants` runs variants of each exam
 ranks and sizes, other element types, a node in a branch, branches in subgraphs, each attribute with
 and without its default, and each absent optional input and output. With `--convert`, variants must
 convert or be refused, but models do not run. `--empty` sets each dimension of inputs and constants
-to 0. `edges.toml` has the reasons for accepted differences, `empties.toml` those of `--empty`.
+to 0. `edges.toml` has the reasons for accepted differences; for `--empty`, `empties.toml` has.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--empty", action="store_true", help="set each dimension to 0")
     parser.add_argument("--convert", action="store_true", help="convert variants, but run no model")
     args = parser.parse_args(argv)
-    chosen = [one for one in subjects(PACKAGE) if args.only in one.name]
+    chosen = [listed for listed in subjects(PACKAGE) if args.only in listed.name]
     if args.sample:
         chosen = list(sampled(chosen, args.seed))
     if args.empty:

@@ -45,7 +45,7 @@ MODULES = (
     "convert.step", "model.bytes.staging", "model.rename", "model.sweep", "verify.randomness",
     "verify.tolerance",
 )  # fmt: skip
-SECONDS = 120  # a mutant that takes longer counts as killed: it hangs
+SECONDS = 120  # a mutant that takes longer hangs, and counts as killed
 CPU_SECONDS = 10  # more than the tests of any function take
 BROKEN = 70  # the exit code of a process that could not install its mutant
 
@@ -67,16 +67,16 @@ class Gate:
             for mutant in mutants(importlib.import_module(f"opshift.{name}"))
         ]
         random.Random(self.seed).shuffle(every)
-        entered, known = (
-            _entered(session.items, {one.module for one in every}),
+        entered, equal = (
+            _entered(session.items, {mutant_of.module for mutant_of in every}),
             set(reasons(EQUIVALENT)),
         )
         for mutant in every[: self.count or None]:
             tests = [item for _, item in sorted(entered[_key(mutant)], key=lambda pair: pair[0])]
-            told = _killer(mutant, tests)
-            outcome = "killed" if told else "equivalent" if mutant.title in known else "survived"
-            self.results.append(MutantResult(mutant, outcome, told))
-            print(f"{outcome:10} {mutant.title}  [{told or f'{len(tests)} tests'}]", flush=True)
+            test = _killer(mutant, tests)
+            outcome = "killed" if test else "equivalent" if mutant.title in equal else "survived"
+            self.results.append(MutantResult(mutant, outcome, test))
+            print(f"{outcome:10} {mutant.title}  [{test or f'{len(tests)} tests'}]", flush=True)
         return True
 
 
@@ -135,8 +135,8 @@ def _killer(mutant: Mutant, tests: Sequence[pytest.Item]) -> str:
             os._exit(BROKEN)
         os._exit(0)
     os.close(writing)
-    with os.fdopen(reading) as told:
-        failed = told.read()
+    with os.fdopen(reading) as pipe:
+        failed = pipe.read()
     _, status = os.waitpid(child, 0)
     if os.WIFEXITED(status) and os.WEXITSTATUS(status) == BROKEN:
         raise RuntimeError(f"the mutant cannot be tried: {mutant.title}")

@@ -52,9 +52,9 @@ def of_package(package: str) -> AllResults:
 
 def results(examples: Iterable[tuple[Adapter, Example]]) -> AllResults:
     """Converts examples, and records the operators that adapters write."""
-    found = AllResults([], defaultdict(set))
+    collected = AllResults([], defaultdict(set))
     call_records.forget()  # recorded calls would hide the call of an adapter
-    with mock.patch.object(Adapter, "__call__", _watched(found.written)):
+    with mock.patch.object(Adapter, "__call__", _watched(collected.written)):
         for adapter, example in examples:
             if example_models.too_new(adapter, example):
                 continue
@@ -64,8 +64,8 @@ def results(examples: Iterable[tuple[Adapter, Example]]) -> AllResults:
                 after = convert_version(before, target, **example.options)
             except (Refused, InvalidModel):
                 continue
-            found.conversions.append(ExampleResult(adapter, example, before, after))
-    return found
+            collected.conversions.append(ExampleResult(adapter, example, before, after))
+    return collected
 
 
 def _watched(written: dict[str, set[frozenset[str]]]) -> Callable[[Adapter, Node, Builder], Result]:
@@ -79,8 +79,8 @@ def _watched(written: dict[str, set[frozenset[str]]]) -> Callable[[Adapter, Node
         try:
             answer = called(adapter, node, op)
             if not isinstance(answer, Keep):
-                own = qualified(schemas.normal(node.proto.domain), node.op)
-                hidden = {"Identity"} if is_for_runtimes(adapter.row) else {"Identity", own}
+                operator = qualified(schemas.normal(node.proto.domain), node.op)
+                hidden = {"Identity"} if is_for_runtimes(adapter.row) else {"Identity", operator}
                 written[adapter.row].add(frozenset(ops - hidden))
             return answer
         finally:

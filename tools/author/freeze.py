@@ -57,22 +57,22 @@ def models() -> Iterator[dict[str, Any]]:
         model = testing.example_model(adapter, example)
         target = testing.example_target(adapter, example)
         new = _operators(model, adapter.domain, set(adapter.ops)) - seen
-        if not new or not (found := _frozen(model, adapter.domain, target, example)):
+        if not new or not (entry := _frozen(model, adapter.domain, target, example)):
             continue
         seen |= new
-        found["operators"] = sorted(f"{d or 'ai.onnx'}.{op}:{since}" for d, op, since in new)
-        yield found
+        entry["operators"] = sorted(f"{d or 'ai.onnx'}.{op}:{since}" for d, op, since in new)
+        yield entry
 
 
 def _operators(model: Any, domain: str, ops: set[str]) -> set[tuple[str, str, int]]:
-    imports = {schemas.normal(one.domain): one.version for one in model.opset_import}
-    found = set()
+    imports = {schemas.normal(opset.domain): opset.version for opset in model.opset_import}
+    operators = set()
     for node in model.graph.node:
         key = (schemas.normal(node.domain), node.op_type)
         schema = schemas.schema(*key, imports[key[0]]) if key[0] in imports else None
         if schema is not None and key[0] == domain and key[1] in ops:
-            found.add((*key, schema.since))
-    return found
+            operators.add((*key, schema.since))
+    return operators
 
 
 def _frozen(model: Any, domain: str, target: dict[str, int], example: Any) -> dict[str, Any] | None:
@@ -147,15 +147,16 @@ def _lines(folder: Path) -> list[str]:
 
 def read(release: Path) -> list[dict[str, Any]]:
     """Returns the frozen models of a release."""
-    found: list[dict[str, Any]] = json.loads(lzma.decompress((release / MODELS).read_bytes()))
-    return found
+    entries: list[dict[str, Any]] = json.loads(lzma.decompress((release / MODELS).read_bytes()))
+    return entries
 
 
 def readable(frozen: dict[str, Any]) -> bool:
     """Returns whether the installed onnx has every version that a frozen model imports."""
     model = model_of(frozen)
-    newest = {one.domain: schemas.latest(schemas.normal(one.domain)) for one in model.opset_import}
-    return all(one.version <= (newest[one.domain] or one.version) for one in model.opset_import)
+    opsets = model.opset_import
+    newest = {opset.domain: schemas.latest(schemas.normal(opset.domain)) for opset in opsets}
+    return all(opset.version <= (newest[opset.domain] or opset.version) for opset in opsets)
 
 
 def model_of(frozen: dict[str, Any]) -> Any:
@@ -166,8 +167,8 @@ def model_of(frozen: dict[str, Any]) -> Any:
 
 
 def broken(frozen: dict[str, Any]) -> tuple[list[str], int]:
-    """Returns the failures of one frozen model, and the number of results with other bytes."""
-    model, told, other = model_of(frozen), [], 0
+    """Returns the errors of one frozen model, and the number of results with other bytes."""
+    model, errors, other = model_of(frozen), [], 0
     inputs = {name: decoded(value) for name, value in frozen["inputs"].items()}
     expected = [decoded(value) for value in frozen["outputs"]]
     for version, before in frozen["conversions"].items():
@@ -178,15 +179,15 @@ def broken(frozen: dict[str, Any]) -> tuple[list[str], int]:
         try:
             now, after = outcome(model, target, frozen["approximate"])
         except OpshiftError as error:
-            told.append(f"{where}: {error}")
+            errors.append(f"{where}: {error}")
             continue
         other += now != before
         if now == REFUSED and before != REFUSED:
-            told.append(f"{where}: the conversion is refused, but the frozen release converted it")
+            errors.append(f"{where}: is refused, but the frozen release of opshift converted it")
         elif before != REFUSED and not oracle.doubtful(model, after):
             difference = _difference(frozen, after, inputs, expected)
-            told += [f"{where}: {difference}"] if difference else []
-    return told, other
+            errors += [f"{where}: {difference}"] if difference else []
+    return errors, other
 
 
 def _difference(frozen: Any, after: Any, inputs: Any, expected: Any) -> str | None:
@@ -205,14 +206,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows = [row for path in sorted(FOLDER.glob(f"*/{MODELS}")) for row in read(path.parent)]
     if args.sample is not None:
         rows = random.Random(args.seed).sample(rows, min(args.sample, len(rows)))
-    told, other, conversions = list[str](), 0, 0
+    errors, other, conversions = list[str](), 0, 0
     for row in filter(readable, rows):
-        found, differing = broken(row)
-        told, other = told + found, other + differing
+        failures_of_row, differing = broken(row)
+        errors, other = errors + failures_of_row, other + differing
         conversions += len(row["conversions"])
-    print(*told, sep="\n")
-    print(f"{len(rows)} models, {conversions} conversions: {len(told)} broken, {other} other bytes")
-    return int(bool(told))
+    print(*errors, sep="\n")
+    print(f"{len(rows)} models, {conversions} conversions: {len(errors)} fail, {other} other bytes")
+    return int(bool(errors))
 
 
 def _parser() -> argparse.ArgumentParser:

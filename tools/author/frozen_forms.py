@@ -96,12 +96,12 @@ def lost(before: Any, after: Any, where: str = "") -> Iterator[str]:
 
 
 def _together(items: list[Any]) -> Any:
-    """Merges the items into one, which has the fields of all items."""
+    """Merges JSON objects into one object that has the fields of all of them."""
     first = items[0]
-    if not all(isinstance(one, dict) for one in items):
+    if not all(isinstance(item, dict) for item in items):
         return first
-    keys = dict.fromkeys(key for one in items for key in one)
-    return {key: _together([one[key] for one in items if key in one]) for key in keys}
+    keys = dict.fromkeys(key for item in items for key in item)
+    return {key: _together([item[key] for item in items if key in item]) for key in keys}
 
 
 def _kind(value: Any) -> str:

@@ -35,8 +35,8 @@ def frozen() -> tuple[bytes, bytes]:
         folder = Path(name)
         frozen_forms.prepare(folder)
         ends = {key: _end(folder, words) for key, words in frozen_forms.COMMANDS.items()}
-    told = {"python": python(), "options": options(), "codes": sorted(codes.names())}
-    return json.dumps({**told, "exit_codes": ends}, indent=1, sort_keys=True).encode(), vendor()
+    names = {"python": python(), "options": options(), "codes": sorted(codes.names())}
+    return json.dumps({**names, "exit_codes": ends}, indent=1, sort_keys=True).encode(), vendor()
 
 
 def _end(folder: Path, words: str) -> int:
@@ -46,27 +46,28 @@ def _end(folder: Path, words: str) -> int:
 
 def python() -> dict[str, list[str]]:
     """Returns the parameters of each public function, and the names of each public module."""
-    found: dict[str, list[str]] = {}
+    public_names: dict[str, list[str]] = {}
     for name in MODULES:
         module = importlib.import_module(name)
-        found[name] = sorted(getattr(module, "__all__", ()))
-        for public in found[name]:
+        public_names[name] = sorted(getattr(module, "__all__", ()))
+        for public in public_names[name]:
             thing = getattr(module, public)
             if inspect.isfunction(thing) or (inspect.isclass(thing) and public == "Request"):
-                found[f"{name}.{public}"] = sorted(inspect.signature(thing).parameters)
-    return found
+                public_names[f"{name}.{public}"] = sorted(inspect.signature(thing).parameters)
+    return public_names
 
 
 def options() -> dict[str, list[str]]:
     """Returns the options of each command."""
     context = click.Context(main)
-    found = {}
+    by_command = {}
     for name in main.list_commands(context):
         command = main.get_command(context, name)
         assert command is not None
-        given = (one for one in command.params if isinstance(one, click.Option))
-        found[name] = sorted({word for one in given for word in (*one.opts, *one.secondary_opts)})
-    return found
+        params = (param for param in command.params if isinstance(param, click.Option))
+        words = (word for param in params for word in (*param.opts, *param.secondary_opts))
+        by_command[name] = sorted(set(words))
+    return by_command
 
 
 def gone(before: Any, after: Any, where: str = "") -> Iterator[str]:
@@ -85,13 +86,13 @@ def vendor() -> bytes:
     with tempfile.TemporaryDirectory(prefix="opshift-") as name:
         folder = Path(name)
         for version, path in ((1, SET_1), (2, SET_2)):
-            one = OperatorSetProto(
+            ops = OperatorSetProto(
                 magic="ONNXOPSET", ir_version=8, domain=DOMAIN, opset_version=version
             )
-            one.operator.add(op_type="Same", since_version=1, status=1, doc_string=SIGNATURE)
+            ops.operator.add(op_type="Same", since_version=1, status=1, doc_string=SIGNATURE)
             if version > 1:
-                one.operator.add(op_type="More", since_version=2, doc_string=SIGNATURE)
-            (folder / path).write_bytes(one.SerializeToString(deterministic=True))
+                ops.operator.add(op_type="More", since_version=2, doc_string=SIGNATURE)
+            (folder / path).write_bytes(ops.SerializeToString(deterministic=True))
         header = f'<ir_version: 8, opset_import: ["" : 13, "{DOMAIN}" : 1]> g '
         onnx.save(onnx.parser.parse_model(header + TEXT), folder / MODEL)
         words = f"ops build --domain {DOMAIN} -o {DATABASE} --opset {SET_1} --opset {SET_2}"

@@ -17,13 +17,13 @@ def encoded(value: Any) -> Any:
     if value is None:
         return None
     if isinstance(value, (list, tuple)):
-        return {"sequence": [encoded(one) for one in value]}
+        return {"sequence": [encoded(item) for item in value]}
     if isinstance(value, dict):
-        return {"map": [[_plain(key), encoded(one)] for key, one in value.items()]}
+        return {"map": [[_plain(key), encoded(item)] for key, item in value.items()]}
     array = np.asarray(value)
     shape = list(array.shape)
     if array.dtype.kind in "OUST":
-        texts = [_plain(one) for one in array.reshape(-1).tolist()]
+        texts = [_plain(item) for item in array.reshape(-1).tolist()]
         return {"type": TEXT, "shape": shape, "values": texts}
     data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
     return {"type": array.dtype.name, "shape": shape, "data": data}
@@ -34,9 +34,9 @@ def decoded(raw: Any) -> Any:
     if raw is None:
         return None
     if "sequence" in raw:
-        return [decoded(one) for one in raw["sequence"]]
+        return [decoded(item) for item in raw["sequence"]]
     if "map" in raw:
-        return {key: decoded(one) for key, one in raw["map"]}
+        return {key: decoded(item) for key, item in raw["map"]}
     if raw["type"] == TEXT:
         return np.array(raw["values"], dtype=object).reshape(raw["shape"])
     data = base64.b64decode(raw["data"])

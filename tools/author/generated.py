@@ -23,12 +23,12 @@ FORMAT = 1  # the format of the text files; raise it if lines get another meanin
 
 
 def names(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Sequence[str]:
-    """Returns the names on a command line, or all names if there are none."""
+    """Returns the names of generated files on a command line; all names if it has none."""
     parser.add_argument("names", nargs="*", metavar="NAME")
-    found: list[str] = parser.parse_args(argv).names
-    if wrong := [name for name in found if name not in NAMES]:
+    chosen: list[str] = parser.parse_args(argv).names
+    if wrong := [name for name in chosen if name not in NAMES]:
         parser.error(f"{wrong[0]!r} generates no file; give names of {', '.join(NAMES)}")
-    return found or list(NAMES)
+    return chosen or list(NAMES)
 
 
 def update(chosen: Sequence[str]) -> list[str]:
@@ -38,17 +38,17 @@ def update(chosen: Sequence[str]) -> list[str]:
     """
     calls = [(name, True) for name in chosen]
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        found = pool.starmap(differing, calls, chunksize=1)
-    return [path for paths in found for path in paths]
+        changed = pool.starmap(differing, calls, chunksize=1)
+    return [path for paths in changed for path in paths]
 
 
 def generators(name: str) -> Mapping[Path, Callable[[], Any]]:
     """Returns the files of a name, each with the function that generates its content."""
     module, function = NAMES[name]
-    found: Mapping[Path, Callable[[], Any]] = getattr(
+    files: Mapping[Path, Callable[[], Any]] = getattr(
         importlib.import_module(f"tools.author.{module}"), function
     )()
-    return found
+    return files
 
 
 def headed(name: str, text: str) -> str:
@@ -58,18 +58,18 @@ def headed(name: str, text: str) -> str:
 
 def differing(name: str, write: bool = False) -> list[str]:
     """Returns the files that differ from the output of their generators; `write` replaces them."""
-    found = []
+    paths = []
     for path, generate in generators(name).items():
         content = generate()
         if path.suffix == ".txt":
             content = headed(name, content)
         if _content(path, content) != content:
-            found.append(path.relative_to(ROOT).as_posix())
+            paths.append(path.relative_to(ROOT).as_posix())
             if write and isinstance(content, bytes):
                 path.write_bytes(content)
             elif write:
                 path.write_text(content, "utf-8", newline="\n")
-    return found
+    return paths
 
 
 def _content(path: Path, wanted: str | bytes) -> str | bytes | None:

@@ -39,16 +39,16 @@ loader = importlib.machinery.ExtensionFileLoader("onnx_cpp2py_export", path)
 module = importlib.util.module_from_spec(
     importlib.util.spec_from_loader("onnx_cpp2py_export", loader))
 loader.exec_module(module)
-found = {}
-for one in module.defs.get_all_schemas_with_history():
-    allowed = {t.type_param_str: sorted(t.allowed_type_strs) for t in one.type_constraints}
+rows = {}
+for schema in module.defs.get_all_schemas_with_history():
+    allowed = {t.type_param_str: sorted(t.allowed_type_strs) for t in schema.type_constraints}
     def types(parameters):
         names = [getattr(p, "typeStr", None) or p.type_str for p in parameters]
         return [allowed.get(name, [name]) for name in names]
-    key = "%s::%s:%d" % (one.domain, one.name, one.since_version)
-    found[key] = {"deprecated": one.deprecated, "input": types(one.inputs),
-                  "output": types(one.outputs), "attributes": sorted(one.attributes)}
-json.dump(found, sys.stdout)
+    key = "%s::%s:%d" % (schema.domain, schema.name, schema.since_version)
+    rows[key] = {"deprecated": schema.deprecated, "input": types(schema.inputs),
+                  "output": types(schema.outputs), "attributes": sorted(schema.attributes)}
+json.dump(rows, sys.stdout)
 """
 
 Schemas = dict[str, dict[str, Any]]
@@ -63,9 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     wheels = sorted((_release(path), path) for path in args.wheels.glob("onnx-*.whl"))
     if len(wheels) < 2:
         parser.error(f"{args.wheels} has fewer than two wheels of onnx")
-    found = {release: _schemas(path) for release, path in wheels}
+    schemas_of = {release: _schemas(path) for release, path in wheels}
     old = PATH.read_text(encoding="utf-8")
-    new = extended(old, found)
+    new = extended(old, schemas_of)
     if args.check:
         differ = difflib.unified_diff(*(t.splitlines(True) for t in (old, new)), "table", "wheels")
         print("".join(differ), end="")
@@ -74,18 +74,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def extended(table: str, found: Mapping[tuple[int, int], Schemas]) -> str:
-    """Returns the table with new rows for all releases after the first of these releases."""
-    releases = sorted(found)
+def extended(table: str, schemas_of: Mapping[tuple[int, int], Schemas]) -> str:
+    """Returns the table with rows for all these releases except the first, which it contains."""
+    releases = sorted(schemas_of)
     rows = [row for row in table.splitlines(keepends=True)[1:] if _of(row) <= releases[0]]
     for earlier, later in itertools.pairwise(releases):
         shown = ".".join(map(str, later))
-        rows += [f"{shown} {row}\n" for row in changes(found[earlier], found[later])]
+        rows += [f"{shown} {row}\n" for row in changes(schemas_of[earlier], schemas_of[later])]
     return "".join([HEAD, *rows])
 
 
 def _of(row: str) -> tuple[int, int]:
-    """Returns the onnx release at the start of a table row."""
+    """Returns the release of onnx with which a row of the table begins."""
     major, minor = row.split(" ")[0].split(".")
     return int(major), int(minor)
 
@@ -118,10 +118,10 @@ def _split(key: str) -> tuple[str, int]:
 
 
 def _release(wheel: Path) -> tuple[int, int]:
-    found = _NAME.fullmatch(wheel.name)
-    if found is None:
+    match = _NAME.fullmatch(wheel.name)
+    if match is None:
         raise SystemExit(f"{wheel.name}: this is not a wheel of onnx for CPython")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def _schemas(wheel: Path) -> Schemas:
@@ -130,9 +130,9 @@ def _schemas(wheel: Path) -> Schemas:
     assert name is not None
     with tempfile.TemporaryDirectory() as folder:
         with zipfile.ZipFile(wheel) as packed:
-            names = (one for one in packed.namelist() if one.endswith(".so") or ".libs/" in one)
+            names = (file for file in packed.namelist() if file.endswith(".so") or ".libs/" in file)
             packed.extractall(folder, [*names])
         words = [f"python{name[3]}.{name[4]}", "-c", _DUMP, folder]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
-    found: Schemas = json.loads(done.stdout)
-    return found
+    schemas: Schemas = json.loads(done.stdout)
+    return schemas

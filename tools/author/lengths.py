@@ -45,10 +45,10 @@ def table() -> str:
 
 def measured(package: str = "opshift_adapters") -> Lengths:
     """Returns the sizes of the results of all examples that the installed onnx can convert."""
-    found: dict[str, list[Length]] = defaultdict(list)
+    by_example: dict[str, list[Length]] = defaultdict(list)
     for adapter, example, before, after in example_results.of_package(package).conversions:
-        found[name(adapter, example)].append(length(before, after))
-    return found
+        by_example[name(adapter, example)].append(length(before, after))
+    return by_example
 
 
 def name(adapter: Adapter, example: Example) -> str:
@@ -72,7 +72,7 @@ def _nodes(model: ModelProto) -> list[NodeProto]:
 
 def _meaning(node: NodeProto) -> tuple[object, ...]:
     """Returns a node without its names and documentation, for comparisons."""
-    attributes = sorted(one.SerializeToString(deterministic=True) for one in node.attribute)
+    attributes = sorted(attr.SerializeToString(deterministic=True) for attr in node.attribute)
     shape = [bool(name) for name in node.input], [bool(name) for name in node.output]
     return node.op_type, node.domain, *shape, attributes
 
@@ -89,10 +89,10 @@ def _read(text: str) -> Length:
     return Length(int(nodes), int(parts), text.endswith("="))
 
 
-def objections(known: Lengths, found: Lengths) -> Iterator[str]:
+def objections(recorded_lengths: Lengths, measured_lengths: Lengths) -> Iterator[str]:
     """Yields the results that are larger than recorded or not recorded."""
-    for title, lengths in found.items():
-        before = known.get(title, ())
+    for title, lengths in measured_lengths.items():
+        before = recorded_lengths.get(title, ())
         if len(before) != len(lengths):
             yield f"{title}: {len(lengths)} results, {len(before)} recorded"
         elif any(worse(*pair) for pair in zip(before, lengths, strict=True)):
@@ -100,7 +100,7 @@ def objections(known: Lengths, found: Lengths) -> Iterator[str]:
 
 
 def worse(then: Length, now: Length) -> bool:
-    """Returns whether a result is larger, or is no longer a copy of the original (or newly is)."""
+    """Returns whether a result is larger, or whether its equality with the original changed."""
     return now[:2] > then[:2] or now.kept != then.kept
 
 

@@ -48,7 +48,7 @@ class Mutant:
 
     @property
     def title(self) -> str:
-        """The module without its package, the function and the change."""
+        """A text with the module (without its package), the function and the change."""
         return f"{self.module.partition('.')[2]} {self.function} {self.name}"
 
 
@@ -66,8 +66,8 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
         if isinstance(node, ast.FunctionDef):
             yield node.name, node
         if isinstance(node, ast.ClassDef):
-            methods = (one for one in node.body if isinstance(one, ast.FunctionDef))
-            yield from ((f"{node.name}.{one.name}", one) for one in methods)
+            methods = (method for method in node.body if isinstance(method, ast.FunctionDef))
+            yield from ((f"{node.name}.{method.name}", method) for method in methods)
 
 
 def found(module: ModuleType, name: str) -> FunctionType | None:
@@ -79,7 +79,7 @@ def found(module: ModuleType, name: str) -> FunctionType | None:
         if isinstance(value, FunctionType):
             return value if value.__module__ == module.__name__ else None
         held = (getattr(value, part, None) for part in ("run", "fget", "func", "__func__"))
-        value = next((one for one in held if one is not None), None)
+        value = next((candidate for candidate in held if candidate is not None), None)
     return None
 
 
@@ -127,17 +127,17 @@ class Source:
 
 
 def _calls_super(function: ast.FunctionDef) -> bool:
-    return any(isinstance(one, ast.Name) and one.id == "super" for one in ast.walk(function))
+    return any(isinstance(part, ast.Name) and part.id == "super" for part in ast.walk(function))
 
 
 def _code_of(name: str, code: CodeType) -> CodeType:
     """Returns the code object of a function inside the code of a module, also of a method."""
-    inner = [one for one in code.co_consts if isinstance(one, CodeType)]
-    return next((one for one in inner if one.co_name == name), None) or _code_of(name, inner[0])
+    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
+    return next((code for code in inner if code.co_name == name), None) or _code_of(name, inner[0])
 
 
 def _body(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Yields the syntax nodes that affect results: no docstring, annotation, assert or raise."""
+    """Yields the syntax nodes that affect results, without docstrings, annotations and errors."""
     waiting: list[ast.AST] = list(reversed(function.body))
     while waiting:
         node = waiting.pop()
@@ -154,9 +154,9 @@ def _body(function: ast.FunctionDef) -> Iterator[ast.AST]:
         children: list[ast.AST] = []
         for value in fields:
             children += [
-                one
-                for one in (value if isinstance(value, list) else [value])
-                if isinstance(one, ast.AST)
+                part
+                for part in (value if isinstance(value, list) else [value])
+                if isinstance(part, ast.AST)
             ]
         waiting += reversed(children)
 

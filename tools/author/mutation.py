@@ -113,15 +113,15 @@ def installed(mutant: Mutant) -> Iterator[None]:
     function = found(module, mutant.function)
     assert function is not None
     replaced = dict(_functions(function.__code__, mutant.source.code()))
-    originals = {one: one.__code__ for one in replaced}
-    for one, code in replaced.items():
-        one.__code__ = code
+    originals = {function: function.__code__ for function in replaced}
+    for function, code in replaced.items():
+        function.__code__ = code
     _forget(module)
     try:
         yield
     finally:
-        for one, code in originals.items():
-            one.__code__ = code
+        for function, code in originals.items():
+            function.__code__ = code
         _forget(module)
 
 
@@ -136,7 +136,7 @@ def _forget(module: ModuleType) -> None:
 def _functions(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, CodeType]]:
     """Yields the functions with the code of the original, each with its new code object."""
     if old.co_freevars == new.co_freevars:
-        yield from ((one, new) for one in _runners(old, old.co_filename))
+        yield from ((function, new) for function in _runners(old, old.co_filename))
     inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new)]
     for pair in zip(*inner, strict=False):
         yield from _functions(*pair)
@@ -145,8 +145,8 @@ def _functions(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, Cod
 @cache  # otherwise, each example of each mutant would scan all objects of the process
 def _runners(code: CodeType, _file: str) -> tuple[FunctionType, ...]:
     """Returns all functions that have this code object, such as copies made during an import."""
-    found = (one for one in gc.get_referrers(code) if isinstance(one, FunctionType))
-    return tuple(one for one in found if one.__code__ is code)
+    functions = (user for user in gc.get_referrers(code) if isinstance(user, FunctionType))
+    return tuple(function for function in functions if function.__code__ is code)
 
 
 def killer(mutant: Mutant, cases: Sequence[ExampleRun]) -> str:
@@ -158,13 +158,13 @@ def killer(mutant: Mutant, cases: Sequence[ExampleRun]) -> str:
 def _killer(mutant: Mutant, cases: Sequence[ExampleRun]) -> str:
     changed: list[Any] = []
     for case in cases:
-        told = _converts_otherwise(mutant, case, changed)
-        if told:
-            return f"{case.example.title}: {told}"
+        difference = _converts_otherwise(mutant, case, changed)
+        if difference:
+            return f"{case.example.title}: {difference}"
     for case, before, after in changed:
-        told = _computes_otherwise(case, before, after)
-        if told:
-            return f"{case.example.title}: {told}"
+        difference = _computes_otherwise(case, before, after)
+        if difference:
+            return f"{case.example.title}: {difference}"
     return ""
 
 
@@ -174,7 +174,7 @@ def _converts_otherwise(mutant: Mutant, case: ExampleRun, changed: list[Any]) ->
         with installed(mutant), limited():
             before, after = case.convert()
     except Refused as refused:
-        same = {one.why for one in refused.refusals} == {example.refuses}
+        same = {refusal.why for refusal in refused.refusals} == {example.refuses}
         return "" if same else "refused"
     except InvalidModel as invalid:
         return "" if example.invalid is not None and example.invalid in str(invalid) else "invalid"
@@ -189,8 +189,8 @@ def _converts_otherwise(mutant: Mutant, case: ExampleRun, changed: list[Any]) ->
     now = length(before, after)
     if case.length is not None and worse(case.length, now):
         return f"is longer: {now}, not {case.length}"  # tests/adapters/test_lengths.py
-    if told := written_forms.objections(before, after):
-        return told[0]  # tests/adapters/test_examples.py
+    if forbidden := written_forms.objections(before, after):
+        return forbidden[0]  # tests/adapters/test_examples.py
     if after.SerializeToString(deterministic=True) != case.result:
         changed.append((case, before, after))
     return ""
@@ -201,14 +201,14 @@ def _computes_otherwise(case: ExampleRun, before: Any, after: Any) -> str:
         case.findings = check(case.convert()[1])
     if worse := check(after).beyond(case.findings):
         return str(worse[0])
-    asked = ("given",) if case.example.approximate else SETS  # approximations promise no more
+    asked = ("given",) if case.example.approximate else SETS  # only these inputs must be equal
     if not case.known:
         plain = differences(*case.convert(), case.example, asked)
-        case.known = {name for name, told in plain if told} | {""}
+        case.known = {name for name, difference in plain if difference} | {""}
     sets = [name for name in asked if name not in case.known]
-    for name, told in differences(before, after, case.example, sets):
-        if told:
-            return f"[{name}] {told}"
+    for name, difference in differences(before, after, case.example, sets):
+        if difference:
+            return f"[{name}] {difference}"
     return _by_the_oracle(case, before, after) if "given" in case.known else ""
 
 
@@ -220,10 +220,10 @@ def _by_the_oracle(case: ExampleRun, before: Any, after: Any) -> str:
         expected, actual = oracle.evaluate(before, inputs), oracle.evaluate(after, inputs)
     except oracle.OracleError as error:
         return f"the oracle: {error}"
-    told = oracle.compare(
+    difference = oracle.compare(
         expected, actual, rtol=example.rtol, atol=example.atol, ulp=ROUNDING
     )  # fmt: skip
-    return f"the oracle: {told}" if told else ""
+    return f"the oracle: {difference}" if difference else ""
 
 
 @contextmanager
@@ -244,14 +244,14 @@ def limited() -> Iterator[None]:
 
 def facts_killer(mutant: Mutant) -> str:
     """Returns an example of a constant, rank or size that fails with the mutant, or ""."""
-    for told, passes in fact_checks():
+    for title, passes in fact_checks():
         try:
             with installed(mutant), limited():
                 passes()
         except _TooSlow:
-            return f"{told}: not done after {SECONDS} s"
+            return f"{title}: not done after {SECONDS} s"
         except Exception as error:
-            return f"{told}: {type(error).__name__}"
+            return f"{title}: {type(error).__name__}"
     return ""
 
 
@@ -289,7 +289,7 @@ def run(
     lines = traced(package)
     every = [m for module in modules(PACKAGE) if chosen(module.__name__) for m in mutants(module)]
     random.Random(seed).shuffle(every)
-    known, verdicts = reasons(EQUIVALENT), []
+    equivalents, verdicts = reasons(EQUIVALENT), []
     for mutant in every:
         path = str(sys.modules[mutant.module].__file__)
         cases = {
@@ -302,11 +302,11 @@ def run(
             continue  # `tools.author branches` lists lines that no example runs
         some = list(cases.values())
         random.Random(seed).shuffle(some)
-        told = (facts_killer(mutant) if facts else "") or killer(mutant, some)
-        equivalent = mutant.title in known
-        outcome = "killed" if told else "equivalent" if equivalent else "survived"
-        verdicts.append(MutantResult(mutant, outcome, told))
-        tell(f"{outcome:10} {mutant.title}" + (f"  [{told[:80]}]" if told else ""))
+        reason = (facts_killer(mutant) if facts else "") or killer(mutant, some)
+        equivalent = mutant.title in equivalents
+        outcome = "killed" if reason else "equivalent" if equivalent else "survived"
+        verdicts.append(MutantResult(mutant, outcome, reason))
+        tell(f"{outcome:10} {mutant.title}" + (f"  [{reason[:80]}]" if reason else ""))
         if count and len(verdicts) >= count:
             break
     return verdicts
@@ -314,7 +314,7 @@ def run(
 
 def share(verdicts: Sequence[MutantResult]) -> tuple[int, int, float]:
     """Returns the number of killed mutants, of mutants that are not equivalent, and the share."""
-    counts = Counter(one.outcome for one in verdicts)
+    counts = Counter(result.outcome for result in verdicts)
     meant = counts["killed"] + counts["survived"]
     return counts["killed"], meant, counts["killed"] / max(meant, 1)
 

@@ -65,57 +65,56 @@ def missing(domain: str, version: int | None) -> list[Schema]:
     newest = version or schemas.latest(domain) or 0
     crossings = registry.default().missing(domain, 1, newest)
     wanted = {(op, max(start, to)) for _, op, start, to in crossings}
-    found = (schemas.schema(domain, op, since) for op, since in sorted(wanted))
-    return [one for one in found if one is not None and version in (None, one.since)]
+    versions = (schemas.schema(domain, op, since) for op, since in sorted(wanted))
+    return [schema for schema in versions if schema is not None and version in (None, schema.since)]
 
 
-def stub(one: Schema) -> str:
-    """Returns adapters for one operator version in a first form, which an author completes."""
-    changes, below = changes_of(one), one.since - 1
-    first = schemas.history(one.domain, one.name)[0].since == one.since
+def stub(schema: Schema) -> str:
+    """Returns the code of adapters for an operator version, which an author completes."""
+    changes, below = changes_of(schema), schema.since - 1
+    first = schemas.history(schema.domain, schema.name)[0].since == schema.since
     breaks = any(change.breaks for change in changes)
-    steps = (
-        ((one.since, below), (below, one.since)) if breaks and not first else ((one.since, below),)
-    )
+    back = (schema.since, below)
+    steps = (back, back[::-1]) if breaks and not first else (back,)
     form = BIRTH if first else STEP if breaks else CLAIM
     return "".join(
         form.format(
-            op=one.name, name=_snake(one.name), version=one.since, start=start, to=to,
-            fingerprint=schemas.fingerprint(one.domain, one.name, one.since),
-            domain=f', domain="{one.domain}"' if one.domain else "", example=_example(one),
+            op=schema.name, name=_snake(schema.name), version=schema.since, start=start, to=to,
+            fingerprint=schemas.fingerprint(schema.domain, schema.name, schema.since),
+            domain=f', domain="{schema.domain}"' if schema.domain else "", example=_example(schema),
             changes="; ".join(change.text for change in changes),
         )
         for start, to in steps
     )  # fmt: skip
 
 
-def changes_of(one: Schema) -> tuple[SchemaChange, ...]:
+def changes_of(schema: Schema) -> tuple[SchemaChange, ...]:
     """Returns the changes that an operator version introduced."""
-    return schema_changes.between(one.domain, one.name, one.since - 1, one.since)
+    return schema_changes.between(schema.domain, schema.name, schema.since - 1, schema.since)
 
 
 def _snake(name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
 
 
-def _example(one: Schema) -> str:
+def _example(schema: Schema) -> str:
     """Returns a graph with the required inputs, as float tensors."""
-    given = [p for i, p in enumerate(one.inputs) if i < max(one.min_input, 1)]
-    names = [f"float[N] {p.name.lower()}" for p in given]
-    domain = f"{one.domain}." if one.domain else ""
-    call = f"{domain}{one.name}({', '.join(p.name.lower() for p in given)})"
+    required = [p for i, p in enumerate(schema.inputs) if i < max(schema.min_input, 1)]
+    names = [f"float[N] {p.name.lower()}" for p in required]
+    domain = f"{schema.domain}." if schema.domain else ""
+    call = f"{domain}{schema.name}({', '.join(p.name.lower() for p in required)})"
     return f"({', '.join(names)}) => (float[N] result) {{ result = {call} }}"
 
 
 def texts() -> Iterator[tuple[str, str]]:
     """Yields each operator version of the installed onnx, with a digest of its text and body."""
     for domain in DOMAINS:
-        for one in schemas.installed(domain):
-            raw = schemas.raw(domain, one.name, one.since)
+        for schema in schemas.installed(domain):
+            raw = schemas.raw(domain, schema.name, schema.since)
             body = [str(node) for node in raw.function_body.node] if raw.has_function else []
-            told = " ".join((raw.doc or "").split()) + "".join(body)
-            name = f"{domain or 'ai.onnx'}.{one.name}:{one.since}"
-            yield name, hashlib.sha256(told.encode()).hexdigest()[:12]
+            text = " ".join((raw.doc or "").split()) + "".join(body)
+            name = f"{domain or 'ai.onnx'}.{schema.name}:{schema.since}"
+            yield name, hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def accept() -> int:
@@ -125,9 +124,9 @@ def accept() -> int:
     releases += [onnx.__version__] if onnx.__version__ not in releases else []
     new = 0
     for name, digest in texts():
-        known = record.setdefault(name, [])
-        if digest not in known:
-            known.append(digest)
+        digests = record.setdefault(name, [])
+        if digest not in digests:
+            digests.append(digest)
             new += 1
     lines = (f"{json.dumps(name)}: {json.dumps(record[name])}" for name in sorted(record))
     TEXTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
@@ -148,10 +147,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not lacking:
         print("every operator version of the installed onnx has its verdicts")
         return 0
-    for one in lacking:
-        print(f"# {one.name} {one.since}")
-        print(*(f"#   {'! ' if c.breaks else ''}{c.text}" for c in changes_of(one)), sep="\n")
-    print(HEADER.format(name=", ".join(one.name for one in lacking)))
+    for schema in lacking:
+        print(f"# {schema.name} {schema.since}")
+        print(*(f"#   {'! ' if c.breaks else ''}{c.text}" for c in changes_of(schema)), sep="\n")
+    print(HEADER.format(name=", ".join(schema.name for schema in lacking)))
     print("".join(map(stub, lacking)))
     return 0
 

@@ -68,16 +68,16 @@ def _range(row: RuntimeRelease) -> str:
 def _lacks(row: RuntimeRelease) -> Iterator[str]:
     """Yields what a release does not run, with source and date if they are known."""
     if row.without:
-        yield f"operators: {', '.join(one.shown for one in row.without)}"
+        yield f"operators: {', '.join(op.shown for op in row.without)}"
     if row.only:
-        yield f"operators other than {', '.join(sorted(one.shown for one in row.only))}"
+        yield f"operators other than {', '.join(sorted(op.shown for op in row.only))}"
     for column in targets.described().values():
         if column.lacks and (texts := row.texts(column.name)):
             yield column.lacks.format(", ".join(texts))
     if not row.functions:
         yield "functions of the model"
-    found = all_misreadings(registry.default(), row)
-    forms = {(one.described(op), one.source, one.date) for op, one in found}
+    misreadings = all_misreadings(registry.default(), row)
+    forms = {(misread.described(op), misread.source, misread.date) for op, misread in misreadings}
     for says, source, date in sorted(forms):
         yield f"{says} ({source}; {date})"
     if row.kernels and not row.provider and (count := _without_kernels(row)):

@@ -46,7 +46,7 @@ def generate(case: Benchmark, folder: str) -> None:
 
 
 def _copy_real(case: Benchmark, where: Path) -> None:
-    """Copies the models of a corpus that have the wanted size and that both converters convert."""
+    """Copies the models of a corpus that have the right size and that both converters convert."""
     import onnx
     from onnx import version_converter
     from opshift import convert_version
@@ -54,7 +54,7 @@ def _copy_real(case: Benchmark, where: Path) -> None:
 
     for number, path in enumerate(sorted(Path(case.corpus).glob("*/model.onnx"))):
         model = onnx.load(path, load_external_data=False)
-        old = {one.version for one in model.opset_import if not one.domain} != {case.target}
+        old = {opset.version for opset in model.opset_import if not opset.domain} != {case.target}
         if old and case.size <= sum(1 for _ in walk.nodes(model)) <= case.most:
             with contextlib.suppress(Exception):  # the C++ converter raises errors of many kinds
                 convert_version(model, case.target)
@@ -178,8 +178,8 @@ def _reset_peak() -> float:
 
 
 def _memory(key: str) -> float:
-    found = re.search(rf"{key}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return int(found[1]) / 1024 if found else 0.0
+    match = re.search(rf"{key}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return int(match[1]) / 1024 if match else 0.0
 
 
 def _flaw(result: Any, case: Benchmark, folder: Path) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Goal:
-    """The goals of a row; None means that there is no goal."""
+    """The goals of a row of the benchmark table; None stands for a missing goal."""
 
     cpu_of_cpp: float | None = None
     later_of_cpp: float | None = None
@@ -18,7 +18,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One row of the table: its models, their conversion, and the goals."""
+    """One row of the benchmark table: the models, their conversion, and the goals."""
 
     workload: str
     title: str

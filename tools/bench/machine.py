@@ -12,10 +12,10 @@ from pathlib import Path
 
 def machine(command: str) -> str:
     """Returns the command and a description of this machine."""
-    found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    match = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     versions = ", ".join(f"{name} {_version(name)}" for name in ("onnx", "protobuf", "numpy"))
-    cpu = found[1] if found else platform.machine()
+    cpu = match[1] if match else platform.machine()
     return (
         f"`{command}`\n\n{os.cpu_count()} cores of {cpu}, {memory:.0f} GiB; Linux"
         f" {platform.release()}, Python {platform.python_version()}, {versions}."

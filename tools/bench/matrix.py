@@ -74,10 +74,11 @@ def attempt(inside: Path, version: str, onnx: str, protobuf: str) -> Combination
         words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=SECONDS, check=False
     )
     said = f"{done.stdout}\n{done.stderr}".strip()  # pytest names a missing plugin on stderr
-    told = "passed" if done.returncode == 0 else f"FAILED: {said.splitlines()[-1]}"
+    result = "passed" if done.returncode == 0 else f"FAILED: {said.splitlines()[-1]}"
     if done.returncode:
         print(said[-3000:], file=sys.stderr)
-    return CombinationResult(version, _version(inside, "onnx"), _version(inside, "protobuf"), told)
+    releases = _version(inside, "onnx"), _version(inside, "protobuf")
+    return CombinationResult(version, *releases, result)
 
 
 def _pip(inside: Path, *what: str) -> subprocess.CompletedProcess[str]:
@@ -98,18 +99,18 @@ def main() -> int:
     parser.add_argument("--python", action="append", help="only this version; may be repeated")
     parser.add_argument("--onnx", action="append", help="only this version; may be repeated")
     parser.add_argument("--work", type=Path, help="the folder for the environments")
-    given = parser.parse_args()
-    found: list[CombinationResult] = []
+    args = parser.parse_args()
+    results: list[CombinationResult] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for version in [one for one in given.python or PYTHONS if one in pythons()]:
-            place = (given.work or Path(scratch)) / f"python{version}"
+        for version in [minor for minor in args.python or PYTHONS if minor in pythons()]:
+            place = (args.work or Path(scratch)) / f"python{version}"
             inside = environment(pythons()[version], place)
-            for onnx, protobuf in combinations(given.all):
-                if given.onnx and onnx not in given.onnx:
+            for onnx, protobuf in combinations(args.all):
+                if args.onnx and onnx not in args.onnx:
                     continue
-                found.append(attempt(inside, version, onnx, protobuf))
-                print(*re.split(r"\s+", " ".join(vars(found[-1]).values())), flush=True)
-    return any(outcome.result.startswith("FAILED") for outcome in found)
+                results.append(attempt(inside, version, onnx, protobuf))
+                print(*re.split(r"\s+", " ".join(vars(results[-1]).values())), flush=True)
+    return any(outcome.result.startswith("FAILED") for outcome in results)
 
 
 if __name__ == "__main__":

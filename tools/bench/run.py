@@ -83,9 +83,9 @@ def run_case(case: Benchmark, folder: Path, repeats: int, limit: float) -> Row:
     """Generates the models and runs the engines in turns; a slow engine gets one turn."""
     models = folder / case.name
     if not models.exists():
-        made = children.run(generate, case, str(models), seconds=900, start="spawn")
-        if made.error:
-            raise SystemExit(f"{case.workload}: {made.error}\n{made.trace}")
+        generated = children.run(generate, case, str(models), seconds=900, start="spawn")
+        if generated.error:
+            raise SystemExit(f"{case.workload}: {generated.error}\n{generated.trace}")
     engines = ["opshift", "C++", "cp" if case.mode == "file" else "checks"]
     taken: dict[str, list[Measurement]] = {engine: [] for engine in engines}
     for turn in range(repeats):
@@ -132,8 +132,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             rows.append(run_case(case, Path(folder), args.repeats, args.limit))
             if case.workload in ("W1", "W2"):
                 subprocess.run(["rm", "-rf", str(Path(folder) / case.name)], check=True)
-    given = sys.argv[1:] if argv is None else argv
-    parts = [machine(shlex.join(["python", "-m", "tools.bench", "run", *given])), table(rows)]
+    words = sys.argv[1:] if argv is None else argv
+    parts = [machine(shlex.join(["python", "-m", "tools.bench", "run", *words])), table(rows)]
     if any(case.workload == "W3" for case, _ in rows):
         parts.append(growth(rows))
     text = "\n\n".join([*parts, imports_line(rows)])

@@ -11,7 +11,7 @@ from tools.bench.benchmark import Benchmark, Measurement, Row
 
 
 def ratio(ours: Measurement, theirs: Measurement) -> float | None:
-    """Returns the ratio of CPU times; None if one is missing, or ours is only a lower bound."""
+    """Returns the ratio of CPU times; None if a time is missing, or ours is a lower bound."""
     return ours.cpu / theirs.cpu if ours.done and not ours.bound and theirs.done else None
 
 
@@ -69,8 +69,8 @@ def table(rows: Iterable[Row]) -> str:
         for engine, measured in by.items():
             if measured.note:
                 notes.setdefault(f"{engine}: {measured.note}", []).append(" ".join(name))
-    told = [f"* {note} ({'; '.join(names)})" for note, names in notes.items()]
-    return "\n".join([*lines, "", *told]).rstrip()
+    footnotes = [f"* {note} ({'; '.join(names)})" for note, names in notes.items()]
+    return "\n".join([*lines, "", *footnotes]).rstrip()
 
 
 def _share(ours: Measurement | None, theirs: Measurement) -> str:

@@ -100,8 +100,8 @@ def transformer_block(g: Graph, x: str, layer: int) -> str:
         return g("Add", g("MatMul", x, weight(name, WIDTH, WIDTH)), weight(f"{name}.bias", WIDTH))
 
     def size(x: str, axis: int) -> str:
-        one = g("Gather", g("Shape", x), g.constant(np.int64(axis)), axis=0)
-        return g.axes("Unsqueeze", one, [0], 13)
+        number = g("Gather", g("Shape", x), g.constant(np.int64(axis)), axis=0)
+        return g.axes("Unsqueeze", number, [0], 13)
 
     def shaped(x: str, *last: int) -> str:
         sizes = [size(x, 0), size(x, 1), *(g.integers(n) for n in last)]
@@ -132,9 +132,9 @@ def model_of(g: Graph, inputs: dict[str, list[Any]], outputs: dict[str, list[Any
         ]
 
     weights = list(g.weights.values())
-    known = [one for one in g.declared if one.name not in outputs]
+    inner = [info for info in g.declared if info.name not in outputs]
     graph = helper.make_graph(
-        g.nodes, "bench", values(inputs), values(outputs), weights, value_info=known
+        g.nodes, "bench", values(inputs), values(outputs), weights, value_info=inner
     )
     imports = [helper.make_opsetid("", g.opset)]
     return helper.make_model(graph, opset_imports=imports, ir_version=8)

@@ -20,7 +20,7 @@ DATA = Path(__file__).with_name("impossible.toml")
 
 @dataclass(frozen=True, slots=True)
 class NodeCondition:
-    """Operators, and conditions on their nodes."""
+    """A set of operators, and conditions on the nodes of these operators."""
 
     operators: frozenset[str]
     types: frozenset[str] = frozenset()
@@ -66,7 +66,7 @@ class Catalogue:
     ) -> tuple[RefusedNode, ...]:
         """Returns the refused nodes, or nothing if an entry of the file accepts one of them."""
         refusals, subject = tuple(refusals), AskedModel(model)
-        if any(row.excuses(one, subject) for one in refusals for row in self.impossible):
+        if any(row.excuses(refusal, subject) for refusal in refusals for row in self.impossible):
             return ()
         return refusals
 
@@ -117,10 +117,10 @@ class AskedModel:
 
     def _schema(self, node: NodeProto) -> schemas.Schema:
         domain = schemas.normal(node.domain)
-        found = schemas.schema(domain, node.op_type, self._opsets[domain])
-        if found is None:
+        schema = schemas.schema(domain, node.op_type, self._opsets[domain])
+        if schema is None:
             raise ValueError(f"{node.op_type} is not known at {domain} {self._opsets[domain]}")
-        return found
+        return schema
 
 
 def _row(entry: Mapping[str, Any]) -> NodeCondition:
@@ -129,10 +129,10 @@ def _row(entry: Mapping[str, Any]) -> NodeCondition:
     return NodeCondition(operators, words["types"], entry.get("attributes", {}), words["computed"])
 
 
-def _element(found: onnx.TypeProto) -> str:
-    if found.WhichOneof("value") != "tensor_type":
+def _element(proto: onnx.TypeProto) -> str:
+    if proto.WhichOneof("value") != "tensor_type":
         return ""
-    return schemas.element_name(found.tensor_type.elem_type) or ""
+    return schemas.element_name(proto.tensor_type.elem_type) or ""
 
 
 def _text(value: Any) -> Any:

@@ -31,7 +31,7 @@ class NodeTest:
 
 def official(only: Sequence[str]) -> list[NodeTest]:
     """Returns the node tests of the installed onnx, without expansions into functions."""
-    found = []
+    tests = []
     for case in collected():
         wanted = not only or any(fnmatch.fnmatch(case.name, pattern) for pattern in only)
         if case.model is None or not case.data_sets or "_expanded" in case.name or not wanted:
@@ -39,8 +39,8 @@ def official(only: Sequence[str]) -> list[NodeTest]:
         inputs, outputs = case.data_sets[0]
         data = (tuple(map(_plain, inputs)), tuple(map(_plain, outputs)))
         text = case.model.SerializeToString()
-        found.append(NodeTest(case.name, text, data, case.rtol or 1e-3, case.atol or 1e-7))
-    return found
+        tests.append(NodeTest(case.name, text, data, case.rtol or 1e-3, case.atol or 1e-7))
+    return tests
 
 
 def collected() -> list[Any]:
@@ -63,7 +63,7 @@ def _plain(value: Any) -> Any:
 
 
 def subject(model: ModelProto) -> tuple[str, str]:
-    """Returns the operator under test: the first of another domain, or else the first."""
+    """Returns the operator under test: the first outside ai.onnx, or else the first operator."""
     keys = [(schemas.normal(n.domain), n.op_type) for n in model.graph.node]
     return next((key for key in keys if key[0]), keys[0])
 
@@ -77,8 +77,8 @@ def targets(model: ModelProto, domain: str) -> list[int]:
     born = max(history[0].since for history in births)
     tops = {since - 1 for since in starts if since - 1 >= born} | {newest}
     below = {v for v in (born - 1, *BELOW) if 1 <= v < born}
-    own = {schemas.normal(i.domain): i.version for i in model.opset_import}[domain]
-    return sorted((tops | below) - {own})
+    version = {schemas.normal(i.domain): i.version for i in model.opset_import}[domain]
+    return sorted((tops | below) - {version})
 
 
 def nested(model: ModelProto) -> ModelProto:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts every official node test to other versions of its operators and compares the data.
+"""Converts every official node test to other versions of its operators, and compares outputs.
 
     python -m tools.conformance nodes [--only GLOB] [--sample N --seed S] [--shape flat|if|function]
                          [--jobs 2] [--json FILE]
 
-The outputs that ship with a test are the truth; for random operators, the oracle's results before
+The expected outputs ship with the test; for random operators, they are the oracle's results before
 the conversion. Each test is converted to the last opset before each change of its operators, up and
 down, and to an opset before their introduction. The result is evaluated node by node in engines
 that are trusted for the versions (opshift.verify.oracle), in a child process.
@@ -71,18 +71,18 @@ def examine(test: NodeTest, shape: str) -> list[TargetResult]:
     """Converts one test to all of its targets; runs in a child process."""
     plain = ModelProto.FromString(test.model)
     domain, op = subject(plain)
-    own = {schemas.normal(i.domain): i.version for i in plain.opset_import}[domain]
+    version = {schemas.normal(i.domain): i.version for i in plain.opset_import}[domain]
     moved = _moved(test, plain, shape)
-    found = []
+    results = []
     for to in targets(plain, domain):
         verdict = _at(moved, domain, to)
         outcome, refusals = verdict.outcome, verdict.refusals
         if outcome == "refused" and _inexpressible(plain, domain, to):
             outcome, refusals = "interface", ()
         unexcused = _catalogue().unexcused(plain, refusals) if refusals else ()
-        place = (test.name, op, domain, own, to)
-        found.append(TargetResult(*place, outcome, verdict.detail, refusals, unexcused))
-    return found
+        place = (test.name, op, domain, version, to)
+        results.append(TargetResult(*place, outcome, verdict.detail, refusals, unexcused))
+    return results
 
 
 @functools.cache
@@ -146,7 +146,7 @@ def _rounding(test: NodeTest, truth: list[Any]) -> float:
     graph = ModelProto.FromString(test.model).graph
     if not {"DFT", "STFT"} & {node.op_type for node in graph.node}:
         return 0.0
-    return max(float(np.finfo(one.dtype).eps * np.abs(one).max(initial=0)) for one in truth)
+    return max(float(np.finfo(value.dtype).eps * np.abs(value).max(initial=0)) for value in truth)
 
 
 def _inexpressible(model: ModelProto, domain: str, to: int) -> bool:
@@ -170,14 +170,14 @@ def survey(
         domain, op = subject(ModelProto.FromString(test.model))
         return [TargetResult(test.name, op, domain, 0, 0, "crashed", outcome.error[:300])]
 
-    found = []
+    all_results = []
     with ThreadPoolExecutor(jobs) as pool:
         for results in pool.map(one, tests):
-            found += results
+            all_results += results
             if log is not None:
                 log.writelines(json.dumps(asdict(r), default=str) + "\n" for r in results)
                 log.flush()
-    return found
+    return all_results
 
 
 def main() -> int:

@@ -56,8 +56,8 @@ def _totals(results: Sequence[TargetResult]) -> Iterator[str]:
     for result in results:
         counts[result.direction, result.domain or "ai.onnx"][result.outcome] += 1
     rows = [
-        [direction, domain, *(found[name] for name in OUTCOMES)]
-        for (direction, domain), found in sorted(counts.items())
+        [direction, domain, *(by_outcome[name] for name in OUTCOMES)]
+        for (direction, domain), by_outcome in sorted(counts.items())
     ]
     yield from table(["direction", "domain", *OUTCOMES], rows)
 
@@ -68,7 +68,7 @@ def _targets(results: Sequence[TargetResult]) -> Iterator[str]:
     for result in results:
         if not result.domain:
             counts[result.to][result.outcome] += 1
-    rows = [[to, *(found[name] for name in OUTCOMES)] for to, found in sorted(counts.items())]
+    rows = [[to, *(count[name] for name in OUTCOMES)] for to, count in sorted(counts.items())]
     yield from table(["target", *OUTCOMES], rows[::-1])
 
 
@@ -97,8 +97,8 @@ def _unexcused(results: Sequence[TargetResult]) -> Iterator[str]:
             tests[key].add(result.test)
             targets[key].add(result.to)
     rows = [
-        [*key, " ".join(map(str, sorted(targets[key]))), " ".join(sorted(found))]
-        for key, found in sorted(tests.items())
+        [*key, " ".join(map(str, sorted(targets[key]))), " ".join(sorted(names))]
+        for key, names in sorted(tests.items())
     ]
     yield from table(["operator", "blocker", "why", "reason", "targets", "tests"], rows)
 

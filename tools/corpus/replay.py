@@ -68,7 +68,7 @@ def _tree(commit: str, folder: Path) -> Path:
 
 def _run(tree: Path, scratch: Path, name: str, args: argparse.Namespace) -> dict[str, Result]:
     path = os.pathsep.join(map(str, (tree / "converter", tree / "adapters", ROOT)))
-    children, found = [], {}
+    children, results = [], {}
     for share in range(WORKERS):
         words = [sys.executable, str(Path(__file__).resolve()), "-", "--child", str(share)]
         words += ["--to", *map(str, args.to), "--write", str(scratch / f"{name}-{share}.json")]
@@ -78,8 +78,8 @@ def _run(tree: Path, scratch: Path, name: str, args: argparse.Namespace) -> dict
         if child.wait():
             raise SystemExit(f"the conversions of {name!r} ended with exit code {child.returncode}")
     for share in range(WORKERS):
-        found.update(json.loads((scratch / f"{name}-{share}.json").read_text()))
-    return {key: tuple(result) for key, result in found.items()}
+        results.update(json.loads((scratch / f"{name}-{share}.json").read_text()))
+    return {key: tuple(result) for key, result in results.items()}
 
 
 def _compare(before: dict[str, Result], after: dict[str, Result], most: int) -> int:
@@ -90,8 +90,8 @@ def _compare(before: dict[str, Result], after: dict[str, Result], most: int) -> 
         kind = _difference(old, new)
         kinds[kind] += 1
         if kind != "equal":
-            told = [f"{r[0]} ({r[2]} nodes)" if r else "absent" for r in (old, new)]
-            lines.append(f"{kind:8} {key}: {told[0]} -> {told[1]}")
+            sides = [f"{r[0]} ({r[2]} nodes)" if r else "absent" for r in (old, new)]
+            lines.append(f"{kind:8} {key}: {sides[0]} -> {sides[1]}")
     lines.sort(key=lambda line: line.startswith("report"))  # other bytes matter most
     print(*lines[:most], sep="\n")
     if len(lines) > most:
@@ -117,8 +117,8 @@ def _difference(old: Result | None, new: Result | None) -> str:
 def _child(args: argparse.Namespace) -> int:
     share = int(args.child)
     cases = enumerate((*_corpus(args.to, args.only), *(() if args.only else _examples())))
-    found = {key: _convert(*case) for i, (key, *case) in cases if i % WORKERS == share}
-    Path(args.write).write_text(json.dumps(found))
+    results = {key: _convert(*case) for i, (key, *case) in cases if i % WORKERS == share}
+    Path(args.write).write_text(json.dumps(results))
     return 0
 
 
@@ -149,18 +149,18 @@ def _convert(model: Any, target: Any, approximate: bool) -> Result:
     import opshift
 
     try:
-        found = opshift.convert(model, target, allow_approximate=approximate)
+        conversion = opshift.convert(model, target, allow_approximate=approximate)
     except opshift.Refused as refused:
         reasons = sorted((str(r.why), r.op) for r in refused.refusals)
         return "refused", hashlib.sha256(repr(reasons).encode()).hexdigest(), 0, 0, ""
     except opshift.OpshiftError as error:
         return type(error).__name__, "", 0, 0, ""
-    result, told = found.model, LINE.sub(r'\1"', FRESH.sub(r"\1", found.report.to_json()))
-    told = BUILD.sub("", told)
+    result, text = conversion.model, LINE.sub(r'\1"', FRESH.sub(r"\1", conversion.report.to_json()))
+    text = BUILD.sub("", text)
     renumber(result.graph, {})
     content = result.SerializeToString(deterministic=True)
     digest = hashlib.sha256(content).hexdigest()
-    report = hashlib.sha256(told.encode()).hexdigest()
+    report = hashlib.sha256(text.encode()).hexdigest()
     idle = len(list(unread(result.graph)))
     return "converted", digest, len(list(nodes_in(result.graph))), idle, report
 
@@ -172,9 +172,9 @@ def renumber(graph: Any, numbers: dict[str, int]) -> None:
         return FRESH.sub(lambda m: f"{m[1]}{numbers.setdefault(name, len(numbers))}_", name)
 
     graph.name = plain(graph.name)
-    for one in (*graph.input, *graph.node, *graph.output, *graph.value_info, *graph.initializer):
-        if "opshift" in one.name:
-            one.name = plain(one.name)
+    for part in (*graph.input, *graph.node, *graph.output, *graph.value_info, *graph.initializer):
+        if "opshift" in part.name:
+            part.name = plain(part.name)
     for node in graph.node:
         for names in (node.input, node.output):
             for i, name in enumerate(names):

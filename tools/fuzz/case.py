@@ -31,7 +31,7 @@ WEIGHTS = {"convert_version": 7, "convert_file": 5, "plan": 3}  # all others hav
 
 @dataclass(frozen=True, slots=True)
 class FuzzCall:
-    """A call; `place` is how the model is passed, or where its result is written."""
+    """A call of the API; `place` says how the model is passed, or where the result goes."""
 
     function: str
     place: str
@@ -119,7 +119,7 @@ def with_data_file(text: bytes) -> tuple[bytes, dict[str, bytes]]:
 
 def draw_call(rng: Random, verbs: Sequence[str]) -> FuzzCall:
     """Draws a call of one of these functions, mostly with a valid target."""
-    function = rng.choices(verbs, [WEIGHTS.get(one, 1) for one in verbs])[0]
+    function = rng.choices(verbs, [WEIGHTS.get(verb, 1) for verb in verbs])[0]
     if function in LOOKS:
         return _look(rng, function)
     target = _target(rng)

@@ -28,7 +28,7 @@ ATTRIBUTES = sorted({name for schema in defs.get_all_schemas() for name in schem
 
 
 def mutated(rng: Random, model: ModelProto, donor: ModelProto) -> ModelProto:
-    """Returns a copy of the model with a few changes; `donor` is a model that gives parts."""
+    """Returns a copy of the model with a few changes; `donor` is a model whose parts are used."""
     copy = copied(model)
     while True:
         with suppress(DecodeError):  # protobuf cannot copy messages that are nested too deeply
@@ -63,7 +63,7 @@ def every(root: Message, kind: type) -> list[Any]:
 
 
 def drawn(rng: Random, root: Message, kind: type) -> Any:
-    """A random message of one type; None if there are none."""
+    """Returns a random message of one type; None if the root has no such message."""
     return rng.choice(every(root, kind) or [None])
 
 
@@ -99,16 +99,17 @@ def _graft(
 ) -> None:
     """Puts a copy of a message of the right type, from the model or the donor, into a field."""
     kind = field.message_type.full_name
-    found = [m for root in (model, donor) for m in messages(root) if m.DESCRIPTOR.full_name == kind]
-    if found:
-        part = type(found[0])()
-        part.CopyFrom(rng.choice(found))
+    every = (*messages(model), *messages(donor))
+    alike = [m for m in every if m.DESCRIPTOR.full_name == kind]
+    if alike:
+        part = type(alike[0])()
+        part.CopyFrom(rng.choice(alike))
     if field.is_repeated:
         added = getattr(message, field.name).add()
     else:
         added = getattr(message, field.name)
         added.SetInParent()
-    if found:
+    if alike:
         added.CopyFrom(part)
 
 
@@ -234,58 +235,58 @@ def versions(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 def tensor(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Makes the shape, type and bytes of a tensor contradict each other."""
-    if (one := drawn(rng, model, TensorProto)) is None:
+    if (target := drawn(rng, model, TensorProto)) is None:
         return
     match rng.randrange(6):
         case 0:
-            one.raw_data = one.raw_data[: rng.randint(0, len(one.raw_data))]
+            target.raw_data = target.raw_data[: rng.randint(0, len(target.raw_data))]
         case 1:
-            one.dims.append(rng.choice((0, 1, 2, -1, 2**40, 2**62)))
-        case 2 if one.dims:
-            one.dims[rng.randrange(len(one.dims))] = _number(rng)
+            target.dims.append(rng.choice((0, 1, 2, -1, 2**40, 2**62)))
+        case 2 if target.dims:
+            target.dims[rng.randrange(len(target.dims))] = _number(rng)
         case 3:
-            one.data_type = rng.randint(0, 30)
+            target.data_type = rng.randint(0, 30)
         case 4:
-            one.float_data.append(1.0)
+            target.float_data.append(1.0)
         case 5:
-            one.segment.begin = 1
+            target.segment.begin = 1
 
 
 def large_tensor(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Replaces a tensor by a large one, which may have too few bytes."""
-    if (one := drawn(rng, model, TensorProto)) is not None:
-        name = one.name
-        one.Clear()
-        one.name, one.data_type = name, rng.choice((1, 7, 11, 22, 10, 9))
-        one.dims.append(5000)
-        one.raw_data = bytes(rng.choice((40000, 20000, 5000, 39999)))
+    if (target := drawn(rng, model, TensorProto)) is not None:
+        name = target.name
+        target.Clear()
+        target.name, target.data_type = name, rng.choice((1, 7, 11, 22, 10, 9))
+        target.dims.append(5000)
+        target.raw_data = bytes(rng.choice((40000, 20000, 5000, 39999)))
 
 
 def external(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Moves the bytes of a tensor to a file, which may be missing or forbidden."""
-    if (one := drawn(rng, model, TensorProto)) is None:
+    if (target := drawn(rng, model, TensorProto)) is None:
         return
     if rng.random() < 0.7:
         for name in ("raw_data", "float_data", "int64_data", "int32_data", "double_data"):
-            one.ClearField(name)
-    one.data_location = TensorProto.EXTERNAL
+            target.ClearField(name)
+    target.data_location = TensorProto.EXTERNAL
     entries = {"location": rng.choice(LOCATIONS), "offset": rng.choice(("0", "64", "-1", "9" * 30))}
     if rng.random() < 0.5:
         entries["length"] = rng.choice(("4", "16", "99999", "x", "-4"))
     for key in rng.sample(sorted(entries), rng.randint(1, len(entries))):
-        one.external_data.add(key=key, value=entries[key])
+        target.external_data.add(key=key, value=entries[key])
 
 
 def element_type(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Gives a declared value another element type or shape."""
-    if (one := drawn(rng, model, TypeProto)) is not None:
+    if (proto := drawn(rng, model, TypeProto)) is not None:
         if rng.random() < 0.3:
-            one.Clear()
-            one.sequence_type.elem_type.tensor_type.elem_type = rng.randint(0, 30)
+            proto.Clear()
+            proto.sequence_type.elem_type.tensor_type.elem_type = rng.randint(0, 30)
             return
-        one.tensor_type.elem_type = rng.randint(0, 30)
+        proto.tensor_type.elem_type = rng.randint(0, 30)
         if rng.random() < 0.5:
-            one.tensor_type.shape.dim.add().dim_value = _number(rng)
+            proto.tensor_type.shape.dim.add().dim_value = _number(rng)
 
 
 def annotations(rng: Random, model: ModelProto, donor: ModelProto) -> None:
@@ -316,8 +317,8 @@ def unknown_field(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 def kind_of_attribute(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Makes the declared type of an attribute contradict its value."""
-    if (one := drawn(rng, model, Attribute)) is not None:
-        one.type = rng.choice(Attribute.AttributeType.values())
+    if (changed := drawn(rng, model, Attribute)) is not None:
+        changed.type = rng.choice(Attribute.AttributeType.values())
 
 
 MUTATIONS: tuple[Mutation, ...] = (

@@ -85,7 +85,7 @@ def judge(case: Case, scratch: str | None = None) -> Ending:
 
 
 def lay_out(case: Case, root: Path) -> None:
-    """Writes the model and its data to `work`; `other` is empty; `secret` must not be read."""
+    """Writes the model, its data, an empty folder, and a secret that the call must not read."""
     (root / "work").mkdir()
     (root / "other").mkdir()
     (root / "secret").write_bytes(SECRET)
@@ -118,10 +118,10 @@ def _judge(case: Case) -> Ending:
 def _finding(error: BaseException) -> Ending:
     """Returns a finding, located at the innermost frame in the code of opshift."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [
+    frames_of_opshift = [
         f for f in frames if "opshift" in Path(f.filename).parts[-3:-1] or "adapters" in f.filename
     ]
-    last = own[-1] if own else frames[-1]
+    last = frames_of_opshift[-1] if frames_of_opshift else frames[-1]
     where = f"{type(error).__name__} {Path(last.filename).name}:{last.name}"
     text = "".join(traceback.format_exception(error))
     return Ending("FINDING", f"{type(error).__name__}: {error}", where, text)
@@ -191,19 +191,19 @@ def _asked(case: Case, ask: Callable[[Any], Any], kind: str = "answered") -> tup
         model = "work/in.onnx" if at_path else ModelProto.FromString(case.model)
     except DecodeError:
         return "unreadable", ""
-    told = ask(model)
+    answer = ask(model)
     _nothing_changed(before)
     if not isinstance(model, str) and model != ModelProto.FromString(case.model):
         raise BrokenPromise(f"{case.call.function} changed the model")
-    return kind, f"{told}\n{json.dumps(told.as_dict(), sort_keys=True)}"
+    return kind, f"{answer}\n{json.dumps(answer.as_dict(), sort_keys=True)}"
 
 
 def _check(case: Case) -> tuple[str, str]:
     def ask(model: Any) -> opshift.Findings:
-        found = opshift.check(model)
-        if several := [one.text for one in found.found if "\n" in one.text.strip()]:
+        findings = opshift.check(model)
+        if several := [finding.text for finding in findings.found if "\n" in finding.text.strip()]:
             raise BrokenPromise(f"a finding is not one sentence: {several[0]!r}")
-        return found
+        return findings
 
     return _asked(case, ask)
 
@@ -213,13 +213,13 @@ _CALLS: dict[str, Callable[[Case], tuple[str, str]]] = {
     "modernize": _convert_version,
     "convert_file": _convert_file,
     "plan": lambda case: _asked(
-        case, lambda one: opshift.plan(one, case.call.target, **case.call.options), "planned"
+        case, lambda model: opshift.plan(model, case.call.target, **case.call.options), "planned"
     ),
     "check": _check,
-    "diff": lambda case: _asked(case, lambda one: opshift.diff(one, f"work/{OTHER}")),
+    "diff": lambda case: _asked(case, lambda model: opshift.diff(model, f"work/{OTHER}")),
     "lowest": lambda case: _asked(case, opshift.lowest_versions),
-    "accepts": lambda case: _asked(case, lambda one: accepts.accepts(one, case.call.target)),
-    "targets": lambda case: _asked(case, lambda one: accepts.survey(one, [case.call.target])),
+    "accepts": lambda case: _asked(case, lambda model: accepts.accepts(model, case.call.target)),
+    "targets": lambda case: _asked(case, lambda model: accepts.survey(model, [case.call.target])),
     "info": lambda case: _asked(case, info.info),
 }
 
@@ -229,14 +229,14 @@ _CALLS: dict[str, Callable[[Case], tuple[str, str]]] = {
 
 def tree() -> dict[str, Any]:
     """Returns every file in the current folder, with its bytes."""
-    found: dict[str, Any] = {}
+    state: dict[str, Any] = {}
     for folder, folders, files in os.walk("."):
         for name in (*folders, *files):
             path = os.path.normpath(os.path.join(folder, name))
             link = os.path.islink(path)
             plain = os.path.isfile(path) and not link
-            found[path] = Path(path).read_bytes() if plain else os.readlink(path) if link else None
-    return found
+            state[path] = Path(path).read_bytes() if plain else os.readlink(path) if link else None
+    return state
 
 
 def _in_time(began: float) -> None:
@@ -265,9 +265,9 @@ def locations(case: Case) -> set[str]:
 
     if not is_readable(case.model):
         return set()
-    found = tensors(ModelProto.FromString(case.model))
-    external = (one for one in found if one.data_location == TensorProto.EXTERNAL)
-    entries = (entry for one in external for entry in one.external_data)
+    all_tensors = tensors(ModelProto.FromString(case.model))
+    external = (tensor for tensor in all_tensors if tensor.data_location == TensorProto.EXTERNAL)
+    entries = (entry for tensor in external for entry in tensor.external_data)
     return {entry.value for entry in entries if entry.key == "location"}
 
 
@@ -301,10 +301,10 @@ def sound(case: Case, result: ModelProto, folder: str) -> tuple[str, str]:
 
 
 def _at_its_target(call: FuzzCall, result: ModelProto) -> None:
-    own = [entry.version for entry in result.opset_import if entry.domain in ("", "ai.onnx")]
+    imported = [entry.version for entry in result.opset_import if entry.domain in ("", "ai.onnx")]
     wanted = call.target.get("") if isinstance(call.target, dict) else call.target
-    if isinstance(wanted, int) and own and set(own) != {wanted}:
-        raise BrokenPromise(f"{wanted} was requested, but the result imports {own}")
+    if isinstance(wanted, int) and imported and set(imported) != {wanted}:
+        raise BrokenPromise(f"{wanted} was requested, but the result imports {imported}")
     ir = call.options.get("ir_version")
     if isinstance(ir, int) and result.ir_version != ir:
         raise BrokenPromise(f"IR {ir} was requested, but the result has {result.ir_version}")
@@ -312,19 +312,19 @@ def _at_its_target(call: FuzzCall, result: ModelProto) -> None:
 
 def _checked(case: Case, folder: str, text: bytes) -> str:
     """Returns the validity of a result; the checker may reject only content of the source."""
-    told = objection(text, folder)
-    kept = any(one in told for one in KEPT) or _ir_alone(case.call)
-    kept |= case.call.target is None and OWN_VERSIONS in told
-    kept |= case.call.place in ("object", "inplace") and any(one in told for one in UNMEASURED)
-    if told and not (kept and objection(case.model, "work")):
-        raise BrokenPromise(f"the checker rejects the result: {told}")
-    if told:
+    error = objection(text, folder)
+    kept = any(part in error for part in KEPT) or _ir_alone(case.call)
+    kept |= case.call.target is None and OWN_VERSIONS in error
+    kept |= case.call.place in ("object", "inplace") and any(part in error for part in UNMEASURED)
+    if error and not (kept and objection(case.model, "work")):
+        raise BrokenPromise(f"the checker rejects the result: {error}")
+    if error:
         return "valid as it came"
-    told = _in_a_child(text, folder)
-    if not told:
+    error = _in_a_child(text, folder)
+    if not error:
         return "valid"
     if not any(_in_a_child(source, "work") for source in _sources(case.model, text)):
-        raise BrokenPromise(f"inference rejects the result: {told}")
+        raise BrokenPromise(f"inference rejects the result: {error}")
     return "valid"
 
 
@@ -343,11 +343,11 @@ def _typed(source: bytes, result: bytes) -> bytes:
     Equal values have equal types, so the source is invalid if it contradicts an added type.
     """
     model = ModelProto.FromString(source)
-    known = {value.name for value in model.graph.value_info}
-    known |= {value.name for value in (*model.graph.input, *model.graph.output)}
+    typed = {value.name for value in model.graph.value_info}
+    typed |= {value.name for value in (*model.graph.input, *model.graph.output)}
     inferred = onnx.shape_inference.infer_shapes(ModelProto.FromString(result), data_prop=True)
-    found = [value for value in inferred.graph.value_info if value.name not in known]
-    model.graph.value_info.extend(found)
+    untyped = [value for value in inferred.graph.value_info if value.name not in typed]
+    model.graph.value_info.extend(untyped)
     return bytes(model.SerializeToString())
 
 
@@ -361,14 +361,14 @@ def _in_a_child(text: bytes, folder: str) -> str:
     if not child:
         faulthandler.disable()  # the exit code is enough; a dump would look like a failure
         os.close(reader)
-        with os.fdopen(writer, "w", errors="replace") as told:
-            told.write(objection(unknown_sizes.unknown(text), folder, full=True))
+        with os.fdopen(writer, "w", errors="replace") as pipe:
+            pipe.write(objection(unknown_sizes.unknown(text), folder, full=True))
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, errors="replace") as said:
-        told = said.read()
+        pipe = said.read()
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return told if not ended else f"onnx's inference ended with exit code {ended}"
+    return pipe if not ended else f"onnx's inference ended with exit code {ended}"
 
 
 def _ir_alone(call: FuzzCall) -> bool:

@@ -7,8 +7,8 @@
 
 A run depends only on its number and the functions: it changes a small legal model and draws a call.
 The call must end with a valid model, an answer, `Refused`, `InvalidModel` or `BadTarget`, within
-limits of time and memory, without leftover files and without changes to other files. Other runs are
-saved, so that they can be replayed.
+limits of time and memory, without leftover files and without changes to other files. Runs that end
+in another way are saved, so that they can be replayed.
 
 The exit code is 1 if there are findings.
 """
@@ -95,7 +95,7 @@ class Tally:
 
 
 def one(run: FuzzRun) -> Outcome:
-    """Makes and judges the case of a number; the key of the outcome is the digest of the answer."""
+    """Generates and judges one case; the `key` of its outcome is the digest of the answer."""
     began = time.process_time()
     case = fuzz_case.make(seeds.kept(run.pool), run.number, run.verbs)
     ending = fuzz_judge.judge(case, run.scratch)
@@ -178,8 +178,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(keep(outcome, pool, args.save, args.verbs), file=sys.stderr)
         if done % 500 == 0:
             pace = done / (time.monotonic() - began)
-            found = sum(map(len, tally.found.values()))
-            print(f"{done} runs, {pace:.0f} a second, {found} findings", file=sys.stderr)
+            count = sum(map(len, tally.found.values()))
+            print(f"{done} runs, {pace:.0f} a second, {count} findings", file=sys.stderr)
     print(tally)
     print(f"answers {tally.digest:012x}, {tally.seconds:.0f} s of CPU")
     for where, numbers in sorted(tally.found.items(), key=lambda item: -len(item[1])):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collects the models that the fuzzer starts from: small, legal, and of every operator."""
+"""Collects small legal models of every operator, which the fuzzer changes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SOURCES = ("frozen", "adapters", "nodes", "corpus")
 
 def pool(sources: Sequence[str]) -> list[bytes]:
     """Returns the serialized models of some sources, in a fixed order."""
-    found = {
+    by_source = {
         "frozen": _frozen,
         "adapters": _examples_of_adapters,
         "nodes": _official_node_tests,
         "corpus": _real_models,
     }
-    texts = (text for source in sources for text in found[source]())
+    texts = (text for source in sources for text in by_source[source]())
     return [text for text in dict.fromkeys(texts) if len(text) <= LARGEST]
 
 
@@ -50,8 +50,8 @@ def keep(models: Sequence[bytes], path: Path) -> None:
 @functools.cache
 def kept(path: str) -> list[bytes]:
     """Reads the pool from a file, once in each child process."""
-    found: list[bytes] = pickle.loads(Path(path).read_bytes())
-    return found
+    models: list[bytes] = pickle.loads(Path(path).read_bytes())
+    return models
 
 
 def _frozen() -> Iterator[bytes]:

@@ -62,10 +62,10 @@ def _shorter(model: ModelProto, message: Message, name: str) -> Iterator[bytes]:
 
 
 def _children(message: Message) -> list[Message]:
-    found: list[Message] = []
+    children: list[Message] = []
     for _, value in message.ListFields():
         if isinstance(value, Message):
-            found.append(value)
+            children.append(value)
         elif not isinstance(value, (str, bytes, int, float)):
-            found += [one for one in value if isinstance(one, Message)]
-    return found
+            children += [element for element in value if isinstance(element, Message)]
+    return children

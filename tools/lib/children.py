@@ -2,7 +2,7 @@
 """Runs one call in a child process with limits; a crash or a leak becomes its outcome.
 
 `fork` children start from a server that has imported all modules and read the adapters; `spawn`
-children start from nothing, so that their measurements are independent.
+children start a new interpreter, so that their measurements are independent.
 """
 
 from __future__ import annotations
@@ -81,6 +81,6 @@ def _child(
     try:
         outcome = CallOutcome(task(*args))
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-        outcome = CallOutcome(error=told, trace=traceback.format_exc())
+        message = f"{type(error).__name__}: {error}"
+        outcome = CallOutcome(error=message, trace=traceback.format_exc())
     theirs.send(outcome)

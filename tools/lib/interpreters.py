@@ -21,7 +21,7 @@ def numbers(version: str) -> tuple[int, ...]:
 def pythons() -> dict[str, str]:
     """Returns interpreters by minor version: from PATH, from pyenv, and this interpreter."""
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    found: dict[str, str] = {}
+    by_version: dict[str, str] = {}
     named = [shutil.which(f"python3.{minor}") for minor in range(6, 20)]
     there = sorted(root.glob("*/bin/python"), key=lambda path: numbers(path.parts[-3]))
     for path in [*named, *map(str, reversed(there)), sys.executable]:
@@ -33,5 +33,5 @@ def pythons() -> dict[str, str]:
         except (OSError, subprocess.TimeoutExpired):
             continue
         if done.returncode == 0:  # a pyenv shim only works for versions that are activated
-            found.setdefault(done.stdout.strip(), path)
-    return found
+            by_version.setdefault(done.stdout.strip(), path)
+    return by_version

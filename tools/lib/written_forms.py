@@ -27,13 +27,13 @@ NUMBERS = (
 def objections(before: ModelProto, after: ModelProto) -> list[str]:
     """Returns a sentence for each forbidden form in the result of a model."""
     written, old = nodes(after), {node.op_type for node in nodes(before)}
-    version = next((one.version for one in after.opset_import if not one.domain), 0)
-    found = [*bare_loops(written), *negative_axes(version, nodes(before), written)]
+    version = next((opset.version for opset in after.opset_import if not opset.domain), 0)
+    sentences = [*bare_loops(written), *negative_axes(version, nodes(before), written)]
     if any(node.op_type in (*SUMMING, "Cast") for node in written):
-        known = types(after)
-        found += sums(version, old, written, known)
-        found += merged_casts(before, after, known)
-    return found
+        types_after = types(after)
+        sentences += sums(version, old, written, types_after)
+        sentences += merged_casts(before, after, types_after)
+    return sentences
 
 
 def nodes(model: ModelProto) -> list[NodeProto]:
@@ -43,11 +43,11 @@ def nodes(model: ModelProto) -> list[NodeProto]:
 def types(model: ModelProto) -> dict[str, int]:
     with contextlib.suppress(Exception):  # if inference fails, the declared types must be enough
         model = shape_inference.infer_shapes(model)
-    found = {t.name: t.data_type for g in graphs_in(model.graph) for t in g.initializer}
+    by_name = {t.name: t.data_type for g in graphs_in(model.graph) for t in g.initializer}
     for graph in graphs_in(model.graph):
         for info in (*graph.input, *graph.value_info, *graph.output):
-            found[info.name] = info.type.tensor_type.elem_type
-    return found
+            by_name[info.name] = info.type.tensor_type.elem_type
+    return by_name
 
 
 def bare_loops(written: list[NodeProto]) -> Iterator[str]:
@@ -63,21 +63,21 @@ def negative_axes(version: int, old: list[NodeProto], written: list[NodeProto]) 
     for node in written if 0 < version < 11 else ():
         names = [] if node.domain else _below_zero(node)
         if names and (node.op_type, *names) not in kept and defs.has(node.op_type):
-            known = defs.get_schema(node.op_type, version).attributes
+            attrs = defs.get_schema(node.op_type, version).attributes
             for name in names:
-                text = known[name].description.lower().replace("non-negative", "")
-                if not ("negative" in text or "[-r" in text or known[name].default_value.i < 0):
+                text = attrs[name].description.lower().replace("non-negative", "")
+                if not ("negative" in text or "[-r" in text or attrs[name].default_value.i < 0):
                     yield f"{node.op_type} {version} does not count {name} from the end"
 
 
 def _below_zero(node: NodeProto) -> list[str]:
     """Returns the names of the attributes with a negative axis."""
-    named = (one for one in node.attribute if one.name.endswith(("axis", "axes")))
-    return [one.name for one in named if min((one.i, *one.ints)) < 0]
+    named = (attribute for attribute in node.attribute if attribute.name.endswith(("axis", "axes")))
+    return [attribute.name for attribute in named if min((attribute.i, *attribute.ints)) < 0]
 
 
 def sums(
-    version: int, old: set[str], written: list[NodeProto], known: dict[str, int]
+    version: int, old: set[str], written: list[NodeProto], types: dict[str, int]
 ) -> Iterator[str]:
     """Yields reductions of integers, which runtimes compute in other types."""
     if version < 6 or any(op.startswith("Reduce") for op in old):
@@ -91,13 +91,13 @@ def sums(
     for node in written:
         if node.op_type == "ReduceProd" and node.input[0] in shapes:
             continue
-        if node.op_type in SUMMING and known.get(node.input[0]) in INTEGERS:
+        if node.op_type in SUMMING and types.get(node.input[0]) in INTEGERS:
             yield f"{node.op_type} of integers"
 
 
-def merged_casts(before: ModelProto, after: ModelProto, known: dict[str, int]) -> Iterator[str]:
+def merged_casts(before: ModelProto, after: ModelProto, types: dict[str, int]) -> Iterator[str]:
     """Yields pairs of Casts whose meaning changes if a runtime merges them."""
-    version = next((one.version for one in after.opset_import if not one.domain), 0)
+    version = next((opset.version for opset in after.opset_import if not opset.domain), 0)
     if (version or 7) < 7:
         return  # onnxruntime has no kernels for these opsets
     written = nodes(after)
@@ -105,7 +105,7 @@ def merged_casts(before: ModelProto, after: ModelProto, known: dict[str, int]) -
     wrapped = {n.output[0] for n in written if n.op_type == "Mod"}
     safe = wrapped | {n.output[0] for n in written if n.op_type in ("Floor", "Ceil", "Round")}
     safe |= {n.output[0] for n in written if n.op_type == "Sub" and n.input[0] in wrapped}
-    own = {n.output[0] for n in nodes(before) if n.op_type == "Cast"}
+    casts_before = {n.output[0] for n in nodes(before) if n.op_type == "Cast"}
     casts = {n.output[0]: n for n in written if n.op_type == "Cast"}
     read = {name for n in written if n.op_type != "Cast" for name in n.input}
     read |= {info.name for graph in graphs_in(after.graph) for info in graph.output}
@@ -113,8 +113,8 @@ def merged_casts(before: ModelProto, after: ModelProto, known: dict[str, int]) -
         first = casts.get(node.input[0])
         if first is None or first.input[0] in safe or first.output[0] in read:
             continue
-        chain = [known.get(v, 0) for v in (first.input[0], first.output[0], node.output[0])]
-        if own.issuperset((first.output[0], node.output[0])) or not all(chain):
+        chain = [types.get(v, 0) for v in (first.input[0], first.output[0], node.output[0])]
+        if casts_before.issuperset((first.output[0], node.output[0])) or not all(chain):
             continue
         if changes_meaning(*chain):
             yield f"Casts {chain} change their meaning when they are merged"

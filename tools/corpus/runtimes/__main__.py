@@ -42,11 +42,11 @@ RELEASES = ("0.4.0", "1.2.0", "1.4.0", "1.7.0", "1.10.0", "1.14.1", "1.17.3")
 
 def main() -> int:
     args = _parser().parse_args()
-    found = runtime_table.Results()
+    results = runtime_table.Results()
     if args.json and args.json.exists():
-        found.models = json.loads(args.json.read_text())
+        results.models = json.loads(args.json.read_text())
     folders = _chosen(args.corpus.iterdir(), args.only, numbers_needed=not args.types)
-    here = dict(one.split("=/", 1) for one in args.at)
+    here = dict(word.split("=/", 1) for word in args.at)
     for asked in [*args.ort, *args.runtimes, *here]:
         name, _, version = asked.rpartition("==")
         try:
@@ -56,24 +56,24 @@ def main() -> int:
                 runtime = install(version, args.cache, name or "onnxruntime")
         except NotHere as reason:
             print(f"passed over: {reason}", file=sys.stderr)
-            found.passed_over[asked] = str(reason)
+            results.passed_over[asked] = str(reason)
             continue
-        measured = found.models.setdefault(asked, {})
-        rest = [one for one in folders if not args.resume or one.name not in measured]
+        measured = results.models.setdefault(asked, {})
+        rest = [folder for folder in folders if not args.resume or folder.name not in measured]
         for name, outcomes in measure(runtime, args, rest):
             measured[name] = {**outcomes, "by": {"build": opshift.__version__}}
             if args.json:
-                _save(found, args.json)
-        print(runtime_table.row(asked, found), file=sys.stderr, flush=True)
-    found.models = dict(sorted(found.models.items(), key=lambda item: _order(item[0])))
-    print(runtime_table.table(found))
+                _save(results, args.json)
+        print(runtime_table.row(asked, results), file=sys.stderr, flush=True)
+    results.models = dict(sorted(results.models.items(), key=lambda item: _order(item[0])))
+    print(runtime_table.table(results))
     print(
         "\n".join(
             (
                 "",
-                *runtime_table.matrix(found),
-                *runtime_table.failures(found),
-                *runtime_table.searched(found),
+                *runtime_table.matrix(results),
+                *runtime_table.failures(results),
+                *runtime_table.searched(results),
             )
         )
     )
@@ -90,10 +90,10 @@ def _chosen(folders: Iterable[Path], only: Collection[str], *, numbers_needed: b
     ]  # fmt: skip
 
 
-def _save(found: runtime_table.Results, path: Path) -> None:
+def _save(results: runtime_table.Results, path: Path) -> None:
     """Writes the outcomes in one step, so that an interrupted tool leaves no partial file."""
     part = path.with_suffix(".part")
-    part.write_text(json.dumps(found.models, indent=1, sort_keys=True))
+    part.write_text(json.dumps(results.models, indent=1, sort_keys=True))
     part.replace(path)
 
 
@@ -114,8 +114,8 @@ def measure(
         try:
             with ProcessPoolExecutor(args.workers) as pool:
                 converted = pool.map(partial(convert, types=_types(args)), tasks)
-                for folder, task, told in zip(folders, tasks, converted, strict=True):
-                    measured = _judged(runner, folder, Path(task[1]), told)
+                for folder, task, outcome in zip(folders, tasks, converted, strict=True):
+                    measured = _judged(runner, folder, Path(task[1]), outcome)
                     if args.search:
                         measured["searched"] = _searched(runner, folder, Path(task[1]))
                     if runtime_table.worse(measured):
@@ -126,13 +126,13 @@ def measure(
 
 
 def _judged(
-    runner: Runner, folder: Path, result: Path, told: dict[str, str]
+    runner: Runner, folder: Path, result: Path, outcome: dict[str, str]
 ) -> runtime_table.Measured:
     original = folder / "model.onnx"
-    before = {"answer": told.pop("as it came", "")} | runner.judge(original, folder)
-    measured = {"before": before, "after": told}
+    before = {"answer": outcome.pop("as it came", "")} | runner.judge(original, folder)
+    measured = {"before": before, "after": outcome}
     if result.exists():
-        measured["after"] = told | runner.judge(result, folder)
+        measured["after"] = outcome | runner.judge(result, folder)
     if runtime_table.worse(measured):
         measured["stamped"] = runner.judge(_stamped(original, result), folder)
     return measured
@@ -152,21 +152,21 @@ def _searched(runner: Runner, folder: Path, result: Path) -> runtime_table.Told:
 
 
 def _later(runtime: Installed, cache: Path, folder: Path, result: Path) -> dict[str, str]:
-    """Returns the outcome in the first later release of onnxruntime that is right, or the last."""
-    told = {"outcome": "not here", "why": "no later release"}
+    """Returns the outcome in the first later onnxruntime that is right, or in the last one."""
+    outcome = {"outcome": "not here", "why": "no later release"}
     for release in LATER:
         if runtime.name == "onnxruntime" and numbers(release) <= numbers(runtime.version):
             continue
         try:
             runner = Runner(install(release, cache))
         except NotHere as reason:
-            told = {"outcome": "not here", "why": str(reason)}
+            outcome = {"outcome": "not here", "why": str(reason)}
             continue
-        told = {**runner.judge(result, folder), "release": release}
+        outcome = {**runner.judge(result, folder), "release": release}
         runner.close()
-        if told["outcome"] == "right":
+        if outcome["outcome"] == "right":
             break
-    return told
+    return outcome
 
 
 def _stamped(original: Path, result: Path) -> Path:
@@ -182,17 +182,17 @@ def _stamped(original: Path, result: Path) -> Path:
 
 def _types(args: argparse.Namespace) -> dict[str, str]:
     """Returns the changes of element types in the form of the conversion option."""
-    return dict(one.split("=") for one in args.types)
+    return dict(change.split("=") for change in args.types)
 
 
 def convert(task: tuple[str, str, str], types: Mapping[str, str] | None = None) -> dict[str, str]:
     """Writes the converted model; returns its outcome, or the reason if it failed."""
     source, result, target = task
     try:
-        told = {"as it came": opshift.accepts(source, target).answer}
+        outcome = {"as it came": opshift.accepts(source, target).answer}
     except opshift.OpshiftError:
-        told = {}
-    return told | _converted(source, result, target, types or {})
+        outcome = {}
+    return outcome | _converted(source, result, target, types or {})
 
 
 def _converted(source: str, result: str, target: str, types: Mapping[str, str]) -> dict[str, str]:

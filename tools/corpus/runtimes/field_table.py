@@ -59,12 +59,12 @@ class ContribOperator:
 
 def main() -> int:
     args = parser(__doc__ or "", FILE).parse_args()
-    known: dict[str, dict[str, Any]] = {}
-    for minor, answers in stored(args, "fields-{}", lambda one: measure(one, contrib())):
-        known[minor] = answers
-        print(minor, len(known), file=sys.stderr, flush=True)
+    by_release: dict[str, dict[str, Any]] = {}
+    for minor, answers in stored(args, "fields-{}", lambda runtime: measure(runtime, contrib())):
+        by_release[minor] = answers
+        print(minor, len(by_release), file=sys.stderr, flush=True)
     if args.write:
-        table = tabulated(known, fields.shipped()["onnxruntime"])
+        table = tabulated(by_release, fields.shipped()["onnxruntime"])
         args.write.write_text(HEAD + "\n".join(fields.written(table)) + "\n")
     return 0
 
@@ -76,33 +76,33 @@ def contrib() -> dict[str, ContribOperator]:
 
 def _operator(schema: Any) -> ContribOperator:
     allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
-    needed = [i for i, one in enumerate(schema.inputs) if one.option.name != "Optional"]
-    inputs = tuple(one.typeStr for one in schema.inputs[: needed[-1] + 1] if needed)
+    needed = [i for i, param in enumerate(schema.inputs) if param.option.name != "Optional"]
+    inputs = tuple(param.typeStr for param in schema.inputs[: needed[-1] + 1] if needed)
     kinds = {name: tuple(probes.elements(allowed.get(name, [name]))) for name in inputs}
-    kinds_of = {one.name: one.type.name for _, one in sorted(schema.attributes.items())}
-    required = {one.name for one in schema.attributes.values() if one.required}
+    kinds_of = {attr.name: attr.type.name for _, attr in sorted(schema.attributes.items())}
+    required = {attr.name for attr in schema.attributes.values() if attr.required}
     if not all(kinds.values()) or not all(kinds_of[name] in VALUES for name in required):
         inputs = ()
     values = {name: VALUES[kind] for name, kind in kinds_of.items() if kind in VALUES}
     return ContribOperator(inputs, kinds, frozenset(required), values)
 
 
-def tabulated(known: dict[str, dict[str, Any]], before: fields.FieldTable) -> fields.FieldTable:
+def tabulated(answers: dict[str, dict[str, Any]], before: fields.FieldTable) -> fields.FieldTable:
     """Returns the table of inputs, attributes and types that releases do not support."""
-    releases = tuple(sorted({*known, *before.releases}, key=numbers))
-    newest = known[max(known, key=numbers)]
+    releases = tuple(sorted({*answers, *before.releases}, key=numbers))
+    newest = answers[max(answers, key=numbers)]
     unknown: dict[fields.Key, dict[str, tuple[int, ...]]] = {}
 
     def add(key: fields.Key, field: str, release: str) -> None:
         of = unknown.setdefault(key, {})
         of[field] = tuple(sorted({*of.get(field, ()), releases.index(release)}))
 
-    for key, given in before.unknown.items():
-        for field, where in given.items():
+    for key, entries in before.unknown.items():
+        for field, where in entries.items():
             for release in (before.releases[n] for n in where):
-                if release not in known:
+                if release not in answers:
                     add(key, field, release)
-    for release, operators in known.items():
+    for release, operators in answers.items():
         for op, (strange, *most, types) in operators.items():
             last = newest.get(op, [[], None, None])[1:3]
             sides = zip(("inputs", "outputs"), most, last, strict=True)
@@ -114,19 +114,19 @@ def tabulated(known: dict[str, dict[str, Any]], before: fields.FieldTable) -> fi
 
 def measure(runtime: Installed, operators: dict[str, ContribOperator]) -> dict[str, Any]:
     """Returns the answers of a release: for each operator, unknown attributes, counts and types."""
-    runner, found = Runner(runtime, 60, CHILD), {}
+    runner, by_operator = Runner(runtime, 60, CHILD), {}
     try:
         registered = runner.ask({"registered": True})["registered"]
         listed = None if registered is None else {(domain, op) for domain, op, *_ in registered}
         for op, signature in operators.items():
-            known = _known(runner, op, signature.values)
-            if known is not None:
+            fields_known = _known(runner, op, signature.values)
+            if fields_known is not None:
                 unlisted = listed is not None and (CONTRIB, op) not in listed
                 types = _lacking(runner, op, signature, unlisted) if signature.inputs else []
-                found[op] = [*known, types]
+                by_operator[op] = [*fields_known, types]
     finally:
         runner.close()
-    return found
+    return by_operator
 
 
 def _lacking(runner: Runner, op: str, signature: ContribOperator, unlisted: bool) -> list[str]:
@@ -143,21 +143,21 @@ def _lacking(runner: Runner, op: str, signature: ContribOperator, unlisted: bool
         return ["*"] if unlisted or None not in loads.values() else []
     if False not in loads.values():
         return []
-    found = []
+    lacking = []
     for v, name in enumerate(names):
         at = "+".join(str(i) for i, kind in enumerate(signature.inputs) if kind == name)
         for element in signature.kinds[name]:
-            told = {answer for types, answer in loads.items() if types[v] == element}
-            if told == {False}:
-                found.append(f"{SHORT[element]}@{at}")
-    return found
+            loaded = {answer for types, answer in loads.items() if types[v] == element}
+            if loaded == {False}:
+                lacking.append(f"{SHORT[element]}@{at}")
+    return lacking
 
 
 def _loads(
     runner: Runner, op: str, signature: ContribOperator, chosen: dict[str, str]
 ) -> bool | None:
     """Returns whether a node of these types loads at any rank; None if other errors prevent it."""
-    told, required = set(), {name: signature.values[name] for name in signature.required}
+    loaded, required = set(), {name: signature.values[name] for name in signature.required}
     for rank in (None, 1, 2, 3, 4):
         shape = None if rank is None else [f"d{i}" for i in range(rank)]
         inputs = [
@@ -168,27 +168,27 @@ def _loads(
         node = helper.make_node(op, names, ["y"], domain=CONTRIB, **required)
         model = probes.packed(node, inputs, [ValueInfoProto(name="y")])
         answer = runner.ask({"model": model})
-        told.add(False if INVALID.search(answer.get("why", "")) else answer.get("kernel"))
-    return True if True in told else False if False in told else None
+        loaded.add(False if INVALID.search(answer.get("why", "")) else answer.get("kernel"))
+    return True if True in loaded else False if False in loaded else None
 
 
-def _known(runner: Runner, op: str, given: dict[str, Any]) -> list[Any] | None:
-    inputs, outputs, attributes, strange = MANY, MANY, dict(given), []
+def _known(runner: Runner, op: str, values: dict[str, Any]) -> list[Any] | None:
+    inputs, outputs, attributes, strange = MANY, MANY, dict(values), []
     most = {}
     while True:
         why = runner.ask({"model": _model(op, inputs, outputs, attributes)}).get("why", "")
         if UNKNOWN.search(why):
             return None
-        if found := SIZE.search(why):
-            side, least, top = found[1], int(found[2]), int(found[3])
+        if match := SIZE.search(why):
+            side, least, top = match[1], int(match[2]), int(match[3])
             most[side] = top if top < MANY else None
             if side == "input":
                 inputs = max(least, 1)
             else:
                 outputs = max(least, 1)
-        elif found := STRANGE.search(why):
-            strange.append(found[1])
-            del attributes[found[1]]
+        elif match := STRANGE.search(why):
+            strange.append(match[1])
+            del attributes[match[1]]
         else:
             return [sorted(strange), most.get("input"), most.get("output")]
 

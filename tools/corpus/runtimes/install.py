@@ -86,13 +86,13 @@ def install(version: str, cache: Path = CACHE, name: str = "onnxruntime") -> Ins
         old = name == "opencv" and numbers(version)[:2] < OPENCV_FOR_NUMPY_2
         wanted = [[f"{PACKAGES[name]}=={version}", *(["numpy<2"] if old else [])]]
         candidates = [pythons()[minor] for minor in reversed(WHEELS) if minor in pythons()]
-    told = ""
+    failure = ""
     for python in candidates:
-        told = _npm(site, *wanted[0]) if name == WEB else _pip(python, site, wanted)
-        if not told:
+        failure = _npm(site, *wanted[0]) if name == WEB else _pip(python, site, wanted)
+        if not failure:
             break
     else:
-        raise NotHere(f"{name} {version} cannot be installed: {told}")
+        raise NotHere(f"{name} {version} cannot be installed: {failure}")
     _wrapper(python, site, final)
     (site / note.name).write_text(json.dumps({"version": version, "python": python}))
     try:

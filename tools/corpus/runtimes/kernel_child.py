@@ -48,12 +48,12 @@ def registered():
 
     if not hasattr(state, "get_all_opkernel_def"):
         return {"registered": None}
-    found = [
+    kernels = [
         [k.domain, k.op_name, list(k.version_range), dict(k.type_constraints)]
         for k in state.get_all_opkernel_def()
         if k.provider == "CPUExecutionProvider"
     ]
-    return {"registered": found}
+    return {"registered": kernels}
 
 
 def main():

@@ -54,11 +54,11 @@ def main() -> int:
     options.add_argument("--op", nargs="+", default=[], help="measure only these operators")
     args = options.parse_args()
     lacking: dict[str, set[Choice]] = {}
-    contrib = [] if args.op else list(dict.fromkeys(one.name for one in contrib_schemas()))
+    contrib = [] if args.op else list(dict.fromkeys(schema.name for schema in contrib_schemas()))
     name = "-".join(["{}", *args.op])
-    for minor, found in stored(args, name, lambda one: measure(one, contrib, args.op)):
-        lacking[minor] = {(d, op, n, tuple(v), tuple(t)) for d, op, n, v, t in found["lacks"]}
-        print(minor, found["counts"], file=sys.stderr, flush=True)
+    for minor, measured in stored(args, name, lambda runtime: measure(runtime, contrib, args.op)):
+        lacking[minor] = {(d, op, n, tuple(v), tuple(t)) for d, op, n, v, t in measured["lacks"]}
+        print(minor, measured["counts"], file=sys.stderr, flush=True)
     table = tabulated(lacking, kernels.shipped()["onnxruntime"], args.op)
     if args.write:
         args.write.write_text(HEAD + "\n".join(kernels.written(table)) + "\n")
@@ -94,12 +94,12 @@ def measure(runtime: Installed, contrib: list[str], only: list[str]) -> dict[str
                     continue
                 for probe in probes.of(schema):
                     loads = answer(runner, probe)
-                    known = listed(registered, schema, probe)
-                    if loads is None and known is False and not schema.has_function:
+                    is_listed = listed(registered, schema, probe)
+                    if loads is None and is_listed is False and not schema.has_function:
                         loads = None if "float16" in probe.types else False
-                    told = "" if registered is None else f", listed: {known}"
-                    counts[f"loads: {loads}{told}"] += 1
-                    if loads is False and not known:
+                    suffix = "" if registered is None else f", listed: {is_listed}"
+                    counts[f"loads: {loads}{suffix}"] += 1
+                    if loads is False and not is_listed:
                         lacks.append(_choice(probe))
         for op in contrib:
             if runner.ask({"model": probes.bare(op, CONTRIB)}).get("kernel") is False:
@@ -112,10 +112,10 @@ def measure(runtime: Installed, contrib: list[str], only: list[str]) -> dict[str
 def answer(runner: Runner, probe: probes.Probe) -> bool | None:
     """Returns whether a node loads; None if every model fails for another reason."""
     for model in probe.models():
-        told = runner.ask({"model": model})
-        found: bool | None = told.get("kernel")
-        if found is not None or "outcome" in told:
-            return found
+        reply = runner.ask({"model": model})
+        has_kernel: bool | None = reply.get("kernel")
+        if has_kernel is not None or "outcome" in reply:
+            return has_kernel
     return None
 
 
@@ -151,19 +151,19 @@ def tabulated(
     lacking: dict[str, set[Choice]], before: kernels.KernelTable, only: list[str]
 ) -> kernels.KernelTable:
     """Returns the missing kernels by operator, version and release; old entries are kept."""
-    found = {release: set(choices) for release, choices in lacking.items()}
+    lacked = {release: set(choices) for release, choices in lacking.items()}
     for (domain, op), versions in before.lacks.items():
         for since, lack in versions.items():
             for types, where in lack.choices.items():
                 for release in (before.releases[n] for n in where):
                     if release not in lacking or (only and (domain == CONTRIB or op not in only)):
                         choice = (domain, op, since, lack.variables, types)
-                        found.setdefault(release, set()).add(choice)
-    releases = tuple(sorted({*found, *before.releases}, key=numbers))
+                        lacked.setdefault(release, set()).add(choice)
+    releases = tuple(sorted({*lacked, *before.releases}, key=numbers))
     lacks: dict[kernels.Key, dict[int, kernels.Lack]] = {}
-    for choice in sorted(set().union(*found.values())):
+    for choice in sorted(set().union(*lacked.values())):
         domain, op, since, variables, types = choice
-        where = tuple(n for n, release in enumerate(releases) if choice in found.get(release, ()))
+        where = tuple(n for n, release in enumerate(releases) if choice in lacked.get(release, ()))
         of = lacks.setdefault((domain, op), {})
         choices = dict(of[since].choices) if since in of else {}
         of[since] = kernels.Lack(variables, {**choices, types: where})
@@ -174,18 +174,18 @@ def contrib_schemas() -> list[Any]:
     """Returns the schemas of com.microsoft in the installed onnxruntime, by name."""
     import onnxruntime.capi.onnxruntime_pybind11_state as state
 
-    every = sorted(state.get_all_operator_schema(), key=lambda one: str(one.name))
-    return [one for one in every if one.domain == CONTRIB]
+    every = sorted(state.get_all_operator_schema(), key=lambda schema: str(schema.name))
+    return [schema for schema in every if schema.domain == CONTRIB]
 
 
 def parser(says: str, file: Path) -> argparse.ArgumentParser:
     """Returns the options of the tools that write a table of all releases."""
-    found = described(says)
-    found.add_argument("--ort", nargs="+", default=RELEASES, metavar="VERSION")
-    found.add_argument("--cache", type=Path, default=CACHE, help="the folder for runtimes")
-    found.add_argument("--results", type=Path, default=CACHE / "kernels", help="folder of answers")
-    found.add_argument("--write", type=Path, nargs="?", const=file, help="the file of the table")
-    return found
+    cli = described(says)
+    cli.add_argument("--ort", nargs="+", default=RELEASES, metavar="VERSION")
+    cli.add_argument("--cache", type=Path, default=CACHE, help="the folder for runtimes")
+    cli.add_argument("--results", type=Path, default=CACHE / "kernels", help="folder of answers")
+    cli.add_argument("--write", type=Path, nargs="?", const=file, help="the file of the table")
+    return cli
 
 
 if __name__ == "__main__":

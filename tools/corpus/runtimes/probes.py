@@ -61,16 +61,16 @@ def packed(
 def schemas(domain: str) -> list[defs.OpSchema]:
     """Returns the operator versions from the lowest tested opset on, without graph attributes."""
     graph, floor = defs.OpSchema.AttrType.GRAPH, FLOOR.get(domain, 1)
-    every = [one for one in defs.get_all_schemas_with_history() if one.domain == domain]
+    every = [schema for schema in defs.get_all_schemas_with_history() if schema.domain == domain]
     first: dict[str, int] = {}  # the version of each operator at the floor
-    for one in every:
-        if first.get(one.name, 1) <= one.since_version <= floor:
-            first[one.name] = one.since_version
+    for schema in every:
+        if first.get(schema.name, 1) <= schema.since_version <= floor:
+            first[schema.name] = schema.since_version
     return [
-        one
-        for one in every
-        if one.since_version >= first.get(one.name, 1)
-        and not any(attribute.type == graph for attribute in one.attributes.values())
+        schema
+        for schema in every
+        if schema.since_version >= first.get(schema.name, 1)
+        and not any(attribute.type == graph for attribute in schema.attributes.values())
     ]
 
 
@@ -81,10 +81,10 @@ def of(schema: defs.OpSchema) -> list[Probe]:
     if not all(allowed):
         return []
     imported = max(schema.since_version, FLOOR.get(schema.domain, 1))
-    found = choices(allowed)
+    combinations = choices(allowed)
     return [
         Probe(schema.domain, schema.name, schema.since_version, tuple(variables), types, imported)
-        for types in found
+        for types in combinations
     ]
 
 
@@ -135,7 +135,7 @@ def _needed(schema: defs.OpSchema, chosen: dict[str, str]) -> int:
 
 def _attributes(schema: defs.OpSchema, chosen: dict[str, str]) -> Iterator[AttributeProto]:
     kind = defs.OpSchema.AttrType
-    given = {
+    values = {
         kind.INT: 1, kind.INTS: [1], kind.FLOAT: 1.0, kind.FLOATS: [1.0], kind.STRING: "a",
         kind.STRINGS: ["a"],
     }  # fmt: skip
@@ -148,5 +148,5 @@ def _attributes(schema: defs.OpSchema, chosen: dict[str, str]) -> Iterator[Attri
             number = NUMBERS[chosen[free[0]]]
             blank = [b""] if chosen[free[0]] == "string" else [0]
             yield helper.make_attribute(name, helper.make_tensor("v", number, [1], blank))
-        elif attribute.required and attribute.type in given:
-            yield helper.make_attribute(name, given[attribute.type])
+        elif attribute.required and attribute.type in values:
+            yield helper.make_attribute(name, values[attribute.type])

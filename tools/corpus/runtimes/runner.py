@@ -29,12 +29,12 @@ class Runner:
     def judge(self, model: Path, folder: Path) -> dict[str, str]:
         """Returns the outcome of a model: right, wrong, not run, not loaded, crash or timeout."""
         graph = onnx.load(model, load_external_data=False).graph
-        known = {one.name for one in graph.initializer}
+        constants = {tensor.name for tensor in graph.initializer}
         return self.ask({
             "runtime": self.runtime.name, "model": str(model), "folder": str(folder),
             "site": self.runtime.site,
-            "inputs": [one.name for one in graph.input if one.name not in known],
-            "outputs": [one.name for one in graph.output],
+            "inputs": [info.name for info in graph.input if info.name not in constants],
+            "outputs": [info.name for info in graph.output],
         })  # fmt: skip
 
     def ask(self, task: dict[str, Any]) -> dict[str, Any]:
@@ -59,8 +59,8 @@ class Runner:
     def _answer(self) -> dict[str, Any] | None:
         while (line := self._lines.get(timeout=self.seconds)) is not None:
             if line.startswith("@@"):
-                found: dict[str, Any] = json.loads(line[2:])
-                return found
+                reply: dict[str, Any] = json.loads(line[2:])
+                return reply
         return None
 
     def _started(self) -> subprocess.Popen[str]:

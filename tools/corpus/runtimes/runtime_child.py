@@ -30,16 +30,16 @@ def of_web(task, optimized):
             stderr=subprocess.DEVNULL,
         ))  # fmt: skip
     (node,) = NODES
-    with numpy.load(os.path.join(task["folder"], "inputs.npz")) as given:
-        first = ask_node(node, task, {name: given[name] for name in task["inputs"]})
+    with numpy.load(os.path.join(task["folder"], "inputs.npz")) as inputs:
+        first = ask_node(node, task, {name: inputs[name] for name in task["inputs"]})
     if "unloaded" in first:
         raise ValueError(first["unloaded"])
 
     def run(feed):
-        told = ask_node(node, task, feed)
-        if "failed" in told:
-            raise ValueError(told["failed"])
-        return {name: from_node(numpy, one) for name, one in told["outputs"].items()}
+        reply = ask_node(node, task, feed)
+        if "failed" in reply:
+            raise ValueError(reply["failed"])
+        return {name: from_node(numpy, encoded) for name, encoded in reply["outputs"].items()}
 
     return run
 
@@ -49,7 +49,7 @@ def ask_node(node, task, feed):
         {
             "name": name, "dims": list(value.shape),
             "type": "string" if value.dtype.kind in "UO" else value.dtype.name,
-            "data": [str(one) for one in value.ravel()] if value.dtype.kind in "UO"
+            "data": [str(element) for element in value.ravel()] if value.dtype.kind in "UO"
             else base64.b64encode(value.tobytes()).decode(),
         } for name, value in feed.items()
     ]  # fmt: skip
@@ -62,11 +62,11 @@ def ask_node(node, task, feed):
     os._exit(node.wait() or 1)  # if node ends, the runtime has crashed
 
 
-def from_node(numpy, one):
-    if one["type"] == "string":
-        return numpy.array(one["data"], dtype=object).reshape(one["dims"])
-    data = numpy.frombuffer(base64.b64decode(one["data"]), one["type"])
-    return data.reshape(one["dims"])
+def from_node(numpy, encoded):
+    if encoded["type"] == "string":
+        return numpy.array(encoded["data"], dtype=object).reshape(encoded["dims"])
+    data = numpy.frombuffer(base64.b64decode(encoded["data"]), encoded["type"])
+    return data.reshape(encoded["dims"])
 
 
 def loads(path):
@@ -74,8 +74,8 @@ def loads(path):
     spec = importlib.util.spec_from_file_location("guest", path)
     guest = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(guest)
-    found = {name: load for name, (_, load) in guest.RUNTIMES.items()}
-    return dict(found, **{"onnxruntime-web": of_web})
+    functions = {name: load for name, (_, load) in guest.RUNTIMES.items()}
+    return dict(functions, **{"onnxruntime-web": of_web})
 
 
 LOADS = {}
@@ -83,8 +83,8 @@ LOADS = {}
 
 def fed(numpy, path):
     with numpy.load(path) as arrays:
-        found = {name: arrays[name] for name in arrays.files}
-    return {k: v.astype(object) if v.dtype.kind == "U" else v for k, v in found.items()}
+        feeds = {name: arrays[name] for name in arrays.files}
+    return {k: v.astype(object) if v.dtype.kind == "U" else v for k, v in feeds.items()}
 
 
 def flat(name, value):
@@ -95,11 +95,11 @@ def flat(name, value):
         return {name + "#keys": list(value), name + "#values": list(value.values())}
     if isinstance(value, (list, tuple)):
         if value and isinstance(value[0], dict):
-            keys = [list(one) for one in value]
+            keys = [list(pair) for pair in value]
             return {name + "#keys": keys, name + "#values": [list(m.values()) for m in value]}
-        found = {name + "#len": len(value)}
-        found.update(("{}#{}".format(name, i), one) for i, one in enumerate(value))
-        return found
+        parts = {name + "#len": len(value)}
+        parts.update(("{}#{}".format(name, i), element) for i, element in enumerate(value))
+        return parts
     return {name: value}
 
 
@@ -134,21 +134,21 @@ def compared(task, optimized):
     except Exception as failure:
         return {"outcome": "not loaded", "why": str(failure)[:400]}
     worst, got = 0.0, {}
-    for given, wanted in (("inputs.npz", "expected.npz"), ("inputs_2.npz", "expected_2.npz")):
+    for inputs, wanted in (("inputs.npz", "expected.npz"), ("inputs_2.npz", "expected_2.npz")):
         if not os.path.exists(os.path.join(task["folder"], wanted)):
             continue
         try:
-            results = run(fed(numpy, os.path.join(task["folder"], given)))
+            results = run(fed(numpy, os.path.join(task["folder"], inputs)))
         except Exception as failure:
             return {"outcome": "not run", "why": str(failure)[:400]}
         for name, value in results.items():
             got.update(flat(name, value))
         with numpy.load(os.path.join(task["folder"], wanted)) as expected:
             for name in expected.files:
-                found = name in got and error(numpy, expected[name], numpy.asarray(got[name]))
-                if found is False or found is None:
+                largest = name in got and error(numpy, expected[name], numpy.asarray(got[name]))
+                if largest is False or largest is None:
                     return {"outcome": "wrong", "why": name + " has another type or shape"}
-                worst = max(worst, found)
+                worst = max(worst, largest)
     why = "" if worst <= RIGHT else "error {:.2g}".format(worst)
     return {"outcome": "wrong" if why else "right", "why": why}
 

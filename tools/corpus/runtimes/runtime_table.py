@@ -35,20 +35,20 @@ class Results:
     passed_over: dict[str, str] = field(default_factory=dict)
 
 
-def matrix(found: Results) -> Iterator[str]:
+def matrix(results: Results) -> Iterator[str]:
     """Yields a table of predicted answers and real outcomes, and each wrong prediction."""
     counts, wrong = Counter[tuple[str, bool]](), list[str]()
-    for asked, models in found.models.items():
+    for asked, models in results.models.items():
         for name, measured in sorted(models.items()):
             for side in ("before", "after"):
-                told = measured[side]
-                if not told.get("answer") or told["outcome"] == "converted":
+                result = measured[side]
+                if not result.get("answer") or result["outcome"] == "converted":
                     continue
-                runs = told["outcome"] == "right"
-                counts[told["answer"], runs] += 1
-                if (told["answer"], runs) in (("yes", False), ("no", True)):
-                    why = " ".join(_shown(told).split())[:160]
-                    wrong.append(f"* {told['answer']}: {_named(asked)}, {name} {side}: {why}")
+                runs = result["outcome"] == "right"
+                counts[result["answer"], runs] += 1
+                if (result["answer"], runs) in (("yes", False), ("no", True)):
+                    why = " ".join(_shown(result).split())[:160]
+                    wrong.append(f"* {result['answer']}: {_named(asked)}, {name} {side}: {why}")
     yield "| answer | ran and was right | did not | share |"
     yield "| --- | --- | --- | --- |"
     for answer, meant in (("yes", True), ("no", False), ("not known", True)):
@@ -59,18 +59,18 @@ def matrix(found: Results) -> Iterator[str]:
     yield from wrong
 
 
-def lacks(told: Told) -> str:
+def lacks(outcome: Told) -> str:
     """Returns the operator or type that the runtime lacks, if the model fails for this reason."""
-    if told["outcome"] == "refused":
-        return f"{told['op']}: {told['kind']}"
-    if told["outcome"] == "not loaded" and (foreign := FOREIGN.search(told["why"])):
+    if outcome["outcome"] == "refused":
+        return f"{outcome['op']}: {outcome['kind']}"
+    if outcome["outcome"] == "not loaded" and (foreign := FOREIGN.search(outcome["why"])):
         return f"com.microsoft {foreign[1]} in a later form"
-    if told["outcome"] in ("not loaded", "not run") and LACKS.search(told["why"]):
-        if found := re.search(r"implementation for (?:the node )?(?:(\S+):)?(\S+)", told["why"]):
-            written = (found[1] or "").startswith("opshift")  # another form may exist
-            return "" if written else found[2]
-        if found := re.search(r"(\w+) is not a registered function", told["why"]):
-            return found[1]
+    if outcome["outcome"] in ("not loaded", "not run") and LACKS.search(outcome["why"]):
+        if match := re.search(r"implementation for (?:the node )?(?:(\S+):)?(\S+)", outcome["why"]):
+            written = (match[1] or "").startswith("opshift")  # another form may exist
+            return "" if written else match[2]
+        if match := re.search(r"(\w+) is not a registered function", outcome["why"]):
+            return match[1]
         return "a kernel or operator"
     return ""
 
@@ -80,9 +80,9 @@ def worse(measured: Measured) -> bool:
     return measured["after"]["outcome"] in BAD and measured["before"]["outcome"] not in BAD
 
 
-def fault(name: str, version: str, found: Results) -> str:
+def fault(name: str, version: str, results: Results) -> str:
     """Explains why the runtime, not the conversion, causes wrong results; "" if unknown."""
-    measured = found.models[version][name]
+    measured = results.models[version][name]
     stamped, after = measured.get("stamped", {}), measured["after"]
     if stamped.get("outcome") in BAD:
         shown = _shown(stamped)
@@ -91,14 +91,14 @@ def fault(name: str, version: str, found: Results) -> str:
         return f"the same file is right in onnxruntime {later['release']}"
     if after.get("unoptimized") == "right":
         return "the result is right without the optimizations of the release"
-    for other, alike in sorted(found.models[version].items()):
+    for other, alike in sorted(results.models[version].items()):
         if _network(other) == _network(name) and alike["before"]["outcome"] in BAD:
             return f"the same network in {other} has the same fault: {alike['before']['why']}"
-    for release, models in found.models.items():
+    for release, models in results.models.items():
         for which in ("before", "stamped"):
-            one = models.get(name, {}).get(which, {})
-            if one.get("outcome") in BAD and one.get("why") == after.get("why"):
-                return f"the original has the same fault in {_named(release)} ({_shown(one)})"
+            same = models.get(name, {}).get(which, {})
+            if same.get("outcome") in BAD and same.get("why") == after.get("why"):
+                return f"the original has the same fault in {_named(release)} ({_shown(same)})"
     return ""
 
 
@@ -106,13 +106,13 @@ def _network(name: str) -> str:
     return re.sub(r"_op\d+.*", "", name)
 
 
-def _shown(told: Told) -> str:
-    return f"{told['outcome']}: {told.get('why', '')}".rstrip(": ")
+def _shown(outcome: Told) -> str:
+    return f"{outcome['outcome']}: {outcome.get('why', '')}".rstrip(": ")
 
 
-def row(version: str, found: Results) -> str:
-    """Returns the row of a runtime."""
-    models = found.models[version]
+def row(version: str, results: Results) -> str:
+    """Returns the row of the table with the counts of one runtime."""
+    models = results.models[version]
     before = sum(m["before"]["outcome"] == "right" for m in models.values())
     after = Counter(m["after"]["outcome"] for m in models.values())
     can = sum(not lacks(m["after"]) for m in models.values())
@@ -120,7 +120,7 @@ def row(version: str, found: Results) -> str:
     cells = [_named(version), len(models), before, after["right"], can, share]
     cells += [after[name] for name in OUTCOMES]
     bad = [name for name, measured in models.items() if worse(measured)]
-    faults = sum(bool(fault(name, version, found)) for name in bad)
+    faults = sum(bool(fault(name, version, results)) for name in bad)
     cells += [faults, len(bad) - faults, builds(models.values())]
     return "| " + " | ".join(map(str, cells)) + " |"
 
@@ -134,17 +134,17 @@ HEADER = (
 
 def builds(measured: Iterable[Measured]) -> str:
     """Returns the builds of opshift that converted the models, the most frequent build first."""
-    counts = Counter(one.get("by", {}).get("build", "not recorded") for one in measured)
+    counts = Counter(outcomes.get("by", {}).get("build", "not recorded") for outcomes in measured)
     (most, _), *others = counts.most_common() or [("-", 0)]
     return ", ".join([most, *(f"{name} ({count})" for name, count in others)])
 
 
-def searched(found: Results) -> Iterator[str]:
-    """Yields, for each runtime, which models `--runtime` makes right, and which it loses."""
-    for version, models in found.models.items():
-        of = {name: one for name, one in models.items() if "searched" in one}
-        right = {name for name, one in of.items() if one["searched"]["outcome"] == "right"}
-        ran = {name for name, one in of.items() if one["before"]["outcome"] == "right"}
+def searched(results: Results) -> Iterator[str]:
+    """Yields, for each runtime, the models that are right only with, or without, `--runtime`."""
+    for version, models in results.models.items():
+        of = {name: sides for name, sides in models.items() if "searched" in sides}
+        right = {name for name, sides in of.items() if sides["searched"]["outcome"] == "right"}
+        ran = {name for name, sides in of.items() if sides["before"]["outcome"] == "right"}
         if of:
             yield f"{_named(version)} with --runtime: {len(right)} of {len(of)} right"
             yield f"* lost: {', '.join(sorted(ran - right)) or 'none'}"
@@ -154,30 +154,30 @@ def _named(asked: str) -> str:
     return asked.replace("==", " ") if "==" in asked else f"onnxruntime {asked}"
 
 
-def table(found: Results) -> str:
+def table(results: Results) -> str:
     line = "|" + " --- |" * HEADER.count(" | ") + " --- |"
-    return "\n".join([HEADER, line, *(row(version, found) for version in found.models)])
+    return "\n".join([HEADER, line, *(row(version, results) for version in results.models)])
 
 
-def failures(found: Results) -> Iterator[str]:
+def failures(results: Results) -> Iterator[str]:
     """Yields, for each runtime, the models that are not right after conversion, by reason."""
-    for version, models in found.models.items():
+    for version, models in results.models.items():
         grouped: dict[str, list[str]] = defaultdict(list)
         for name, measured in sorted(models.items()):
             if measured["after"]["outcome"] != "right":
-                grouped[_reason(name, version, found)].append(name)
+                grouped[_reason(name, version, results)].append(name)
         yield f"\n{_named(version)}: models that are not right\n"
         yield from (f"* {reason}: {', '.join(names)}" for reason, names in sorted(grouped.items()))
 
 
-def _reason(name: str, version: str, found: Results) -> str:
-    measured = found.models[version][name]
+def _reason(name: str, version: str, results: Results) -> str:
+    measured = results.models[version][name]
     after = measured["after"]
     if missing := lacks(after):
         return f"lacks {missing}"
     mark = ""
     if worse(measured):
-        proof = fault(name, version, found)
+        proof = fault(name, version, results)
         mark = f" ({proof or 'the original was neither wrong nor a crash'})"
     why = " ".join(after.get("why", "").split())[:160]
     return f"{after['outcome']}, before {measured['before']['outcome']}{mark}: {why}"

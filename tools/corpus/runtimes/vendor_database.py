@@ -6,7 +6,7 @@
 `vendor_changelog.bin` has the format of `opshift ops build`. An operator gets an entry if it has an
 entry already, if an adapter replaces it, or if it is an argument. If this onnxruntime lacks an
 operator, the entry of the operator is kept. `vendor_ranks.toml` has the ranks of outputs. Run this
-after a release.
+tool after a release of onnxruntime.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def main() -> int:
     arguments.add_argument("operators", nargs="*", metavar="OPERATOR")
     chosen = frozenset(arguments.parse_args().operators) | replaced()
     old = OpsetChangelog.FromString(FILE.read_bytes()) if FILE.exists() else OpsetChangelog()
-    known = {op for entries in entries_of(old).values() for op in entries}
-    FILE.write_bytes(merged(old, built(chosen | known)).SerializeToString(deterministic=True))
+    operators = {op for entries in entries_of(old).values() for op in entries}
+    FILE.write_bytes(merged(old, built(chosen | operators)).SerializeToString(deterministic=True))
     print(f"wrote {FILE}")
     return 0
 
@@ -54,11 +54,11 @@ def replaced() -> frozenset[str]:
     )  # fmt: skip
 
 
-def entries_of(found: OpsetChangelog) -> dict[str, dict[str, Any]]:
+def entries_of(database_of: OpsetChangelog) -> dict[str, dict[str, Any]]:
     """Returns the entries of a database by domain and operator, for domains with one version."""
     return {
-        domain.name: {one.op_type: one for one in domain.versions[0].changes}
-        for domain in found.domains
+        domain.name: {change.op_type: change for change in domain.versions[0].changes}
+        for domain in database_of.domains
     }
 
 
@@ -67,16 +67,16 @@ def built(chosen: frozenset[str]) -> OpsetChangelog:
     documents = []
     for domain in DOMAINS:
         operators = tuple(
-            operator_set.Operator(one, "") for one in stated(domain) if one.name in chosen
+            operator_set.Operator(schema, "") for schema in stated(domain) if schema.name in chosen
         )
         data = operator_set.write(operator_set.OperatorSet(domain, 1, operators))
         documents.append((f"{domain}-1{described.SUFFIX}", data))
     with described.using(documents):
-        found = database.build(DOMAINS)
+        built_database = database.build(DOMAINS)
     release = onnxruntime.__version__
-    for domain in found.domains:
+    for domain in built_database.domains:
         domain.documentation = PAGE.format(release=release, domain=domain.name, op="{op}")
-    return found
+    return built_database
 
 
 def merged(old: OpsetChangelog, new: OpsetChangelog) -> OpsetChangelog:
@@ -93,39 +93,39 @@ def merged(old: OpsetChangelog, new: OpsetChangelog) -> OpsetChangelog:
 
 def stated(domain: str) -> Iterator[Schema]:
     """Yields the schemas of a domain in the installed onnxruntime."""
-    for one in sorted(state.get_all_operator_schema(), key=lambda one: str(one.name)):
-        if one.domain == domain:
-            yield schema_of(one)
+    for entry in sorted(state.get_all_operator_schema(), key=lambda schema: str(schema.name)):
+        if entry.domain == domain:
+            yield schema_of(entry)
 
 
-def schema_of(one: Any) -> Schema:
+def schema_of(schema: Any) -> Schema:
     """Converts a schema of onnxruntime to a schema of opshift."""
-    types = {each.type_param_str: each.allowed_type_strs for each in one.type_constraints}
+    types = {each.type_param_str: each.allowed_type_strs for each in schema.type_constraints}
     inputs, outputs = (
-        tuple(_param(each, types) for each in params) for params in (one.inputs, one.outputs)
+        tuple(_param(each, types) for each in params) for params in (schema.inputs, schema.outputs)
     )
     return Schema(
-        one.domain, one.name, one.since_version, one.deprecated, inputs, outputs,
-        {name: _attribute(each) for name, each in sorted(one.attributes.items())},
-        one.min_input, one.max_input, one.min_output, one.max_output, has_body=False,
+        schema.domain, schema.name, schema.since_version, schema.deprecated, inputs, outputs,
+        {name: _attribute(each) for name, each in sorted(schema.attributes.items())},
+        schema.min_input, schema.max_input, schema.min_output, schema.max_output, has_body=False,
         input_positions={each.name: i for i, each in enumerate(inputs)},
         output_positions={each.name: i for i, each in enumerate(outputs)},
     )  # fmt: skip
 
 
-def _param(one: Any, types: dict[str, list[str]]) -> Param:
+def _param(param: Any, types: dict[str, list[str]]) -> Param:
     return Param(
-        one.name, frozenset(types.get(one.typeStr, [one.typeStr])), one.typeStr,
-        optional=one.option.name == "Optional", variadic=one.option.name == "Variadic",
-        homogeneous=one.isHomogeneous,
+        param.name, frozenset(types.get(param.typeStr, [param.typeStr])), param.typeStr,
+        optional=param.option.name == "Optional", variadic=param.option.name == "Variadic",
+        homogeneous=param.isHomogeneous,
     )  # fmt: skip
 
 
-def _attribute(one: Any) -> Attribute:
-    default = AttributeProto.FromString(one._default_value)
+def _attribute(attribute: Any) -> Attribute:
+    default = AttributeProto.FromString(attribute._default_value)
     value = helper.get_attribute_value(default) if default.name else None
     value = value.decode() if isinstance(value, bytes) else value
-    return Attribute(one.name, one.type.value, one.required, value)
+    return Attribute(attribute.name, attribute.type.value, attribute.required, value)
 
 
 if __name__ == "__main__":
