@@ -108,10 +108,8 @@ def one_hot_9_8(node: Node, op: Builder) -> Result:
 
 
 def _cut_below_zero(op: Builder, x: Value) -> Value | None:
-    """Writes a test whether a float index is negative after truncation; None for integers."""
-    if x.elem_type_or_none not in FLOATS:
-        return None
-    return ~(x > -1.0)
+    """Returns whether a float index is negative after truncation; None for integers."""
+    return ~(x > -1.0) if x.elem_type_or_none in FLOATS else None
 
 
 def _whole_scalar(op: Builder, x: Value) -> Value:

