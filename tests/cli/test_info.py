@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
 from click.testing import CliRunner
 from opshift import (
@@ -33,8 +34,6 @@ def run(*words):
 
 
 def test_what_a_model_is():
-    import onnx
-
     found, model = info(MODEL), onnx.load(MODEL)
     assert (found.ir_version, found.imports[""]) == (model.ir_version, 12)
     assert found.nodes == len(model.graph.node) == sum(found.operators.values())
@@ -133,6 +132,19 @@ def test_a_model_without_imports_is_shown(tmp_path):
     onnx.save(made, path := tmp_path / "m.onnx")
     assert run("info", path).stdout.startswith(f"{path}: IR 7, and no opset is imported\n")
     assert info(path).runtimes == ()
+
+
+def test_the_signature_has_sizes_symbols_and_types(tmp_path):
+    made = model(
+        "(float[N,3] a, float[2,4] b, float c, seq(float[2]) d) => (int64[] y) { y = Size(a) }", 13
+    )
+    made.graph.input[1].type.tensor_type.shape.dim[0].dim_value = -1
+    made.graph.input[1].type.tensor_type.shape.dim[1].Clear()
+    made.graph.input[2].type.tensor_type.ClearField("shape")
+    onnx.save(made, path := tmp_path / "m.onnx")
+    found = info(path)
+    assert found.inputs == ("a: float[N,3]", "b: float[-1,?]", "c: float", "d")
+    assert found.outputs == ("y: int64",)
 
 
 def test_a_tensor_is_no_model(tmp_path):

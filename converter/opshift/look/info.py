@@ -6,9 +6,9 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
 
@@ -32,16 +32,8 @@ from opshift.versions import DOMAINS
 if TYPE_CHECKING:
     from opshift.protos import ModelProto
 
-# Fields of ModelProto.
-_PRODUCER, _PRODUCER_VERSION, _DOMAIN, _MODEL_VERSION, _DOC, _GRAPH = 2, 3, 4, 5, 6, 7
-_METADATA = 14
+_GRAPH, _INITIALIZER = 7, 5  # fields of ModelProto and GraphProto
 _EXTERNAL = bytes([14 << 3, 1])  # the field data_location with the value EXTERNAL
-_INITIALIZER, _INPUT, _OUTPUT = 5, 11, 12  # fields of GraphProto
-_DIMS, _DATA_TYPE, _EXTERNAL_DATA = 1, 2, 13  # fields of TensorProto
-
-
-_Field: TypeAlias = tuple[int, int, int]
-"""The start and end of a field's content, and the field's value if it is a number."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -220,29 +212,25 @@ def _read(data: Buffer, path: str, length: int) -> Info:
         require_legible(bare)
         listing = outline.Listing.FromString(bare)
         roots = list(header.roots_of(listing))
-        top = _fields(data, 0, len(data))
-        ((start, end),) = [one[:2] for one in top.get(_GRAPH, ())]
-        graph = _fields(data, start, end)
-        tensors = graph.get(_INITIALIZER, ())
-        operators = sum((root.operators for root in roots), Counter[header.Key]())
+        graph, operators = (
+            listing.graph,
+            sum((root.operators for root in roots), Counter[header.Key]()),
+        )
         imports = roots[0].imports
-        producer = filter(None, (_last(data, top, n) for n in (_PRODUCER, _PRODUCER_VERSION)))
-        number = next((value for _, _, value in top.get(_MODEL_VERSION, ())[-1:]), 0)
+        producer = filter(None, map(_text, (listing.producer_name, listing.producer_version)))
         return Info(
-            path, length, listing.ir_version, " ".join(producer), str(_version(number)),
-            _last(data, top, _DOMAIN), _last(data, top, _DOC),
-            dict(_entry(data, one) for one in top.get(_METADATA, ())), imports,
-            tuple(_value(data, one) for one in graph.get(_INPUT, ())),
-            tuple(_value(data, one) for one in graph.get(_OUTPUT, ())),
+            path, length, listing.ir_version, " ".join(producer),
+            str(ModelVersion.unpack(listing.model_version)), _text(listing.domain),
+            _text(listing.doc_string), _entries(listing.metadata_props), imports,
+            tuple(map(_value, graph.input)), tuple(map(_value, graph.output)),
             sum(operators.values()), {qualified(*key): n for key, n in operators.items()},
             tuple(
                 qualified(*key)
                 for key in sorted(operators)
                 if changelog.is_experimental(*key, imports.get(key[0], 0))
             ),
-            len(listing.functions), len(tensors),
-            sum(stop - begin for begin, stop, _ in tensors),
-            _outside(data, tensors) if _EXTERNAL in bare else {},
+            len(listing.functions), len(graph.initializer), _weight_bytes(data),
+            _outside(graph.initializer) if _EXTERNAL in bare else {},
             dict(_spans(operators, imports)), dict(_reach(operators, imports)),
             _loading(imports, listing.ir_version) if imports else (),
         )  # fmt: skip
@@ -261,77 +249,55 @@ def _binary(file: Opened) -> Opened:
     return forms.binary(file)
 
 
-def _version(number: int) -> ModelVersion:
-    return ModelVersion.unpack(number - (1 << 64) if number >> 63 else number)
+def _weight_bytes(data: Buffer) -> int:
+    """Returns the number of bytes of the initializers in a file, without a read of them."""
+    ((start, end),) = _spans_of(data, 0, len(data), _GRAPH)
+    return sum(stop - begin for begin, stop in _spans_of(data, start, end, _INITIALIZER))
 
 
-def _last(data: Buffer, top: Mapping[int, list[_Field]], number: int) -> str:
-    """Returns the text of the last field with a given number; protobuf ignores earlier fields."""
-    return next((_text(data, one) for one in top.get(number, ())[-1:]), "")
+def _spans_of(data: Buffer, start: int, end: int, number: int) -> Iterator[tuple[int, int]]:
+    """Yields the start and the end of the content of each field with a given number."""
+    for _, tag, body, stop, _ in wire.fields(data, start, end):
+        if tag >> 3 == number:
+            yield body, stop
 
 
-def _entry(data: Buffer, field: _Field) -> tuple[str, str]:
-    """Returns the key and the value of a metadata entry."""
-    own = _fields(data, *field[:2])
-    return _last(data, own, 1), _last(data, own, 2)
+def _entries(entries: Iterable[outline.Entry]) -> dict[str, str]:
+    return {_text(entry.key): _text(entry.value) for entry in entries}
 
 
-def _outside(data: Buffer, tensors: Sequence[_Field]) -> dict[str, int]:
+def _outside(tensors: Iterable[outline.ListedTensor]) -> dict[str, int]:
     """Returns the number of bytes of initializers in each data file."""
     found: Counter[str] = Counter()
     for tensor in tensors:
-        own = _fields(data, *tensor[:2])
-        entries = dict(_entry(data, one) for one in own.get(_EXTERNAL_DATA, ()))
-        if "location" in entries:
-            length = entries.get("length", "")
-            found[entries["location"]] += int(length) if length.isdecimal() else _size(data, own)
+        where = _entries(tensor.external_data)
+        if "location" in where:
+            length, kind = where.get("length", ""), tensor.data_type
+            needed = wire.raw_size(kind, prod(tensor.dims)) if kind in ELEMENTS else 0
+            found[where["location"]] += int(length) if length.isdecimal() else needed
     return dict(found)
 
 
-def _size(data: Buffer, tensor: Mapping[int, list[_Field]]) -> int:
-    """Returns the number of bytes that the elements of a tensor need."""
-    (_, _, kind), dims = tensor[_DATA_TYPE][-1], list[int]()
-    for start, end, value in tensor.get(_DIMS, ()):
-        if start == end:
-            dims.append(value)
-        while start < end:  # dimensions that are packed into one field
-            value, start = wire.read_varint(data, start)
-            dims.append(value)
-    return wire.raw_size(kind, prod(dims)) if kind in ELEMENTS else 0
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")
 
 
-def _fields(data: Any, start: int, end: int) -> dict[int, list[_Field]]:
-    found: dict[int, list[_Field]] = {}
-    for _, tag, body, stop, value in wire.fields(data, start, end):
-        found.setdefault(tag >> 3, []).append((body, stop, value))
-    return found
-
-
-def _text(data: Any, field: _Field) -> str:
-    return bytes(data[field[0] : field[1]]).decode(errors="replace")
-
-
-def _value(data: Any, field: _Field) -> str:
+def _value(value: outline.ListedValue) -> str:
     """Returns a value as text, such as `x: float[N,3]`; only the name if it is not a tensor."""
-    value = _fields(data, *field[:2])
-    name = _text(data, value[1][0]) if 1 in value else ""
-    kind = _fields(data, *value[2][0][:2]) if 2 in value else {}
-    if 1 not in kind:
+    name, tensor = _text(value.name), value.type.tensor_type
+    if not value.type.HasField("tensor_type"):
         return name
-    tensor = _fields(data, *kind[1][0][:2])
-    number = tensor[1][0][2] if 1 in tensor else 0
+    number = tensor.elem_type
     element = T(number).name.lower() if number in {*T} else f"type {number}"
-    if 2 not in tensor:
+    if not tensor.HasField("shape"):
         return f"{name}: {element}"
-    dims = _fields(data, *tensor[2][0][:2]).get(1, [])
-    return f"{name}: {element}[{','.join(_dim(data, dim) for dim in dims)}]"
+    return f"{name}: {element}[{','.join(map(_dim, tensor.shape.dim))}]"
 
 
-def _dim(data: Any, field: _Field) -> str:
-    dim = _fields(data, *field[:2])
-    if 2 in dim:
-        return _text(data, dim[2][0])
-    return str(dim[1][0][2]) if 1 in dim else "?"
+def _dim(dim: outline.ListedDimension) -> str:
+    if dim.WhichOneof("value") == "dim_param":
+        return _text(dim.dim_param)
+    return str(dim.dim_value) if dim.HasField("dim_value") else "?"
 
 
 def _spans(

@@ -164,18 +164,30 @@ class Map(_message.Message):
     def __init__(self, key_type: _Optional[_Iterable[int]] = ..., value_type: _Optional[_Union[Type, _Mapping]] = ...) -> None: ...
 
 class Listing(_message.Message):
-    __slots__ = ("ir_version", "graph", "opset_import", "training_info", "functions")
+    __slots__ = ("ir_version", "producer_name", "producer_version", "domain", "model_version", "doc_string", "graph", "opset_import", "metadata_props", "training_info", "functions")
     IR_VERSION_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_NAME_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_VERSION_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    MODEL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    DOC_STRING_FIELD_NUMBER: _ClassVar[int]
     GRAPH_FIELD_NUMBER: _ClassVar[int]
     OPSET_IMPORT_FIELD_NUMBER: _ClassVar[int]
+    METADATA_PROPS_FIELD_NUMBER: _ClassVar[int]
     TRAINING_INFO_FIELD_NUMBER: _ClassVar[int]
     FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
     ir_version: int
+    producer_name: bytes
+    producer_version: bytes
+    domain: bytes
+    model_version: int
+    doc_string: bytes
     graph: ListedGraph
     opset_import: _containers.RepeatedCompositeFieldContainer[Import]
+    metadata_props: _containers.RepeatedCompositeFieldContainer[Entry]
     training_info: _containers.RepeatedCompositeFieldContainer[ListedTraining]
     functions: _containers.RepeatedCompositeFieldContainer[ListedFunction]
-    def __init__(self, ir_version: _Optional[int] = ..., graph: _Optional[_Union[ListedGraph, _Mapping]] = ..., opset_import: _Optional[_Iterable[_Union[Import, _Mapping]]] = ..., training_info: _Optional[_Iterable[_Union[ListedTraining, _Mapping]]] = ..., functions: _Optional[_Iterable[_Union[ListedFunction, _Mapping]]] = ...) -> None: ...
+    def __init__(self, ir_version: _Optional[int] = ..., producer_name: _Optional[bytes] = ..., producer_version: _Optional[bytes] = ..., domain: _Optional[bytes] = ..., model_version: _Optional[int] = ..., doc_string: _Optional[bytes] = ..., graph: _Optional[_Union[ListedGraph, _Mapping]] = ..., opset_import: _Optional[_Iterable[_Union[Import, _Mapping]]] = ..., metadata_props: _Optional[_Iterable[_Union[Entry, _Mapping]]] = ..., training_info: _Optional[_Iterable[_Union[ListedTraining, _Mapping]]] = ..., functions: _Optional[_Iterable[_Union[ListedFunction, _Mapping]]] = ...) -> None: ...
 
 class Import(_message.Message):
     __slots__ = ("domain", "version")
@@ -184,6 +196,14 @@ class Import(_message.Message):
     domain: bytes
     version: int
     def __init__(self, domain: _Optional[bytes] = ..., version: _Optional[int] = ...) -> None: ...
+
+class Entry(_message.Message):
+    __slots__ = ("key", "value")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    value: bytes
+    def __init__(self, key: _Optional[bytes] = ..., value: _Optional[bytes] = ...) -> None: ...
 
 class ListedTraining(_message.Message):
     __slots__ = ("initialization", "algorithm")
@@ -208,10 +228,62 @@ class ListedFunction(_message.Message):
     def __init__(self, name: _Optional[bytes] = ..., node: _Optional[_Iterable[_Union[ListedNode, _Mapping]]] = ..., opset_import: _Optional[_Iterable[_Union[Import, _Mapping]]] = ..., domain: _Optional[bytes] = ..., overload: _Optional[bytes] = ...) -> None: ...
 
 class ListedGraph(_message.Message):
-    __slots__ = ("node",)
+    __slots__ = ("node", "initializer", "input", "output")
     NODE_FIELD_NUMBER: _ClassVar[int]
+    INITIALIZER_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
     node: _containers.RepeatedCompositeFieldContainer[ListedNode]
-    def __init__(self, node: _Optional[_Iterable[_Union[ListedNode, _Mapping]]] = ...) -> None: ...
+    initializer: _containers.RepeatedCompositeFieldContainer[ListedTensor]
+    input: _containers.RepeatedCompositeFieldContainer[ListedValue]
+    output: _containers.RepeatedCompositeFieldContainer[ListedValue]
+    def __init__(self, node: _Optional[_Iterable[_Union[ListedNode, _Mapping]]] = ..., initializer: _Optional[_Iterable[_Union[ListedTensor, _Mapping]]] = ..., input: _Optional[_Iterable[_Union[ListedValue, _Mapping]]] = ..., output: _Optional[_Iterable[_Union[ListedValue, _Mapping]]] = ...) -> None: ...
+
+class ListedTensor(_message.Message):
+    __slots__ = ("dims", "data_type", "external_data")
+    DIMS_FIELD_NUMBER: _ClassVar[int]
+    DATA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_DATA_FIELD_NUMBER: _ClassVar[int]
+    dims: _containers.RepeatedScalarFieldContainer[int]
+    data_type: int
+    external_data: _containers.RepeatedCompositeFieldContainer[Entry]
+    def __init__(self, dims: _Optional[_Iterable[int]] = ..., data_type: _Optional[int] = ..., external_data: _Optional[_Iterable[_Union[Entry, _Mapping]]] = ...) -> None: ...
+
+class ListedValue(_message.Message):
+    __slots__ = ("name", "type")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    name: bytes
+    type: ListedType
+    def __init__(self, name: _Optional[bytes] = ..., type: _Optional[_Union[ListedType, _Mapping]] = ...) -> None: ...
+
+class ListedType(_message.Message):
+    __slots__ = ("tensor_type",)
+    TENSOR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    tensor_type: ListedElement
+    def __init__(self, tensor_type: _Optional[_Union[ListedElement, _Mapping]] = ...) -> None: ...
+
+class ListedElement(_message.Message):
+    __slots__ = ("elem_type", "shape")
+    ELEM_TYPE_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    elem_type: int
+    shape: ListedShape
+    def __init__(self, elem_type: _Optional[int] = ..., shape: _Optional[_Union[ListedShape, _Mapping]] = ...) -> None: ...
+
+class ListedShape(_message.Message):
+    __slots__ = ("dim",)
+    DIM_FIELD_NUMBER: _ClassVar[int]
+    dim: _containers.RepeatedCompositeFieldContainer[ListedDimension]
+    def __init__(self, dim: _Optional[_Iterable[_Union[ListedDimension, _Mapping]]] = ...) -> None: ...
+
+class ListedDimension(_message.Message):
+    __slots__ = ("dim_value", "dim_param")
+    DIM_VALUE_FIELD_NUMBER: _ClassVar[int]
+    DIM_PARAM_FIELD_NUMBER: _ClassVar[int]
+    dim_value: int
+    dim_param: bytes
+    def __init__(self, dim_value: _Optional[int] = ..., dim_param: _Optional[bytes] = ...) -> None: ...
 
 class ListedNode(_message.Message):
     __slots__ = ("op_type", "attribute", "domain", "overload")
