@@ -98,20 +98,19 @@ class Registry:
         self._tables: dict[type[Trait], LazyTable[Any]] = {
             k: LazyTable(self._read) for k in KINDS.values()
         }
-        self.solved: dict[Any, Any] = {}  # cached results of the planner
+        self._forget_plans()
+
+    def _forget_plans(self) -> None:
+        """Discards the cached results of the planner."""
+        self.solved: dict[Any, Any] = {}
         self.known_edges: dict[Any, Any] = {}
         self.routes: dict[Any, Any] = {}
 
     def add(self, declared: Declared) -> None:
         self.generation += 1
-        self.solved.clear()
-        self.known_edges.clear()
-        self.routes.clear()
-        if isinstance(declared, Adapter):
-            self._add_verdict(declared)
-            return
+        self._forget_plans()
         for place in places(declared):
-            self._require_one(place)
+            self._require_one(place, getattr(declared, "source", ""))
             self._file(place, declared)
 
     def rules(self, kind: type[_Rule]) -> LazyTable[_Rule]:
@@ -128,11 +127,15 @@ class Registry:
         rows = ((row,) if single else row for row in self._tables[kind].values())
         return list({id(one): one for row in rows for one in row}.values())
 
-    def _require_one(self, place: Crossing | TraitKey) -> None:
+    def _require_one(self, place: Crossing | TraitKey, source: str) -> None:
+        """Raises if an operator gets a second adapter or a second declaration of a single kind."""
         if isinstance(place, TraitKey):
             kind = KINDS[place.table]
             if issubclass(kind, SingleTrait) and (place.domain, place.op) in self._tables[kind]:
                 raise AdapterBug(kind.twice.format(op=place.op))
+        elif (first := self._found(place)) is not None:
+            _, op, start, to = place
+            raise AdapterBug(f"{op} {start}->{to} is declared twice: {first.source} and {source}")
 
     def _file(self, place: Crossing | TraitKey, declared: Declared) -> None:
         """Stores a declaration in its table, for one of its operators."""
@@ -149,16 +152,6 @@ class Registry:
     def _home(self, declared: Declared) -> int:
         """Returns a number that sorts declarations by module; those without a module come last."""
         return self._homes.get(id(declared), len(self._numbers))
-
-    def _add_verdict(self, declared: Adapter) -> None:
-        for op in declared.ops:
-            crossing = (declared.domain, op, declared.start, declared.to)
-            if (first := self.get(*crossing)) is not None:
-                raise AdapterBug(
-                    f"{op} {declared.start}->{declared.to} is declared twice:"
-                    f" {first.source} and {declared.source}"
-                )
-            self._verdicts[crossing] = declared
 
     def get(self, domain: str, op: str, start: int, to: int) -> Adapter | None:
         return self._found((domain, op, start, to))
@@ -249,7 +242,7 @@ class Registry:
     def planning_anew(self) -> Registry:
         """Returns a registry with the same adapters, but without cached results of the planner."""
         other = copy.copy(self)
-        other.solved, other.known_edges, other.routes = {}, {}, {}
+        other._forget_plans()
         return other
 
     def load(self, package: ModuleType) -> None:
@@ -272,15 +265,11 @@ class Registry:
         self._unread[name] = frozenset(declared)
         self._numbers[name] = len(self._numbers)
         for one in declared:  # in a fixed order, because the order of a set differs between runs
+            self._require_one(one, name)
             if isinstance(one, TraitKey):
-                self._require_one(one)
                 self._tables[KINDS[one.table]].expect((one.domain, one.op), name)
-                continue
-            if one in self._indexed or one in self._verdicts:
-                home = self._indexed.get(one) or self._verdicts[one].source
-                _, op, start, to = one
-                raise AdapterBug(f"{op} {start}->{to} is declared twice: {home} and {name}")
-            self._indexed[one] = name
+            else:
+                self._indexed[one] = name
 
     def missing(self, domain: str, low: int, high: int) -> list[Crossing]:
         """Returns the operator changes between two versions for which no adapter is declared."""
