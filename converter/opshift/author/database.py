@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from opshift.author import registry
 from opshift.author.registry import Registry
-from opshift.opsets import schemas
+from opshift.opsets import schema_changes, schemas
 from opshift.opsets.operator_set import Operator
 from opshift.opsets.opset_changelog_pb2 import Change, Domain, OpsetChangelog
+from opshift.opsets.schema_changes import SchemaChange
 
 _SITE = "https://onnx.ai/onnx/operators"
 PAGES = {
@@ -48,6 +51,24 @@ def change(history: list[schemas.Schema], adapters: Registry) -> Change:
     found.replaced_by.extend(sorted(instead.emits) if instead and schema.deprecated else [])
     found.fingerprint = schemas.fingerprint_of(history[-2:])
     return found
+
+
+def changes_between(domain: str, op: str, start: int, to: int) -> tuple[SchemaChange, ...]:
+    """Returns the changes as sentences; a rewrite by an adapter also counts as a change."""
+    found = schema_changes.between(domain, op, start, to)
+    return (*found, *_rewritten(domain, op, start, to, registry.default()))
+
+
+def _rewritten(
+    domain: str, op: str, start: int, to: int, adapters: Registry
+) -> Iterator[SchemaChange]:
+    for schema in schemas.history(domain, op):
+        if not start < schema.since <= to:
+            continue
+        adapter = adapters.get(domain, op, schema.since - 1, schema.since)
+        if adapter is not None and adapter.rewrites:
+            told = adapter.summary.rstrip(".")
+            yield SchemaChange(f"the behaviour changed at {schema.since}: {told}", True)
 
 
 def merged(old: OpsetChangelog, new: OpsetChangelog) -> OpsetChangelog:

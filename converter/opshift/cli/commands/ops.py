@@ -200,13 +200,13 @@ def _page(entry: Entry) -> Iterator[Line]:
 
 
 def _table(deltas: list[Delta], domain: str, start: int, to: int) -> Iterator[Line]:
-    from opshift.look import changed
+    from opshift.author import database
 
     rows = [(d.op_type, _since(d.before), _since(d.after), d.kind) for d in deltas]
     head, *lines = table(("operator", "was", "is", ""), rows)
     yield head
     for delta, line in zip(deltas, lines, strict=True):
-        changes = changed.between(domain, delta.op_type, start, to) if delta.before else ()
+        changes = database.changes_between(domain, delta.op_type, start, to) if delta.before else ()
         breaks = any(change.breaks for change in changes)
         yield Line(f"{line.text}{', breaking for consumers' if breaks else ''}")
         yield from (Line(f"    {'! ' if c.breaks else '  '}{c.text}") for c in changes)
@@ -218,11 +218,11 @@ def _since(entry: Entry | None) -> str:
 
 def _changes(deltas: list[Delta], domain: str, start: int, to: int) -> Callable[[], dict[str, Any]]:
     def made() -> dict[str, Any]:
-        from opshift.look import changed
+        from opshift.author import database
 
         document = _document("deltas", domain, deltas)()
         for row in document["deltas"]:
-            changes = changed.between(domain, row["op_type"], start, to)
+            changes = database.changes_between(domain, row["op_type"], start, to)
             row["changes"] = [dataclasses.asdict(change) for change in changes]
             row["breaks"] = any(change.breaks for change in changes)
         return document
