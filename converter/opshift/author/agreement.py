@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.author import declared, safe_inference
 from opshift.author.env import TypesOnly
-from opshift.author.inference import give_rank, told_ranks
+from opshift.author.inference import give_rank, ranks_by_rule
 from opshift.author.traits import OutputRanks, OutputShapes
 from opshift.model import imports
 from opshift.model.bytes.outline import ModelBytes
@@ -123,8 +123,8 @@ class _Kinds:
         except safe_inference.COMPLAINTS:
             return [_UNKNOWN] * len(node.output)
         rule = self.rules.get((domain, node.op_type))
-        told = told_ranks(rule, node, schema, TypesOnly(types))
-        for name, rank in zip(node.output, told, strict=False):
+        ranks = ranks_by_rule(rule, node, schema, TypesOnly(types))
+        for name, rank in zip(node.output, ranks, strict=False):
             if name in found and rank_of(found[name]) is None:
                 give_rank(found[name].tensor_type, rank)
         return [self._of_type(found[name]) if name in found else _UNKNOWN for name in node.output]

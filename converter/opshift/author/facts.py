@@ -21,6 +21,7 @@ from opshift.author.bounds import MOST_EACH, Bounds, joined, of_constant
 from opshift.author.declared import completed, computed, correct
 from opshift.author.env import ModelEnv
 from opshift.author.fit import fits
+from opshift.author.induction import symbols_of
 from opshift.author.inference import Known, infer_all, infer_node
 from opshift.author.node import Node, Survey, TypePart
 from opshift.author.present_types import collect_present_types
@@ -555,8 +556,7 @@ class Facts:
 
     @functools.cached_property
     def _input_symbols(self) -> frozenset[str]:
-        inputs = (value.type.tensor_type.shape.dim for value in self.document.model.graph.input)
-        return frozenset(dim.dim_param for dims in inputs for dim in dims if dim.dim_param)
+        return symbols_of(self.document.model)
 
     # -- types of outputs by the node that computes them -----------------------------------------
 

@@ -10,7 +10,7 @@ from opshift.author.scope_types import GraphTypes, by_graph
 from opshift.author.traits import Carries
 from opshift.model.walk import graphs_in, graphs_of
 from opshift.opsets import schemas
-from opshift.opsets.types import rank_of, tensors_in
+from opshift.opsets.types import rank_of, without_dims
 from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
 Rules: TypeAlias = Mapping[tuple[str, str], Carries]
@@ -164,13 +164,7 @@ def _weaker(
 
 def without_marks(given: TypeProto, symbols: frozenset[str]) -> TypeProto:
     """Removes symbols that inference generated, because the next inference renames them."""
-    kept = TypeProto()
-    kept.CopyFrom(given)
-    for tensor in tensors_in(kept):
-        for dim in tensor.shape.dim:
-            if dim.dim_param and dim.dim_param not in symbols:
-                dim.Clear()
-    return kept
+    return without_dims(given, lambda dim: bool(dim.dim_param) and dim.dim_param not in symbols)
 
 
 def symbols_of(model: ModelProto) -> frozenset[str]:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.author import corrected, declared, induction, safe_inference
@@ -142,8 +141,8 @@ def _write_ranks(model: ModelProto, found: Sequence[GraphTypes], ranks: Rules) -
             rule = ranks.get((schemas.normal(node.domain), node.op_type))
             if rule is not None and any(map(_lacks_rank, map(own.get, node.output))):
                 schema = schemas.schema(rule.domain, node.op_type, versions.get(rule.domain, 0))
-                told = told_ranks(rule, node, schema, env)
-                for kind, rank in zip(map(own.get, node.output), told, strict=False):
+                ranks_of_node = ranks_by_rule(rule, node, schema, env)
+                for kind, rank in zip(map(own.get, node.output), ranks_of_node, strict=False):
                     if kind is not None and _lacks_rank(kind):
                         give_rank(kind.tensor_type, rank)
                         written = True
@@ -160,17 +159,12 @@ def infer_node(node: NodeProto, env: ModelEnv, version: int | None = None) -> di
 
     Values of equal unknown length have one symbol, which shows adapters that the lengths are equal.
     """
-    found = _types_of(node, env, version)
-    for name, kind in found.items():
-        if kind.HasField("tensor_type") and kind.tensor_type.HasField("shape"):
-            _name_lengths(kind.tensor_type.shape, env, name)
-    return found
-
-
-def _name_lengths(shape: TensorShapeProto, env: ModelEnv, name: str) -> None:
-    for axis, dim in enumerate(shape.dim):
-        if not dim.WhichOneof("value"):
-            dim.dim_param = env.length_symbol(name, axis)
+    types = _types_of(node, env, version)
+    for name, kind in types.items():
+        for axis, dim in enumerate(kind.tensor_type.shape.dim):
+            if not dim.WhichOneof("value"):
+                dim.dim_param = env.length_symbol(name, axis)
+    return types
 
 
 def _types_of(node: NodeProto, env: ModelEnv, version: int | None) -> dict[str, TypeProto]:
@@ -178,13 +172,13 @@ def _types_of(node: NodeProto, env: ModelEnv, version: int | None) -> dict[str, 
     schema = env.layout_of(node, version)
     key = (schemas.normal(node.domain), node.op_type)
     if schema is None:
-        told = told_types(env.rules(OutputTypes).get(key), node, env)
-        _correct(told, node, None, env)
-        return told
+        types = _declared_types(env.rules(OutputTypes).get(key), node, env)
+        _correct(types, node, None, env)
+        return types
     imports = _imports(schema, env, version)
     if holds_graphs(node):
-        found = types_of_results(node, env)
-        return infer_alone(node, env, imports) if found is None else found
+        results = types_of_results(node, env)
+        return infer_alone(node, env, imports) if results is None else results
     types = _input_types(node, env)
     try:
         inferred = {} if schema.open else _asked(node, env, schema, types, imports)
@@ -196,8 +190,8 @@ def _types_of(node: NodeProto, env: ModelEnv, version: int | None) -> dict[str, 
         if schemas.type_name(known) is None:
             known.tensor_type.elem_type = kind  # keeps the shape, if there is one
     _correct(inferred, node, schema, env)
-    ranks = told_ranks(env.rules(OutputRanks).get(key), node, schema, env)
-    for name, rank in zip(node.output, ranks or _stated_ranks(node, schema, env), strict=False):
+    ranks = ranks_by_rule(env.rules(OutputRanks).get(key), node, schema, env)
+    for name, rank in zip(node.output, ranks or _ranks_by_schema(node, schema, env), strict=False):
         known = inferred.setdefault(name, TypeProto())
         if name and rank is not None and rank_of(known) is None:
             give_rank(known.tensor_type, rank)
@@ -279,60 +273,62 @@ def _correct(
             corrected.give_shape(known, dims)
 
 
-def told_ranks(
+def ranks_by_rule(
     rule: OutputRanks | None, node: NodeProto, schema: schemas.Schema | None, env: Env
 ) -> Sequence[int]:
-    """Returns the ranks that a rule finds for outputs, if inference needs values of inputs."""
+    """Returns the ranks of a node's outputs by an adapter author's rule; () without an answer."""
     if rule is None or schema is None:
         return ()
     return answer_of(rule.run, Node(node, schema, env)) or ()
 
 
-def _stated_ranks(node: NodeProto, schema: schemas.Schema, env: Env) -> Iterator[int | None]:
-    """The ranks of a node's outputs by the rules that its schema states."""
-    read = Node(node, schema, env)
+def _ranks_by_schema(node: NodeProto, schema: schemas.Schema, env: Env) -> Iterator[int | None]:
+    """Yields the ranks of a node's outputs by the rules in the document of its operator set."""
+
+    def rank(node: Node) -> int | None:
+        return output_rank(output.rank, lambda name: node[name].rank)
+
     for output in schema.outputs:
-        yield answer_of(partial(_stated_rank, output.rank), read) if output.rank else None
+        yield answer_of(rank, Node(node, schema, env)) if output.rank else None
 
 
-def _stated_rank(rule: str, node: Node) -> int | None:
-    return output_rank(rule, lambda name: node[name].rank)
-
-
-def told_types(rule: OutputTypes | None, node: NodeProto, env: Env) -> dict[str, TypeProto]:
-    """Returns element types and a rank from the rule of an operator without a schema."""
-    found: dict[str, TypeProto] = {}
+def _declared_types(rule: OutputTypes | None, node: NodeProto, env: Env) -> dict[str, TypeProto]:
+    """Returns the types of outputs that an author declared for an operator without a schema."""
+    types: dict[str, TypeProto] = {}
     if rule is None:
-        return found
-    for name, told in zip(node.output, rule.outputs, strict=False):
-        element = _told_type(node, told, env)
+        return types
+    for name, source in zip(node.output, rule.outputs, strict=False):
+        if isinstance(source, str):
+            element = schemas.element_number(source)
+        else:
+            kinds = filter(None, _input_types_at(node, source, env))
+            element = next(filter(None, (kind.tensor_type.elem_type for kind in kinds)), 0)
         if name and element:
-            found[name] = TypeProto()
-            found[name].tensor_type.elem_type = element
-    first, rank = next(iter(node.output), ""), _told_rank(node, rule.rank, env)
-    if first in found and rank is not None:
-        give_rank(found[first].tensor_type, rank)
-    return found
+            types[name] = TypeProto()
+            types[name].tensor_type.elem_type = element
+    rank = rule.rank
+    if isinstance(rank, tuple):
+        rank = _largest_rank([*_input_types_at(node, rank, env)])
+    if rank is not None and (first := next(iter(node.output), "")) in types:
+        give_rank(types[first].tensor_type, rank)
+    return types
 
 
-def _told_rank(node: NodeProto, told: int | tuple[int, ...] | None, env: Env) -> int | None:
-    """Returns a fixed rank, or the largest rank of some inputs if all ranks are known."""
-    if told is None or isinstance(told, int):
-        return told
-    names = [node.input[i] if i < len(node.input) else "" for i in told]
-    ranks = [rank_of(env.type(name)) if name else None for name in names]
-    known = [rank for rank in ranks if rank is not None]
-    if len(known) < len(names) or (len(names) > 1 and min(known) < 2):
+def _input_types_at(
+    node: NodeProto, positions: Iterable[int], env: Env
+) -> Iterator[TypeProto | None]:
+    """Yields the types of the inputs at some positions; None for an absent input."""
+    for i in positions:
+        name = node.input[i] if i < len(node.input) else ""
+        yield env.type(name) if name else None
+
+
+def _largest_rank(types: Sequence[TypeProto | None]) -> int | None:
+    """Returns the largest rank, unless a rank is unknown or one of several values is a vector."""
+    ranks = [rank for rank in map(rank_of, types) if rank is not None]
+    if len(ranks) < len(types) or (len(types) > 1 and min(ranks) < 2):
         return None
-    return max(known)
-
-
-def _told_type(node: NodeProto, told: str | tuple[int, ...], env: Env) -> int:
-    if isinstance(told, str):
-        return schemas.element_number(told)
-    given = [node.input[i] for i in told if i < len(node.input) and node.input[i]]
-    types = (env.type(name) for name in given)
-    return next((t.tensor_type.elem_type for t in types if t and t.tensor_type.elem_type), 0)
+    return max(ranks)
 
 
 def give_rank(tensor: TypeProto.Tensor, rank: int) -> None:

@@ -189,23 +189,19 @@ class Value(Infix):
         """Returns True, so that `value and value.rank_or_none` is None for an omitted input."""
         return True
 
-    def _told(self, part: TypePart) -> TypeProto | None:
-        """Returns the type of the value for a caller that reads only this part of the type."""
-        return self.env.type(self.name, part)
-
     @property
     def type(self) -> TypeProto | None:
-        return self._told(TypePart.ALL)
+        return self.env.type(self.name, TypePart.ALL)
 
     @property
     def type_text(self) -> str | None:
         """Returns the type without a shape as text, such as `tensor(float)`."""
-        found = self._told(TypePart.ELEMENT)
+        found = self.env.type(self.name, TypePart.ELEMENT)
         return schemas.type_name(found) if found is not None else None
 
     @property
     def elem_type_or_none(self) -> int | None:
-        found = self._told(TypePart.ELEMENT)
+        found = self.env.type(self.name, TypePart.ELEMENT)
         if found is not None and found.WhichOneof("value") not in (None, "tensor_type"):
             return None
         known = found.tensor_type.elem_type if found is not None else 0
@@ -243,7 +239,7 @@ class Value(Infix):
 
     @property
     def rank_or_none(self) -> int | None:
-        found = rank_of(self._told(TypePart.RANK))
+        found = rank_of(self.env.type(self.name, TypePart.RANK))
         if found is not None:
             self.env.use_rank(self.name)
         return found
@@ -269,7 +265,7 @@ class Value(Infix):
         return found
 
     def _dims(self) -> Dims | None:
-        found = self._told(TypePart.RANK)
+        found = self.env.type(self.name, TypePart.RANK)
         if found is None or rank_of(found) is None:
             return None
         return self.env.dims(self.name, found)

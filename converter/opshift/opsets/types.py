@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from opshift.opsets import schemas
-from opshift.protos import NodeProto, TensorProto, TypeProto
+from opshift.protos import NodeProto, TensorProto, TensorShapeProto, TypeProto
 
 Dims: TypeAlias = tuple[int | str | None, ...]  # each a number, a symbol, or unknown
 LARGEST_RANK = 64  # of numpy, which allows more than the runtimes
@@ -73,10 +73,17 @@ def tensors_in(proto: TypeProto) -> Iterator[TypeProto.Tensor | TypeProto.Sparse
 
 def without_lengths(proto: TypeProto) -> TypeProto:
     """Returns a copy of a type with the rank but without the lengths of every tensor."""
+    return without_dims(proto, lambda dim: True)
+
+
+def without_dims(
+    proto: TypeProto, is_removed: Callable[[TensorShapeProto.Dimension], bool]
+) -> TypeProto:
+    """Returns a copy of a type in which the lengths of some dimensions are unknown."""
     copy = TypeProto()
     copy.CopyFrom(proto)
     for tensor in tensors_in(copy):
-        for dim in tensor.shape.dim:
+        for dim in filter(is_removed, tensor.shape.dim):
             dim.Clear()
     return copy
 
@@ -87,13 +94,7 @@ LENGTH = "opshift.length."
 
 def without_symbols(proto: TypeProto) -> TypeProto:
     """Returns a copy of a type without the internal symbols of unknown lengths."""
-    copy = TypeProto()
-    copy.CopyFrom(proto)
-    for tensor in tensors_in(copy):
-        for dim in tensor.shape.dim:
-            if dim.dim_param.startswith(LENGTH):
-                dim.Clear()
-    return copy
+    return without_dims(proto, lambda dim: dim.dim_param.startswith(LENGTH))
 
 
 def shown_type(proto: TypeProto) -> str:
