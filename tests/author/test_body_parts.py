@@ -7,7 +7,8 @@ import pytest
 from growth_families import FAMILIES
 from onnx import ModelProto, parser
 from opshift import check
-from opshift.author import body_parts, piecewise
+from opshift.author import piecewise
+from opshift.author.body_parts import LongFunctions
 from opshift.model.bytes.outline import ModelBytes
 from opshift.model.functions import functions_of
 from opshift.protos.shape_inference import InferenceError
@@ -96,8 +97,7 @@ def types(made: ModelProto) -> dict[str, str]:
 @pytest.mark.usefixtures("always_in_parts")
 def test_a_part_has_few_nodes() -> None:
     made = called("a value from around a graph", "once")
-    parts = body_parts.in_parts(made, lambda body: body.name == "F", "new_", 1)
-    cut = body_parts.cut(made, parts, "new_")
+    cut = LongFunctions(made, lambda body: body.name == "F", "new_", 1).cut()
     added = [function for function in cut.functions if function.name.startswith("new_")]
     assert [len(function.node) for function in added] == [2, 1]
     assert [node.op_type for node in cut.graph.node] == [function.name for function in added]
@@ -118,8 +118,8 @@ def test_a_fault_in_a_part_is_told_as_a_fault_of_the_function() -> None:
 def test_a_call_with_too_many_values_stays(held: str) -> None:
     made = called("an attribute", "once")
     getattr(made.graph.node[0], held).append("x")
-    parts = body_parts.in_parts(made, lambda body: True, "new_", 1)
-    assert body_parts.cut(made, parts, "new_").graph.node == made.graph.node
+    cut = LongFunctions(made, lambda body: True, "new_", 1).cut()
+    assert cut.graph.node == made.graph.node
 
 
 @pytest.mark.parametrize("place", ["output", "input"])
@@ -127,7 +127,7 @@ def test_a_function_with_two_writers_of_a_value_stays_whole(place: str) -> None:
     made = called("an attribute", "once")
     body = functions_of(made)["f", "F", ""]
     body.node[0].output[0] = {"output": "y", "input": "a"}[place]
-    assert not body_parts.in_parts(made, lambda one: one.name == "F", "new_", 1)
+    assert not LongFunctions(made, lambda one: one.name == "F", "new_", 1).parts
 
 
 def test_a_function_with_many_graphs_is_long() -> None:

@@ -9,111 +9,103 @@ constants among the inputs of a call.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 from opshift.model.functions import functions_of
-from opshift.model.scope import FunctionId, call_id
-from opshift.model.walk import graphs_of, reads
-from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto
+from opshift.model.scope import call_id
+from opshift.model.walk import Container, graphs_of, reads
+from opshift.protos import FunctionProto, ModelProto, NodeProto
+from opshift.protos.copies import copied
 
 CONSTANT = "", "Constant", ""
 
 
-class FunctionInParts:
-    """A long function, split into a chain of shorter functions."""
+class LongFunctions:
+    """The long functions of a model, each split into a chain of shorter functions (parts)."""
 
-    def __init__(self, body: FunctionProto, prefix: str, graphs: int) -> None:
-        self.body = body
-        self.functions = [*_parts(body, prefix, graphs)]
+    def __init__(
+        self,
+        model: ModelProto,
+        is_long: Callable[[FunctionProto], bool],
+        prefix: str,
+        graphs: int,
+    ) -> None:
+        """Splits each long function into parts with at most `graphs` subgraphs, as far as possible.
 
-    def fits(self, call: NodeProto) -> bool:
-        """Returns whether the counts of inputs and outputs of a call fit the function."""
-        body = self.body
-        return len(call.input) <= len(body.input) and len(call.output) == len(body.output)
+        New names begin with `prefix`.
+        """
+        self.model, self.prefix = model, prefix
+        self.bodies = {
+            which: body
+            for which, body in functions_of(model).items()
+            if is_long(body) and _has_one_writer_each(body)
+        }
+        self.parts = {
+            which: [*_parts(body, f"{prefix}{number}_", graphs)]
+            for number, (which, body) in enumerate(self.bodies.items())
+        }
 
-    def calls(self, call: NodeProto, prefix: str) -> Iterator[NodeProto]:
-        """Yields the calls of the parts that replace a call of the function."""
-        names = dict(zip(self.body.input, call.input, strict=False))
-        wanted = dict(zip(self.body.output, call.output, strict=False))
-        for part in self.functions:
-            made = NodeProto()
-            made.CopyFrom(call)
-            made.op_type = part.name
-            made.input[:] = [names.get(name, "") for name in part.input]
-            made.output[:] = [wanted.get(name) or prefix + name for name in part.output]
-            names.update(zip(part.output, made.output, strict=True))
-            yield made
+    def cut(self) -> ModelProto:
+        """Copies the model, and calls parts in place of long functions, except in subgraphs."""
+        short = copied(self.model)
+        for parts in self.parts.values():
+            short.functions.extend(parts)
+        containers: list[Container] = [short.graph, *short.functions]
+        for container in containers:
+            nodes = [
+                written
+                for position, node in enumerate(container.node)
+                for written in self._written(node, f"{self.prefix}{position}_")
+            ]
+            if len(nodes) != len(container.node):
+                _replace_nodes(container, nodes)
+        return short
+
+    def join(self, inferred: ModelProto) -> None:
+        """Restores the calls and functions of the model after inference of the parts."""
+        results, nodes = iter(inferred.graph.node), list[NodeProto]()
+        for node in self.model.graph.node:
+            first, *_ = [next(results) for _ in self._written(node, self.prefix)]
+            nodes.append(node if self._is_cut(node) else first)
+        _replace_nodes(inferred.graph, nodes)
+        del inferred.functions[:]
+        inferred.functions.extend(self.model.functions)
+        infos = inferred.graph.value_info
+        kept = [info for info in infos if not info.name.startswith(self.prefix)]
+        del infos[:]
+        infos.extend(kept)
+
+    def _written(self, node: NodeProto, prefix: str) -> Iterator[NodeProto]:
+        """Yields the calls of the parts that replace a call of a long function, or the node."""
+        if not self._is_cut(node):
+            yield node
+            return
+        body = self.bodies[call_id(node)]
+        names = dict(zip(body.input, node.input, strict=False))
+        outputs = dict(zip(body.output, node.output, strict=False))
+        for part in self.parts[call_id(node)]:
+            call = NodeProto()
+            call.CopyFrom(node)
+            call.op_type = part.name
+            call.input[:] = [names.get(name, "") for name in part.input]
+            call.output[:] = [outputs.get(name) or prefix + name for name in part.output]
+            names.update(zip(part.output, call.output, strict=True))
+            yield call
+
+    def _is_cut(self, node: NodeProto) -> bool:
+        """Returns whether a node is a call that is replaced by calls of parts."""
+        body = self.bodies.get(call_id(node))
+        return (
+            body is not None
+            and len(node.input) <= len(body.input)
+            and len(node.output) == len(body.output)
+        )
 
 
-def in_parts(
-    model: ModelProto, is_long: Callable[[FunctionProto], bool], prefix: str, graphs: int
-) -> dict[FunctionId, FunctionInParts]:
-    """Splits each long function of a model into parts with a few subgraphs."""
-    return {
-        which: FunctionInParts(body, f"{prefix}{number}_", graphs)
-        for number, (which, body) in enumerate(functions_of(model).items())
-        if is_long(body) and _has_one_writer_each(body)
-    }
-
-
-def cut(model: ModelProto, parts: Mapping[FunctionId, FunctionInParts], prefix: str) -> ModelProto:
-    """Copies a model, and calls the parts in place of long functions, except inside subgraphs."""
-    made = ModelProto()
-    made.CopyFrom(model)
-    for body in parts.values():
-        made.functions.extend(body.functions)
-    _replace_calls(made.graph, parts, prefix)
-    for function in made.functions:
-        _replace_calls(function, parts, prefix)
-    return made
-
-
-def join(
-    found: ModelProto, model: ModelProto, parts: Mapping[FunctionId, FunctionInParts], prefix: str
-) -> None:
-    """Restores the calls and functions of the source model after inference of the parts."""
-    inferred, nodes = iter(found.graph.node), list[NodeProto]()
-    for node in model.graph.node:
-        stands_for = [next(inferred) for _ in _written(node, parts, prefix)]
-        nodes.append(node if _is_cut(node, parts) else stands_for[0])
+def _replace_nodes(container: Container, nodes: Iterable[NodeProto]) -> None:
     copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del found.graph.node[:], found.functions[:]
-    found.graph.node.extend(copies)
-    found.functions.extend(model.functions)
-    types = [info for info in found.graph.value_info if not info.name.startswith(prefix)]
-    del found.graph.value_info[:]
-    found.graph.value_info.extend(types)
-
-
-def _replace_calls(
-    container: GraphProto | FunctionProto,
-    parts: Mapping[FunctionId, FunctionInParts],
-    prefix: str,
-) -> None:
-    nodes = [
-        made
-        for position, node in enumerate(container.node)
-        for made in _written(node, parts, f"{prefix}{position}_")
-    ]
-    if len(nodes) != len(container.node):
-        copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-        del container.node[:]
-        container.node.extend(copies)
-
-
-def _written(
-    node: NodeProto, parts: Mapping[FunctionId, FunctionInParts], prefix: str
-) -> Iterator[NodeProto]:
-    if _is_cut(node, parts):
-        yield from parts[call_id(node)].calls(node, prefix)
-    else:
-        yield node
-
-
-def _is_cut(node: NodeProto, parts: Mapping[FunctionId, FunctionInParts]) -> bool:
-    """Returns whether a node is a call that is replaced by calls of parts."""
-    body = parts.get(call_id(node))
-    return body is not None and body.fits(node)
+    del container.node[:]
+    container.node.extend(copies)
 
 
 def _has_one_writer_each(body: FunctionProto) -> bool:

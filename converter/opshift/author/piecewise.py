@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from opshift.author import body_parts
+from opshift.author.body_parts import LongFunctions
 from opshift.model.bytes.outline import ModelBytes
 from opshift.model.functions import called, calls_of, functions_of
 from opshift.model.names import unused_prefix
@@ -47,14 +47,15 @@ def infer(
     if not is_slow(model):
         return infer_shapes(model.data, **options)
     whole, prefix = ModelProto.FromString(model.data), unused_prefix(model.data)
-    if not (long := body_parts.in_parts(whole, _is_long, prefix, PIECE)):
+    long = LongFunctions(whole, _is_long, prefix, PIECE)
+    if not long.parts:
         return _in_pieces(whole, prefix, options)
     try:
-        found = _in_pieces(body_parts.cut(whole, long, prefix), prefix, options)
+        inferred = _in_pieces(long.cut(), prefix, options)
     except InferenceError:  # names a part instead of the function
         return infer_shapes(model.data, **options)
-    body_parts.join(found, whole, long, prefix)
-    return found
+    long.join(inferred)
+    return inferred
 
 
 def _in_pieces(model: ModelProto, prefix: str, options: dict[str, bool]) -> ModelProto:
