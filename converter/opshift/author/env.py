@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from opshift.opsets.schemas import Schema
 
 _Rule = TypeVar("_Rule")
-_Answer = TypeVar("_Answer")
 
 
 class ModelEnv(Env):

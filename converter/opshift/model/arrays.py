@@ -8,7 +8,6 @@ the smaller numbers. opshift uses the types of ml_dtypes for bfloat16 and for al
 from __future__ import annotations
 
 import functools
-import importlib
 import struct
 import sys
 from collections.abc import Mapping, Sequence
@@ -72,11 +71,6 @@ def dtype_of(elem_type: int) -> np.dtype[Any]:
         return _narrow()[elem_type]
     found: np.dtype[Any] = np.dtype(whole.helper.tensor_dtype_to_np_dtype(elem_type))
     return found
-
-
-def load() -> None:
-    """Imports numpy."""
-    importlib.import_module("numpy")
 
 
 def is_array(value: object) -> TypeIs[Array]:
