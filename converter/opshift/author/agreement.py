@@ -33,17 +33,17 @@ def is_proven(
     model: bytes | ModelProto, values: Iterable[ValueInfoProto], adapters: DeclaredRules
 ) -> bool:
     """Returns whether the values provably have their declared types; False leaves this open."""
-    own = ModelBytes.of(model)
-    if not own.content.is_flat or safe_inference.is_at_risk(own, adapters):
+    source = ModelBytes.of(model)
+    if not source.content.is_flat or safe_inference.is_at_risk(source, adapters):
         return False
-    bare = declared.without(own.data, nested=False)
+    bare = declared.without(source.data, nested=False)
     imported = imports.versions(bare)
     corrected = (op for domain, op in adapters.rules(OutputShapes) if domain in imported)
-    if not own.operators.isdisjoint(corrected):
+    if not source.operators.isdisjoint(corrected):
         return False
-    claims = {one.name: one.type for one in values if rank_of(one.type) is not None}
+    claims = {value.name: value.type for value in values if rank_of(value.type) is not None}
     kinds = _Kinds(bare, adapters)
-    return all(name not in claims or confirms(found, claims[name]) for name, found in kinds)
+    return all(name not in claims or confirms(kind, claims[name]) for name, kind in kinds)
 
 
 class _Kind(NamedTuple):
@@ -76,35 +76,35 @@ class _Kinds:
 
     def _of_tensor(self, tensor: TensorProto) -> _Kind:
         key = (tensor.data_type, *tensor.dims)
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = self._of_type(tensor_type(tensor))
-        if not is_countable(found.type) or Weights.is_stub(tensor):
-            return found
+        kind = self.known.get(key)
+        if kind is None:
+            kind = self.known[key] = self._of_type(tensor_type(tensor))
+        if not is_countable(kind.type) or Weights.is_stub(tensor):
+            return kind
         content = TensorProto()
         content.CopyFrom(tensor)
         content.ClearField("name")
-        read = _Kind(len(self.known) + 1, found.type, content)
+        read = _Kind(len(self.known) + 1, kind.type, content)
         return self.known.setdefault(content.SerializeToString(), read)
 
     def __iter__(self) -> Iterator[tuple[str, TypeProto]]:
         """Yields the name and the type of each node output, in the order of the nodes."""
-        known: dict[Hashable, list[_Kind]] = {}
+        by_node: dict[Hashable, list[_Kind]] = {}
         kinds = self.by_name
         for node in self.nodes:
-            given, outputs = [kinds.get(name, _UNKNOWN) for name in node.input], node.output
+            inputs, outputs = [kinds.get(name, _UNKNOWN) for name in node.input], node.output
             attributes = [one.SerializeToString() for one in node.attribute]
-            numbers = [one.number for one in given]
+            numbers = [one.number for one in inputs]
             key = node.op_type, node.domain, len(outputs), *numbers, *attributes
-            found = known.get(key)
-            if found is None:
-                found = known[key] = self._of_outputs(node, given)
-            for name, kind in zip(outputs, found, strict=True):
+            results = by_node.get(key)
+            if results is None:
+                results = by_node[key] = self._of_outputs(node, inputs)
+            for name, kind in zip(outputs, results, strict=True):
                 if name:
                     kinds[name] = kind
                     yield name, kind.type
 
-    def _of_outputs(self, node: NodeProto, given: list[_Kind]) -> list[_Kind]:
+    def _of_outputs(self, node: NodeProto, kinds: list[_Kind]) -> list[_Kind]:
         """Returns the types of a node's outputs, inferred by its operator's schema."""
         if not node.domain and node.op_type == "Constant":
             for one in node.attribute:
@@ -112,19 +112,23 @@ class _Kinds:
                     return [self._of_tensor(one.t)]
         domain = schemas.normal(node.domain)
         schema = schemas.schema(domain, node.op_type, self.versions.get(domain, 0))
-        inputs = [(name, one) for name, one in zip(node.input, given, strict=True) if name]
+        inputs = [(name, one) for name, one in zip(node.input, kinds, strict=True) if name]
         if schema is None or not all(schemas.type_name(one.type) for _, one in inputs):
             return [_UNKNOWN] * len(node.output)
         types = {name: one.type for name, one in inputs}
         data = {name: one.content for name, one in inputs if one.content is not None}
         raw = schemas.raw(domain, node.op_type, schema.since)
         try:
-            found = {} if schema.open else infer_node_outputs(raw, node, types, data, self.versions)
+            inferred = (
+                {} if schema.open else infer_node_outputs(raw, node, types, data, self.versions)
+            )
         except safe_inference.COMPLAINTS:
             return [_UNKNOWN] * len(node.output)
         rule = self.rules.get((domain, node.op_type))
         ranks = ranks_by_rule(rule, node, schema, TypesOnly(types))
         for name, rank in zip(node.output, ranks, strict=False):
-            if name in found and rank_of(found[name]) is None:
-                give_rank(found[name].tensor_type, rank)
-        return [self._of_type(found[name]) if name in found else _UNKNOWN for name in node.output]
+            if name in inferred and rank_of(inferred[name]) is None:
+                give_rank(inferred[name].tensor_type, rank)
+        return [
+            self._of_type(inferred[name]) if name in inferred else _UNKNOWN for name in node.output
+        ]

@@ -35,18 +35,18 @@ def infer(model: bytes | ModelProto, adapters: DeclaredRules) -> ModelProto:
     Inference then runs again with the shapes from the rules.
     """
     rules = adapters.rules(OutputShapes)
-    own = ModelBytes.of(model)
-    found = safe_inference.infer(own, adapters, data_prop=True)
-    if own.operators.isdisjoint(op for _, op in rules):
-        return found
+    source = ModelBytes.of(model)
+    inferred = safe_inference.infer(source, adapters, data_prop=True)
+    if source.operators.isdisjoint(op for _, op in rules):
+        return inferred
     misjudged: dict[Output, TypeProto] = {}
     for left in range(ROUNDS, -1, -1):
-        new = dict(_misjudged(found, rules, all_of_them=not left))
+        new = dict(_misjudged(inferred, rules, all_of_them=not left))
         if not new.keys() - misjudged.keys():
             break
         misjudged |= new
-        found = _without(model, misjudged, adapters)
-    return found
+        inferred = _without(model, misjudged, adapters)
+    return inferred
 
 
 def shapes_of(rule: OutputShapes | None, node: Node) -> Sequence[ToldDims | None]:
@@ -54,14 +54,14 @@ def shapes_of(rule: OutputShapes | None, node: Node) -> Sequence[ToldDims | None
     return (answer_of(rule.run, node) or ()) if rule is not None else ()
 
 
-def is_wrong(known: TypeProto | None, dims: ToldDims | None) -> bool:
+def is_wrong(inferred: TypeProto | None, dims: ToldDims | None) -> bool:
     """Returns whether an inferred shape has a dimension that a rule does not confirm."""
-    if known is None or dims is None or rank_of(known) is None:
+    if inferred is None or dims is None or rank_of(inferred) is None:
         return False
-    found = dims_of(known)
-    return len(found) != len(dims) or any(
-        isinstance(one, int) and own is not ... and one != own
-        for one, own in zip(found, dims, strict=True)
+    lengths = dims_of(inferred)
+    return len(lengths) != len(dims) or any(
+        isinstance(length, int) and dim is not ... and length != dim
+        for length, dim in zip(lengths, dims, strict=True)
     )
 
 
@@ -69,16 +69,16 @@ def give_shape(kind: TypeProto, dims: ToldDims) -> None:
     """Writes a shape into a type; a dimension given as `...` is not changed."""
     old = list(kind.tensor_type.shape.dim)
     new = [
-        _dimension(one) if one is not ... else old[i] if len(old) == len(dims) else _dimension(None)
-        for i, one in enumerate(dims)
+        _dimension(dim) if dim is not ... else old[i] if len(old) == len(dims) else _dimension(None)
+        for i, dim in enumerate(dims)
     ]
     kind.tensor_type.shape.CopyFrom(TensorShapeProto(dim=new))
 
 
-def _dimension(one: int | str | None) -> TensorShapeProto.Dimension:
-    if isinstance(one, str):
-        return TensorShapeProto.Dimension(dim_param=one)
-    return TensorShapeProto.Dimension(dim_value=one)
+def _dimension(dim: int | str | None) -> TensorShapeProto.Dimension:
+    if isinstance(dim, str):
+        return TensorShapeProto.Dimension(dim_param=dim)
+    return TensorShapeProto.Dimension(dim_value=dim)
 
 
 def _misjudged(
@@ -90,19 +90,21 @@ def _misjudged(
     seen = ((TypesOnly(one.visible), node) for one in by_graph(model) for node in one.graph.node)
     for i, (env, node) in enumerate(seen):
         domain = schemas.normal(node.domain)
-        told: Sequence[ToldDims | None] = ()
+        shapes: Sequence[ToldDims | None] = ()
         if call_id(node) in calls:
             # A rule cannot run inside the function, so no length of the outputs is used.
             ranks = [rank_of(env.type(name)) for name in node.output]
-            told = [None if rank is None else (None,) * rank for rank in ranks]
+            shapes = [None if rank is None else (None,) * rank for rank in ranks]
         elif (rule := rules.get((domain, node.op_type))) is not None:
             schema = schemas.schema(domain, node.op_type, versions.get(domain, 0))
-            told = shapes_of(rule, Node(node, schema, env)) if schema is not None else ()
-        for j, (name, dims) in enumerate(zip(node.output, told, strict=False)):
-            known = env.type(name) if name else None
-            if known is not None and dims is not None and (all_of_them or is_wrong(known, dims)):
+            shapes = shapes_of(rule, Node(node, schema, env)) if schema is not None else ()
+        for j, (name, dims) in enumerate(zip(node.output, shapes, strict=False)):
+            inferred = env.type(name) if name else None
+            if inferred is None or dims is None:
+                continue
+            if all_of_them or is_wrong(inferred, dims):
                 kind = TypeProto()
-                kind.CopyFrom(known)
+                kind.CopyFrom(inferred)
                 give_shape(kind, dims)
                 yield (i, j), kind
 
@@ -136,18 +138,18 @@ def _without(
         graph, node = numbered[i]
         names[i, j], node.output[j] = node.output[j], f"{HIDDEN}{i}.{j}"
         _write_type(graph, names[i, j], kind)
-    found = safe_inference.infer(copy, adapters, data_prop=True)
-    numbered = list(_numbered(found))
+    inferred = safe_inference.infer(copy, adapters, data_prop=True)
+    numbered = list(_numbered(inferred))
     for (i, j), name in names.items():
         graph, node = numbered[i]
         node.output[j] = name
         for at in range(len(graph.value_info) - 1, -1, -1):
             if graph.value_info[at].name.startswith(HIDDEN):
                 del graph.value_info[at]
-    return found
+    return inferred
 
 
 def _write_type(graph: GraphProto, name: str, kind: TypeProto) -> None:
-    infos = [one for one in (*graph.output, *graph.value_info) if one.name == name]
+    infos = [info for info in (*graph.output, *graph.value_info) if info.name == name]
     for info in infos or [graph.value_info.add(name=name)]:
         info.type.CopyFrom(kind)

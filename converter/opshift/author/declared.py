@@ -15,17 +15,17 @@ from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
 from opshift.protos.copies import copied
 
 
-def completed(known: TypeProto | None, declared: TypeProto | None) -> TypeProto | None:
+def completed(inferred: TypeProto | None, declared: TypeProto | None) -> TypeProto | None:
     """Completes an inferred type with the declared element type and rank."""
-    if declared is None or (known is not None and not _adds(known, declared)):
-        return known
+    if declared is None or (inferred is not None and not _adds(inferred, declared)):
+        return inferred
     # A runtime rejects a wrong declared element type, but not a wrong declared length. Exporters
     # leave wrong lengths behind when they make a fixed dimension dynamic.
     claim = without_lengths(declared)
-    if known is None or (schemas.type_name(known) is None and rank_of(known) is None):
+    if inferred is None or (schemas.type_name(inferred) is None and rank_of(inferred) is None):
         return claim
     merged = TypeProto()
-    merged.CopyFrom(known)
+    merged.CopyFrom(inferred)
     if not merged.tensor_type.elem_type:
         merged.tensor_type.elem_type = claim.tensor_type.elem_type
     elif not merged.tensor_type.HasField("shape"):
@@ -33,11 +33,11 @@ def completed(known: TypeProto | None, declared: TypeProto | None) -> TypeProto 
     return merged
 
 
-def _adds(known: TypeProto, declared: TypeProto) -> bool:
+def _adds(inferred: TypeProto, declared: TypeProto) -> bool:
     """Returns whether the declared type has an element type or rank that inference did not find."""
-    if schemas.type_name(known) is None:
+    if schemas.type_name(inferred) is None:
         return schemas.type_name(declared) is not None or rank_of(declared) is not None
-    return known.HasField("tensor_type") and rank_of(known) is None is not rank_of(declared)
+    return inferred.HasField("tensor_type") and rank_of(inferred) is None is not rank_of(declared)
 
 
 def without(model: bytes | ModelProto, *, nested: bool = True) -> ModelProto:
@@ -102,11 +102,11 @@ def restore(lacks: Iterable[LackingType]) -> None:
 def computed(graph: GraphProto, *, nested: bool) -> Iterator[ValueInfoProto]:
     """Yields the declared types of the values that nodes of a graph compute."""
     values: Iterable[ValueInfoProto] = (*graph.value_info, *graph.output)
-    given = {tensor.name for tensor in graph.initializer}
+    names = {tensor.name for tensor in graph.initializer}
     if not nested:
-        given.update(value.name for value in graph.input)
+        names.update(value.name for value in graph.input)
     for value in (*values, *graph.input) if nested else values:
-        if value.HasField("type") and value.name not in given:
+        if value.HasField("type") and value.name not in names:
             yield value
 
 
@@ -122,17 +122,17 @@ def correct(
     A runtime allocates memory by the declared shapes, and fails if a shape is too small.
     """
     for value in computed(graph, nested=nested):
-        found = inferred(value.name)
-        if found is not None and _contradicts(value.type, found, symbols):
-            value.type.tensor_type.shape.CopyFrom(found.tensor_type.shape)
+        kind = inferred(value.name)
+        if kind is not None and _contradicts(value.type, kind, symbols):
+            value.type.tensor_type.shape.CopyFrom(kind.tensor_type.shape)
             yield value.name
 
 
-def _contradicts(declared: TypeProto, found: TypeProto, symbols: frozenset[str]) -> bool:
-    if rank_of(found) is None or rank_of(declared) is None:
+def _contradicts(declared: TypeProto, inferred: TypeProto, symbols: frozenset[str]) -> bool:
+    if rank_of(inferred) is None or rank_of(declared) is None:
         return False
-    own, told = dims_of(found), dims_of(declared)
-    return len(own) != len(told) or any(
+    actual, stated = dims_of(inferred), dims_of(declared)
+    return len(actual) != len(stated) or any(
         isinstance(b, int) and a != b and (isinstance(a, int) or a in symbols)
-        for a, b in zip(own, told, strict=True)
+        for a, b in zip(actual, stated, strict=True)
     )

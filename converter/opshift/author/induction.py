@@ -30,10 +30,10 @@ class _Declared:
 
     def of(self, name: str, *, add: bool) -> list[ValueInfoProto]:
         """Returns a value's declared types; with `add`, adds an empty type if there is none."""
-        found = self.infos.get(name, [])
-        if add and name and not found:
-            found = self.infos[name] = [self.graph.value_info.add(name=name)]
-        return found
+        infos = self.infos.get(name, [])
+        if add and name and not infos:
+            infos = self.infos[name] = [self.graph.value_info.add(name=name)]
+        return infos
 
 
 class Carried(NamedTuple):
@@ -58,35 +58,35 @@ def confirm(
     unknown.
     """
     carried = list(_carried(model, rules)) if nested else []
-    if carried and (known := _confirmed(model, infer, carried, _carried(original, rules))):
-        return known
+    if carried and (found := _confirmed(model, infer, carried, _carried(original, rules))):
+        return found
     symbols = symbols_of(model)
-    held: dict[int, TypeProto] = {}
+    assumed: dict[int, TypeProto] = {}
     given_up: set[int] = set()
     for _ in range(ROUNDS if carried else 0):
-        told, found = infer(model)
-        if found is None:
+        types, inferred = infer(model)
+        if inferred is None:
             break
-        scopes = by_graph(found, initializers=True)
+        scopes = by_graph(inferred, initializers=True)
         settled = True
-        for i, one in enumerate(carried):
+        for i, value in enumerate(carried):
             if i in given_up:
                 continue
-            given, result = _types(one, scopes)
-            weaker = _weaker(given, result, held.get(i), symbols)
-            if weaker == held.get(i):
+            initial, result = _types(value, scopes)
+            weaker = _weaker(initial, result, assumed.get(i), symbols)
+            if weaker == assumed.get(i):
                 continue
             settled = False
-            _write(one, weaker)
+            _write(value, weaker)
             if weaker is None:
                 given_up.add(i)
-                del held[i]
+                del assumed[i]
             else:
-                held[i] = weaker
+                assumed[i] = weaker
         if settled:
-            return told, found
-    for one in carried:
-        _write(one, None)
+            return types, inferred
+    for value in carried:
+        _write(value, None)
     return infer(model)
 
 
@@ -95,24 +95,24 @@ def _confirmed(
 ) -> Found | None:
     """Runs inference with the declared types; returns None if it infers other types."""
     symbols = symbols_of(model)
-    kinds = (one.inside.type for one in declared)
-    held = [without_marks(one, symbols) for one in kinds if rank_of(one) is not None]
-    if len(held) < len(carried):
+    kinds = [value.inside.type for value in declared]
+    assumed = [without_marks(kind, symbols) for kind in kinds if rank_of(kind) is not None]
+    if len(assumed) < len(carried):
         return None
-    for one, kind in zip(carried, held, strict=True):
-        _write(one, kind)
-    told, found = infer(model)
-    if found is not None:
-        scopes = by_graph(found, initializers=True)
-        types = (_types(one, scopes) for one in carried)
+    for value, kind in zip(carried, assumed, strict=True):
+        _write(value, kind)
+    types, inferred = infer(model)
+    if inferred is not None:
+        scopes = by_graph(inferred, initializers=True)
+        pairs = (_types(value, scopes) for value in carried)
         if all(
-            given is not None
-            and without_marks(given, symbols) == kind == _weaker(given, result, kind, symbols)
-            for (given, result), kind in zip(types, held, strict=True)
+            initial is not None
+            and without_marks(initial, symbols) == kind == _weaker(initial, result, kind, symbols)
+            for (initial, result), kind in zip(pairs, assumed, strict=True)
         ):
-            return told, found
-    for one in carried:
-        _write(one, None)
+            return types, inferred
+    for value in carried:
+        _write(value, None)
     return None
 
 
@@ -136,35 +136,43 @@ def _carried(model: ModelProto, rules: Rules) -> Iterator[Carried]:
                     yield Carried(node.input[at], inside, result, declared, places, output)
 
 
-def _types(one: Carried, scopes: Sequence[GraphTypes]) -> tuple[TypeProto | None, TypeProto | None]:
+def _types(
+    value: Carried, scopes: Sequence[GraphTypes]
+) -> tuple[TypeProto | None, TypeProto | None]:
     """Returns the types of the initial value and of the body's output, each in its own graph."""
-    around, body = (scopes[number].visible for number in one.numbers)
-    return around.get(one.given), body.get(one.result)
+    around, body = (scopes[number].visible for number in value.numbers)
+    return around.get(value.given), body.get(value.result)
 
 
 def _weaker(
-    given: TypeProto | None,
+    initial: TypeProto | None,
     result: TypeProto | None,
-    held: TypeProto | None,
+    assumed: TypeProto | None,
     symbols: frozenset[str],
 ) -> TypeProto | None:
     """Returns the part of an assumed type that inference confirms; None without such a part."""
-    if held is None:
-        return None if given is None or rank_of(given) is None else without_marks(given, symbols)
-    if result is None or given is None or not rank_of(given) == rank_of(result) == rank_of(held):
+    if assumed is None:
+        return (
+            None if initial is None or rank_of(initial) is None else without_marks(initial, symbols)
+        )
+    if (
+        result is None
+        or initial is None
+        or not rank_of(initial) == rank_of(result) == rank_of(assumed)
+    ):
         return None
     left = TypeProto()
-    left.CopyFrom(held)
-    dims = (kind.tensor_type.shape.dim for kind in (given, result))
+    left.CopyFrom(assumed)
+    dims = (kind.tensor_type.shape.dim for kind in (initial, result))
     for dim, *others in zip(left.tensor_type.shape.dim, *dims, strict=True):
         if dim.WhichOneof("value") and any(other != dim for other in others):
             dim.Clear()
     return left
 
 
-def without_marks(given: TypeProto, symbols: frozenset[str]) -> TypeProto:
+def without_marks(kind: TypeProto, symbols: frozenset[str]) -> TypeProto:
     """Removes symbols that inference generated, because the next inference renames them."""
-    return without_dims(given, lambda dim: bool(dim.dim_param) and dim.dim_param not in symbols)
+    return without_dims(kind, lambda dim: bool(dim.dim_param) and dim.dim_param not in symbols)
 
 
 def symbols_of(model: ModelProto) -> frozenset[str]:
@@ -173,10 +181,10 @@ def symbols_of(model: ModelProto) -> frozenset[str]:
     return frozenset(dim.dim_param for dims in shapes for dim in dims if dim.dim_param)
 
 
-def _write(one: Carried, held: TypeProto | None) -> None:
+def _write(carried: Carried, kind: TypeProto | None) -> None:
     """Writes the type of a carried value into body and node output, or removes the shape."""
-    for value in (one.inside, *one.around.of(one.output, add=held is not None)):
-        if held is not None:
-            value.type.CopyFrom(held)
+    for value in (carried.inside, *carried.around.of(carried.output, add=kind is not None)):
+        if kind is not None:
+            value.type.CopyFrom(kind)
         elif value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")

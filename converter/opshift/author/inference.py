@@ -50,13 +50,13 @@ class Known(NamedTuple):
 
 def infer_all(model: bytes | ModelProto, adapters: DeclaredRules) -> Known:
     """Infers the types of the values in each graph: from the inputs, then with declared types."""
-    own = ModelBytes.of(model)
-    nested = own.content.is_nested
+    source = ModelBytes.of(model)
+    nested = source.content.is_nested
     proved, alone = induction.confirm(
-        declared.without(own.data, nested=nested),
+        declared.without(source.data, nested=nested),
         lambda one: _infer(one, adapters, nested=nested),
         adapters.rules(Carries),
-        ModelProto.FromString(own.data) if nested else ModelProto(),
+        ModelProto.FromString(source.data) if nested else ModelProto(),
         nested=nested,
     )
     lacks = declared.lacking(alone, model, nested=nested) if alone is not None else ()
@@ -85,28 +85,28 @@ def _known(
 
 def _shadowing(scopes: Iterable[GraphTypes]) -> Iterator[tuple[GraphTypes, str]]:
     """Yields computed values that inference confuses with an outer value of the same name."""
-    for one in scopes:
-        if one.path:
-            around = one.visible.parents
-            outputs = (name for node in one.graph.node for name in node.output)
-            yield from ((one, name) for name in outputs if name and name in around)
+    for scope in scopes:
+        if scope.path:
+            around = scope.visible.parents
+            outputs = (name for node in scope.graph.node for name in node.output)
+            yield from ((scope, name) for name in outputs if name and name in around)
 
 
 def _paths(places: Iterable[Place]) -> Mapping[str, Sequence[Path]]:
-    found: dict[str, list[Path]] = {}
+    paths: dict[str, list[Path]] = {}
     for path, name in places:
-        found.setdefault(name, []).append(path)
-    return found
+        paths.setdefault(name, []).append(path)
+    return paths
 
 
 def _lengths(scopes: Sequence[GraphTypes]) -> dict[Place, frozenset[tuple[int, int]]]:
     """Returns the known lengths, by axis, of each value of known rank."""
     return {
-        (one.path, name): frozenset(
+        (scope.path, name): frozenset(
             (axis, dim) for axis, dim in enumerate(dims_of(kind)) if isinstance(dim, int)
         )
-        for one in scopes
-        for name, kind in one.own.items()
+        for scope in scopes
+        for name, kind in scope.own.items()
         if kind is not None and rank_of(kind) is not None
     }
 
@@ -115,34 +115,34 @@ def _infer(
     model: ModelProto, adapters: DeclaredRules, *, nested: bool
 ) -> tuple[list[GraphTypes], ModelProto | None]:
     """Runs inference in several passes; finds no types if the first pass rejects the model."""
-    found: list[GraphTypes] = []
+    scopes: list[GraphTypes] = []
     inferred: ModelProto | None = None
     for _ in range(PASSES):
         try:
             model = inferred = corrected.infer(model, adapters)
         except safe_inference.COMPLAINTS:
             # If inference rejects a model, opshift uses the declarations of the model.
-            return found, inferred
-        found = by_graph(model, nested=nested)
-        if not _write_ranks(model, found, adapters.rules(OutputRanks)):
-            return found, model
-    return found, inferred
+            return scopes, inferred
+        scopes = by_graph(model, nested=nested)
+        if not _write_ranks(model, scopes, adapters.rules(OutputRanks)):
+            return scopes, model
+    return scopes, inferred
 
 
-def _write_ranks(model: ModelProto, found: Sequence[GraphTypes], ranks: Rules) -> bool:
+def _write_ranks(model: ModelProto, scopes: Sequence[GraphTypes], ranks: Rules) -> bool:
     """Writes the ranks that rules give into types without a rank, for the next pass."""
-    versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
+    versions = {schemas.normal(entry.domain): entry.version for entry in model.opset_import}
     written, names = False, {op for _, op in ranks}
-    for graph, _, visible in found:
-        env, own = TypesOnly(visible), visible.maps[0]
+    for graph, _, visible in scopes:
+        env, types = TypesOnly(visible), visible.maps[0]
         for node in graph.node:
             if node.op_type not in names:
                 continue
             rule = ranks.get((schemas.normal(node.domain), node.op_type))
-            if rule is not None and any(map(_lacks_rank, map(own.get, node.output))):
+            if rule is not None and any(map(_lacks_rank, map(types.get, node.output))):
                 schema = schemas.schema(rule.domain, node.op_type, versions.get(rule.domain, 0))
                 ranks_of_node = ranks_by_rule(rule, node, schema, env)
-                for kind, rank in zip(map(own.get, node.output), ranks_of_node, strict=False):
+                for kind, rank in zip(map(types.get, node.output), ranks_of_node, strict=False):
                     if kind is not None and _lacks_rank(kind):
                         give_rank(kind.tensor_type, rank)
                         written = True
@@ -185,16 +185,16 @@ def _types_of(node: NodeProto, env: ModelEnv, version: int | None) -> dict[str, 
     except safe_inference.COMPLAINTS:
         # If inference fails, the type stays unknown. An adapter that needs it refuses the node.
         return {} if node.input else _constant_types(node, env)
-    for name, kind in _element_types(node, schema, types).items():
-        known = inferred.setdefault(name, TypeProto())
-        if schemas.type_name(known) is None:
-            known.tensor_type.elem_type = kind  # keeps the shape, if there is one
+    for name, element in _element_types(node, schema, types).items():
+        kind = inferred.setdefault(name, TypeProto())
+        if schemas.type_name(kind) is None:
+            kind.tensor_type.elem_type = element  # keeps the shape, if there is one
     _correct(inferred, node, schema, env)
     ranks = ranks_by_rule(env.rules(OutputRanks).get(key), node, schema, env)
     for name, rank in zip(node.output, ranks or _ranks_by_schema(node, schema, env), strict=False):
-        known = inferred.setdefault(name, TypeProto())
-        if name and rank is not None and rank_of(known) is None:
-            give_rank(known.tensor_type, rank)
+        kind = inferred.setdefault(name, TypeProto())
+        if name and rank is not None and rank_of(kind) is None:
+            give_rank(kind.tensor_type, rank)
     return dict(inferred)
 
 
@@ -212,15 +212,15 @@ def objection(
     if not lengths:
         types = {name: without_lengths(kind) for name, kind in types.items()}
     try:
-        found = _asked(node, env, schema, types, _imports(schema, env, version))
+        types_of_outputs = _asked(node, env, schema, types, _imports(schema, env, version))
     except safe_inference.COMPLAINTS as error:
         return str(error).strip().partition("\n")[0]
-    return next(_negative_sizes(found), None)
+    return next(_negative_sizes(types_of_outputs), None)
 
 
-def _negative_sizes(found: Mapping[str, TypeProto]) -> Iterator[str]:
+def _negative_sizes(types: Mapping[str, TypeProto]) -> Iterator[str]:
     """Yields a sentence for each negative output size, which inference accepts."""
-    for name, kind in found.items():
+    for name, kind in types.items():
         for axis, dim in enumerate(kind.tensor_type.shape.dim):
             if dim.dim_value < 0:
                 yield f"axis {axis} of {name!r} would have the size {dim.dim_value}"
@@ -229,8 +229,8 @@ def _negative_sizes(found: Mapping[str, TypeProto]) -> Iterator[str]:
 def _imports(schema: schemas.Schema, env: ModelEnv, version: int | None) -> dict[str, int]:
     """Returns the imports for a node that is read at another version of its domain."""
     imported = env.scope.root.imports
-    own = {"": imported[""]} if "" in imported else {}
-    return {**own, schema.domain: version or imported[schema.domain]}
+    default = {"": imported[""]} if "" in imported else {}
+    return {**default, schema.domain: version or imported[schema.domain]}
 
 
 def _input_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
@@ -264,13 +264,13 @@ def _correct(
     """Writes the shapes that a rule computes into outputs with wrong lengths or unknown rank."""
     key = (schemas.normal(node.domain), node.op_type)
     rule = env.rules(OutputShapes).get(key)
-    told = corrected.shapes_of(rule, Node(node, schema, env))
-    for name, dims in zip(node.output, told, strict=False):
-        known = inferred.get(name)
-        if known is None or dims is None:
+    shapes = corrected.shapes_of(rule, Node(node, schema, env))
+    for name, dims in zip(node.output, shapes, strict=False):
+        kind = inferred.get(name)
+        if kind is None or dims is None:
             continue
-        if rank_of(known) is None or corrected.is_wrong(known, dims):
-            corrected.give_shape(known, dims)
+        if rank_of(kind) is None or corrected.is_wrong(kind, dims):
+            corrected.give_shape(kind, dims)
 
 
 def ranks_by_rule(
@@ -347,13 +347,13 @@ def infer_alone(node: NodeProto, env: ModelEnv, imports: Mapping[str, int]) -> d
     model.graph.name = node.op_type
     model.graph.node.append(node)
     for name in dict.fromkeys(reads(node)):
-        found = env.type(name) if name else None
-        if found is not None:
-            model.graph.input.add(name=name).type.CopyFrom(found)
+        kind_of_input = env.type(name) if name else None
+        if kind_of_input is not None:
+            model.graph.input.add(name=name).type.CopyFrom(kind_of_input)
     types = env.types_alone(model)
-    given = induction.symbols_of(model)
+    symbols = induction.symbols_of(model)
     return {
-        name: induction.without_marks(kind, given)
+        name: induction.without_marks(kind, symbols)
         for name in node.output
         if (kind := types.get(name)) is not None
     }
@@ -363,23 +363,25 @@ def _element_types(
     node: NodeProto, schema: schemas.Schema, types: Mapping[str, TypeProto]
 ) -> dict[str, int]:
     """Finds element types by schema and attributes, for old operators without inference."""
-    known: dict[str, int] = {}
+    by_variable: dict[str, int] = {}
     for index, name in enumerate(node.input):
         param = schema.input_at(index)
         element = types[name].tensor_type.elem_type if name in types else 0
         if element and param is not None and not param.variadic:
-            known.setdefault(param.variable, element)
-    found = {}
+            by_variable.setdefault(param.variable, element)
+    elements = {}
     for attribute in node.attribute:
         if attribute.name in TYPE_ATTRIBUTES and attribute.type == AttributeProto.STRING:
             # Before opset 6, the type attribute of Cast was a string.
-            found[node.output[0]] = dict(TensorProto.DataType.items()).get(attribute.s.decode(), 0)
+            elements[node.output[0]] = dict(TensorProto.DataType.items()).get(
+                attribute.s.decode(), 0
+            )
     for index, name in enumerate(node.output):
         param = schema.output_at(index)
         if not name or param is None or param.variadic:
             continue
-        if param.variable in known:
-            found[name] = known[param.variable]
+        if param.variable in by_variable:
+            elements[name] = by_variable[param.variable]
         elif len(param.types) == 1 and (only := next(iter(param.types))).startswith("tensor("):
-            found[name] = schemas.element_number(only[len("tensor(") : -1])
-    return found
+            elements[name] = schemas.element_number(only[len("tensor(") : -1])
+    return elements

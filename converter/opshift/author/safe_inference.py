@@ -60,12 +60,12 @@ def infer(
     data_prop: bool = False,
 ) -> ModelProto:
     """Runs onnx's inference without the nodes on which inference would end the process."""
-    own = ModelBytes.of(model)
-    shown = _survivable(own, adapters, data_prop=data_prop)
-    found = _inferred(shown, strict=strict, data_prop=data_prop)
-    if shown.model is not own:
-        _give_back(found, own.data)
-    return found
+    source = ModelBytes.of(model)
+    shown = _survivable(source, adapters, data_prop=data_prop)
+    inferred = _inferred(shown, strict=strict, data_prop=data_prop)
+    if shown.model is not source:
+        _give_back(inferred, source.data)
+    return inferred
 
 
 def _inferred(shown: ShownModel, *, strict: bool = False, data_prop: bool = False) -> ModelProto:
@@ -73,51 +73,53 @@ def _inferred(shown: ShownModel, *, strict: bool = False, data_prop: bool = Fals
     return piecewise.infer(shown.model, strict=strict, data_prop=data_prop, risky=shown.risky)
 
 
-def may_propagate(known: ModelBytes, *, risky: bool = False) -> bool:
+def may_propagate(model: ModelBytes, *, risky: bool = False) -> bool:
     """Returns whether data propagation is safe, because no dimension is huge."""
-    sizes, names_one = look_at(Sizes, known.data), False
+    sizes, names_one = look_at(Sizes, model.data), False
     if max(sizes.declared(), default=0) > MOST_PROPAGATED:
         return False
-    for one in sizes.tensors():
-        if max(one.dims, default=0) > MOST_PROPAGATED:
+    for tensor in sizes.tensors():
+        if max(tensor.dims, default=0) > MOST_PROPAGATED:
             return False
-        names_one = names_one or (one.data_type in _SIZES and _names_a_huge_size(one))
+        names_one = names_one or (tensor.data_type in _SIZES and _names_a_huge_size(tensor))
     if not names_one:
         return True
-    inferred = piecewise.infer(known, risky=risky).SerializeToString()
+    inferred = piecewise.infer(model, risky=risky).SerializeToString()
     return max(look_at(Sizes, inferred).declared(), default=0) <= MOST_PROPAGATED
 
 
-def _names_a_huge_size(one: SizedTensor) -> bool:
+def _names_a_huge_size(tensor: SizedTensor) -> bool:
     """Returns whether a constant may be a huge size; the largest integer is an end in Slice."""
-    if raw := one.raw_data:
-        return len(raw) <= 8 * LARGEST_RANK and _is_huge_in(raw, one.data_type)
-    numbers = (*one.int64_data[:LARGEST_RANK], *one.int32_data[:LARGEST_RANK])
-    return any(MOST_PROPAGATED < number < _SIZES[one.data_type][1] for number in numbers)
+    if raw := tensor.raw_data:
+        return len(raw) <= 8 * LARGEST_RANK and _is_huge_in(raw, tensor.data_type)
+    numbers = (*tensor.int64_data[:LARGEST_RANK], *tensor.int32_data[:LARGEST_RANK])
+    return any(MOST_PROPAGATED < number < _SIZES[tensor.data_type][1] for number in numbers)
 
 
 @functools.lru_cache(4096)
 def _is_huge_in(raw: bytes, kind: int) -> bool:
     layout, last = _SIZES[kind]
     whole = len(raw) - len(raw) % struct.calcsize(layout)
-    return any(MOST_PROPAGATED < one < last for (one,) in struct.iter_unpack(layout, raw[:whole]))
+    return any(
+        MOST_PROPAGATED < number < last for (number,) in struct.iter_unpack(layout, raw[:whole])
+    )
 
 
-def _give_back(found: ModelProto, data: bytes) -> None:
+def _give_back(inferred: ModelProto, data: bytes) -> None:
     """Restores the domains of nodes that were hidden from inference."""
-    for node, own in zip(nodes(found), nodes(ModelProto.FromString(data)), strict=True):
+    for node, own in zip(nodes(inferred), nodes(ModelProto.FromString(data)), strict=True):
         if node.domain == NOBODY:
             node.domain = own.domain
         if len(node.attribute) > len(own.attribute):
             del node.attribute[len(own.attribute) :]
-    for held in (found.opset_import, *(one.opset_import for one in found.functions)):
+    for held in (inferred.opset_import, *(one.opset_import for one in inferred.functions)):
         held.remove(next(one for one in held if one.domain == NOBODY))
 
 
 def is_at_risk(model: bytes | ModelProto | ModelBytes, adapters: DeclaredRules) -> bool:
     """Returns whether onnx must not infer the model as it is (see `infer`)."""
-    own = ModelBytes.of(model)
-    return _may_be_hidden(own, adapters) or piecewise.is_slow(own)
+    source = ModelBytes.of(model)
+    return _may_be_hidden(source, adapters) or piecewise.is_slow(source)
 
 
 def _may_be_hidden(model: ModelBytes, adapters: DeclaredRules) -> bool:
@@ -126,14 +128,14 @@ def _may_be_hidden(model: ModelBytes, adapters: DeclaredRules) -> bool:
     return not model.operators.isdisjoint(at_fault) or shrinking.may_hold(model, adapters)
 
 
-def _survivable(own: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) -> ShownModel:
+def _survivable(source: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) -> ShownModel:
     """Copies a model, hides nodes that crash inference, and adds attributes that inference needs.
 
     To hide a node, the copy gives the node a domain that inference does not know.
     """
-    if not _may_be_hidden(own, adapters):
-        return ShownModel(own)
-    copy = ModelProto.FromString(own.data)
+    if not _may_be_hidden(source, adapters):
+        return ShownModel(source)
+    copy = ModelProto.FromString(source.data)
     _write_defaults(copy, adapters)
     copy.opset_import.add(domain=NOBODY, version=1)
     for function in copy.functions:
@@ -153,20 +155,20 @@ def _survivable(own: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) ->
 def _hide_fragile(copy: ModelProto, adapters: DeclaredRules) -> bool:
     """Hides nodes that crash inference if an input has no type; returns whether any may exist."""
     fragile = adapters.traits(Fragile)
-    made: dict[str, int] = {}  # the position of the node that computes a value
-    held = []
+    writers: dict[str, int] = {}  # the position of the node that computes a value
+    waiting = []
     for position, node in enumerate(nodes_in(copy.graph)):
-        made |= dict.fromkeys(node.output, position)
+        writers |= dict.fromkeys(node.output, position)
         if (schemas.normal(node.domain), node.op_type) in fragile:
-            held.append((position, node, node.domain))
+            waiting.append((position, node, node.domain))
     hidden = [n for n in nodes(copy) if (schemas.normal(n.domain), n.op_type) in fragile]
     for node in hidden:  # in functions too, where a call may omit any input
         node.domain = NOBODY
-    typed = _typed(copy) if held else set()
-    for position, node, domain in held:
+    typed = _typed(copy) if waiting else set()
+    for position, node, domain in waiting:
         # Between two steps, the new nodes of a graph are at the end of the graph.
         if node.input and all(
-            name in typed and made.get(name, -1) < position for name in node.input
+            name in typed and writers.get(name, -1) < position for name in node.input
         ):
             node.domain = domain
     return bool(hidden)
@@ -193,6 +195,6 @@ def _typed(model: ModelProto) -> set[str]:
     except COMPLAINTS:
         return set()
     types = by_name(by_graph(model))
-    held = (tensor for graph in graphs_in(model.graph) for tensor in graph.initializer)
-    known = {name for name, kind in types.items() if kind is not None and kind.WhichOneof("value")}
-    return known.union(tensor.name for tensor in held if tensor.name not in types)
+    tensors = (tensor for graph in graphs_in(model.graph) for tensor in graph.initializer)
+    typed = {name for name, kind in types.items() if kind is not None and kind.WhichOneof("value")}
+    return typed.union(tensor.name for tensor in tensors if tensor.name not in types)

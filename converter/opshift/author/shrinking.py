@@ -55,8 +55,8 @@ def may_hold(seen: ModelBytes, adapters: DeclaredRules) -> bool:
     return _has_any(fatal) and _has_any(suspects)
 
 
-def _has_any(found: Iterator[object]) -> bool:
-    return any(True for _ in found)
+def _has_any(items: Iterator[object]) -> bool:
+    return any(True for _ in items)
 
 
 def hide(model: ModelProto, domain: str, adapters: DeclaredRules, infer: Infer) -> bool:
@@ -73,14 +73,14 @@ def hide(model: ModelProto, domain: str, adapters: DeclaredRules, infer: Infer) 
     for node in fatal:
         node.domain = domain
     sizes = list(_sizes(infer(model)))
-    for node, own in zip(fatal, names, strict=True):
-        node.domain = own
+    for node, domain_before in zip(fatal, names, strict=True):
+        node.domain = domain_before
     unsure = False
     for position, node in suspects:
-        known = None if position is None else sizes[position]
-        if known is None or any(size is not None and size < 0 for size in known):
+        sizes_of_node = None if position is None else sizes[position]
+        if sizes_of_node is None or any(size is not None and size < 0 for size in sizes_of_node):
             node.domain = domain
-        elif None in known:
+        elif None in sizes_of_node:
             unsure = True
     return unsure
 
@@ -133,15 +133,15 @@ class _Constants(TypesOnly):
     @functools.cached_property
     def held(self) -> dict[str, list[TensorProto | AttributeProto]]:
         """Returns the constants by name, collected when a node first needs a constant."""
-        found: dict[str, list[TensorProto | AttributeProto]] = {}
+        constants: dict[str, list[TensorProto | AttributeProto]] = {}
         for container in self.containers:
             for tensor in container.initializer if isinstance(container, GraphProto) else ():
-                found.setdefault(tensor.name, []).append(tensor)
+                constants.setdefault(tensor.name, []).append(tensor)
             for node in container.node:
                 if node.op_type == "Constant" and _key(node)[0] == "" and node.attribute:
                     for name in node.output[:1]:
-                        found.setdefault(name, []).append(node.attribute[0])
-        return found
+                        constants.setdefault(name, []).append(node.attribute[0])
+        return constants
 
     def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
         """Returns the type of an initializer whose name no other constant has."""
@@ -152,19 +152,19 @@ class _Constants(TypesOnly):
 
     def _value(self, name: str) -> Array | None:
         """Returns a constant, or the numbers of all constants with this name."""
-        found = [_array(one) for one in self.held.get(name, ())]
-        if len(found) < 2:
-            return found[0] if found else None
-        return np.concatenate([one.reshape(-1) for one in found])
+        values = [_array(one) for one in self.held.get(name, ())]
+        if len(values) < 2:
+            return values[0] if values else None
+        return np.concatenate([one.reshape(-1) for one in values])
 
 
-def _array(held: TensorProto | AttributeProto) -> Array:
-    if isinstance(held, TensorProto):
-        return to_array(held)
-    if held.HasField("t"):
-        return to_array(held.t)
-    kind = CONSTANT_FORMS.get(held.name)
-    return np.array(helper.get_attribute_value(held) if kind is not None else [], dtype=kind)
+def _array(constant: TensorProto | AttributeProto) -> Array:
+    if isinstance(constant, TensorProto):
+        return to_array(constant)
+    if constant.HasField("t"):
+        return to_array(constant.t)
+    kind = CONSTANT_FORMS.get(constant.name)
+    return np.array(helper.get_attribute_value(constant) if kind is not None else [], dtype=kind)
 
 
 def _sizes(model: ModelProto) -> Iterator[list[int | None]]:

@@ -61,21 +61,21 @@ class FormulaSearch:
         except Refusal:  # an attribute has its value only at the call of a function
             return
 
-    def _match(self, pattern: Term, name: str, known: Binding) -> Iterator[Binding]:
+    def _match(self, pattern: Term, name: str, binding: Binding) -> Iterator[Binding]:
         match pattern:
             case Free():
-                yield from known.with_value(pattern.name, self._source(name))
+                yield from binding.with_value(pattern.name, self._source(name))
             case Number():
-                yield from self._group(Product, (pattern,), (), name, known)
+                yield from self._group(Product, (pattern,), (), name, binding)
             case Group():
-                yield from self._group(type(pattern), pattern.plus, pattern.minus, name, known)
+                yield from self._group(type(pattern), pattern.plus, pattern.minus, name, binding)
             case Applied():
-                yield from self._made(pattern, name, known)
+                yield from self._made(pattern, name, binding)
             case Converted():
-                yield from self._converted(pattern, name, known)
+                yield from self._converted(pattern, name, binding)
             case Either():
                 for way in pattern.ways:
-                    yield from self._match(way, name, known)
+                    yield from self._match(way, name, binding)
 
     def _source(self, name: str) -> str:
         """Returns the value before a chain of Identity nodes."""
@@ -91,15 +91,15 @@ class FormulaSearch:
             return None
         return (position, node) if node.n_outputs == 1 and node.schema is not None else None
 
-    def _node(self, name: str, known: Binding) -> Iterator[tuple[Node, Binding]]:
+    def _node(self, name: str, binding: Binding) -> Iterator[tuple[Node, Binding]]:
         """Yields the node that computes a value, skipping Identity nodes, and marks it matched."""
         found = self._producer(name)
-        nodes = known.nodes
+        nodes = binding.nodes
         while found is not None and found[1].op == "Identity":
             nodes |= {found[0]}
             found = self._producer(found[1].proto.input[0])
         if found is not None:
-            yield found[1], replace(known, nodes=nodes | {found[0]})
+            yield found[1], replace(binding, nodes=nodes | {found[0]})
 
     # -- sums and products -------------------------------------------------------------------
 
@@ -109,14 +109,14 @@ class FormulaSearch:
         plus: tuple[Term, ...],
         minus: tuple[Term, ...],
         name: str,
-        known: Binding,
+        binding: Binding,
     ) -> Iterator[Binding]:
         """Matches a sum or a product, in any order and grouping of the operands."""
-        if all(isinstance(one, Number) for one in (*plus, *minus)):
-            yield from self._constant(kind, plus, minus, name, known)
+        if all(isinstance(operand, Number) for operand in (*plus, *minus)):
+            yield from self._constant(kind, plus, minus, name, binding)
         if len(plus) == 1 and not minus and not isinstance(plus[0], (Number, kind)):
-            yield from self._match(plus[0], name, known)
-        for node, more in self._node(name, known) if plus or minus else ():
+            yield from self._match(plus[0], name, binding)
+        for node, more in self._node(name, binding) if plus or minus else ():
             known_as = self.arithmetic[kind.kind]
             if node.op == known_as.turn:
                 yield from self._group(kind, minus, plus, node.proto.input[0], more)
@@ -131,7 +131,7 @@ class FormulaSearch:
         plus: tuple[Term, ...],
         minus: tuple[Term, ...],
         node: Node,
-        known: Binding,
+        binding: Binding,
     ) -> Iterator[Binding]:
         """Tries every way to divide the operands between the two inputs of a node."""
         part = self.arithmetic[kind.kind].part
@@ -141,17 +141,17 @@ class FormulaSearch:
                 taken = (off, other) if node.op == part else (other, off)
                 if not any(taken) or (not mine and not less and node.op != part):
                     continue
-                for more in self._group(kind, mine, less, left, known):
+                for more in self._group(kind, mine, less, left, binding):
                     yield from self._group(kind, *taken, right, more)
 
-    def _power(self, plus: tuple[Term, ...], node: Node, known: Binding) -> Iterator[Binding]:
+    def _power(self, plus: tuple[Term, ...], node: Node, binding: Binding) -> Iterator[Binding]:
         """Matches a product of equal factors with a Pow node."""
         exponent = self._scalar(node.proto.input[1])
         times = len(plus)
         if exponent is None or times < 2 or exponent.item() != times:
             return
-        if all(one is plus[0] for one in plus):
-            yield from self._match(plus[0], node.proto.input[0], known)
+        if all(factor is plus[0] for factor in plus):
+            yield from self._match(plus[0], node.proto.input[0], binding)
 
     # -- constants ---------------------------------------------------------------------------
 
@@ -171,60 +171,62 @@ class FormulaSearch:
         plus: Sequence[Term],
         minus: Sequence[Term],
         name: str,
-        known: Binding,
+        binding: Binding,
     ) -> Iterator[Binding]:
         """Compares a constant with a sum or product of numbers and at most one attribute."""
         found = self._scalar(name)
         if found is None:
             return
-        known = replace(known, shaped=known.shaped or found.ndim > 0)
+        binding = replace(binding, shaped=binding.shaped or found.ndim > 0)
         neutral = float(self.arithmetic[kind.kind].neutral)
         total, inverse = neutral, False
         unknown: list[Number] = []
-        for one, sign in [*((p, 1) for p in plus), *((m, -1) for m in minus)]:
-            assert isinstance(one, Number)
-            value = known.numbers.get(one.value) if isinstance(one.value, str) else one.value
+        for number, sign in [*((p, 1) for p in plus), *((m, -1) for m in minus)]:
+            assert isinstance(number, Number)
+            value: Any = number.value
+            if isinstance(value, str):
+                value = binding.numbers.get(value)
             if value is None:
-                unknown.append(one)
+                unknown.append(number)
                 inverse = sign < 0
             else:
                 total = _combined(kind, total, float(value), sign)
         if not unknown:
             if is_same_number(found, total):
-                yield known
+                yield binding
         elif len(unknown) == 1:
-            own = float(found.item())
-            if kind is Product and (total == 0 or (inverse and own == 0)):
+            constant = float(found.item())
+            if kind is Product and (total == 0 or (inverse and constant == 0)):
                 return
-            rest = _combined(kind, own, total, -1)
+            rest = _combined(kind, constant, total, -1)
             value = _combined(kind, neutral, rest, -1 if inverse else 1)
-            yield from known.with_number(str(unknown[0].value), value)
+            yield from binding.with_number(str(unknown[0].value), value)
 
     # -- nodes -------------------------------------------------------------------------------
 
-    def _made(self, pattern: Applied, name: str, known: Binding) -> Iterator[Binding]:
+    def _made(self, pattern: Applied, name: str, binding: Binding) -> Iterator[Binding]:
         """Matches a node of one operator with equal attributes, and then its inputs."""
-        for node, more in self._node(name, known):
+        for node, more in self._node(name, binding):
             if node.op != pattern.op:
                 continue
             inputs = list(node.proto.input)
             count = len(pattern.operands)
             if len(inputs) < count or not self._is_plain(node, pattern, inputs[count:]):
                 continue
-            for told in self._attributes(node, pattern, more):
+            for bound in self._attributes(node, pattern, more):
                 orders = [inputs[:count]]
                 if ("", node.op) in self.commutes and count == 2:
                     orders.append(orders[0][::-1])
                 for order in orders:
-                    yield from self._operands(pattern.operands, order, told)
+                    yield from self._operands(pattern.operands, order, bound)
 
     def _operands(
-        self, patterns: Sequence[Term], names: Sequence[str], known: Binding
+        self, patterns: Sequence[Term], names: Sequence[str], binding: Binding
     ) -> Iterator[Binding]:
         if not patterns:
-            yield known
+            yield binding
             return
-        for more in self._match(patterns[0], names[0], known) if names[0] else ():
+        for more in self._match(patterns[0], names[0], binding) if names[0] else ():
             yield from self._operands(patterns[1:], names[1:], more)
 
     def _is_plain(self, node: Node, pattern: Applied, others: Iterable[str]) -> bool:
@@ -234,24 +236,28 @@ class FormulaSearch:
             if proto.name not in named and not is_default(node.schema, proto):
                 return False
         assert node.schema is not None
-        allowed = {node.schema.input_positions[one] for one in named
-                   if one in node.schema.input_positions}  # fmt: skip
+        allowed = {node.schema.input_positions[attribute] for attribute in named
+                   if attribute in node.schema.input_positions}  # fmt: skip
         count = len(pattern.operands)
         return all(not name or count + i in allowed for i, name in enumerate(others))
 
-    def _attributes(self, node: Node, pattern: Applied, known: Binding) -> Iterator[Binding]:
+    def _attributes(self, node: Node, pattern: Applied, binding: Binding) -> Iterator[Binding]:
         """Matches the attributes that a formula names; some opsets have them as inputs."""
-        found = [known]
+        bindings = [binding]
         for name, wanted in pattern.attributes.items():
-            given = self._given(node, name)
+            value = self._given(node, name)
             rank = self._rank(node, name)
             if isinstance(wanted, Axes):
-                found = [more for one in found for more in _along(wanted, given, rank, one)]
+                bindings = [
+                    more for bound in bindings for more in _along(wanted, value, rank, bound)
+                ]
             elif isinstance(wanted, Handed):
-                found = [more for one in found for more in one.with_number(wanted.name, given)]
-            elif not _is_equal(name, given, wanted, rank):
+                bindings = [
+                    more for bound in bindings for more in bound.with_number(wanted.name, value)
+                ]
+            elif not _is_equal(name, value, wanted, rank):
                 return
-        yield from found
+        yield from bindings
 
     def _rank(self, node: Node, name: str) -> int | None:
         """Returns the rank from which negative axes are counted; `axes` may refer to the output."""
@@ -265,33 +271,34 @@ class FormulaSearch:
         if name in node.schema.attributes:
             return node.attr(name)
         value = node.input(name)
-        known = None if value is None else self.env.constant(value.name)
-        return None if known is None else known.tolist()
+        constant = None if value is None else self.env.constant(value.name)
+        return None if constant is None else constant.tolist()
 
-    def _converted(self, pattern: Converted, name: str, known: Binding) -> Iterator[Binding]:
+    def _converted(self, pattern: Converted, name: str, binding: Binding) -> Iterator[Binding]:
         """Matches the value before a Cast, or the value itself."""
-        for node, more in self._node(name, known):
+        for node, more in self._node(name, binding):
             if node.op == "Cast":
-                for told in self._of_kind(pattern.kind, node.int("to"), more):
-                    yield from self._match(pattern.operand, node.proto.input[0], told)
+                for bound in self._of_kind(pattern.kind, node.int("to"), more):
+                    yield from self._match(pattern.operand, node.proto.input[0], bound)
         kind = Value(name, self.env).elem_type_or_none
         if pattern.kind is None or kind is not None:
-            for told in self._of_kind(pattern.kind, kind or 0, known):
-                yield from self._match(pattern.operand, name, told)
+            for bound in self._of_kind(pattern.kind, kind or 0, binding):
+                yield from self._match(pattern.operand, name, bound)
 
-    def _of_kind(self, wanted: str | int | None, kind: int, known: Binding) -> Iterator[Binding]:
+    def _of_kind(self, wanted: str | int | None, kind: int, binding: Binding) -> Iterator[Binding]:
         if isinstance(wanted, str):
-            return known.with_number(wanted, kind)
-        return iter((known,) if wanted in (None, kind) else ())
+            return binding.with_number(wanted, kind)
+        return iter((binding,) if wanted in (None, kind) else ())
 
 
-def is_same_number(found: Array, wanted: float) -> bool:
+def is_same_number(constant: Array, wanted: float) -> bool:
     """Returns whether a constant equals a number, rounded to its type or first to float."""
-    if found.dtype.kind in "iu":
-        return bool(found.item() == wanted)
-    own = float(found.item())
+    if constant.dtype.kind in "iu":
+        return bool(constant.item() == wanted)
+    number = float(constant.item())
     return any(
-        own == float(np.asarray(form, found.dtype).item()) for form in (wanted, np.float32(wanted))
+        number == float(np.asarray(form, constant.dtype).item())
+        for form in (wanted, np.float32(wanted))
     )
 
 
@@ -305,19 +312,19 @@ def _shares(operands: tuple[Term, ...]) -> Iterator[tuple[tuple[Term, ...], tupl
     """Yields every way to divide operands into two groups."""
     for picks in itertools.product((True, False), repeat=len(operands)):
         yield (
-            tuple(one for one, mine in zip(operands, picks, strict=True) if mine),
-            tuple(one for one, mine in zip(operands, picks, strict=True) if not mine),
+            tuple(operand for operand, mine in zip(operands, picks, strict=True) if mine),
+            tuple(operand for operand, mine in zip(operands, picks, strict=True) if not mine),
         )
 
 
-def _along(wanted: Axes, given: Any, rank: int | None, known: Binding) -> Iterator[Binding]:
+def _along(wanted: Axes, value: Any, rank: int | None, binding: Binding) -> Iterator[Binding]:
     """Matches the axes of a reduction, counted from the end."""
-    axes = given if isinstance(given, list) else None if given is None else [given]
+    axes = value if isinstance(value, list) else None if value is None else [value]
     if not axes or (rank is None and max(axes) >= 0):
         return
     back = sorted(_from_end(axes, rank))
     if (wanted.last and back == list(range(-len(back), 0))) or (not wanted.last and len(back) == 1):
-        yield from known.with_number(wanted.name, back[0])
+        yield from binding.with_number(wanted.name, back[0])
 
 
 def _from_end(axes: Iterable[int], rank: int | None) -> list[int]:
@@ -325,11 +332,11 @@ def _from_end(axes: Iterable[int], rank: int | None) -> list[int]:
     return [axis if axis < 0 else axis - (rank or 0) for axis in axes]
 
 
-def _is_equal(name: str, given: Any, wanted: Any, rank: int | None) -> bool:
+def _is_equal(name: str, value: Any, wanted: Any, rank: int | None) -> bool:
     """Returns whether an attribute has the value in the formula."""
-    if isinstance(wanted, float) and given is not None:
-        return bool(np.float32(given) == np.float32(wanted))
-    if name in ("axis", "axes") and given is not None and wanted is not None and rank:
-        one, other = (x if isinstance(x, list) else [x] for x in (given, wanted))
-        return _from_end(one, rank) == _from_end(other, rank)
-    return bool((given.decode() if isinstance(given, bytes) else given) == wanted)
+    if isinstance(wanted, float) and value is not None:
+        return bool(np.float32(value) == np.float32(wanted))
+    if name in ("axis", "axes") and value is not None and wanted is not None and rank:
+        axes, other = (x if isinstance(x, list) else [x] for x in (value, wanted))
+        return _from_end(axes, rank) == _from_end(other, rank)
+    return bool((value.decode() if isinstance(value, bytes) else value) == wanted)
