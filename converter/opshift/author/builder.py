@@ -182,15 +182,15 @@ class Builder:
         fold = None if outputs else self._fold(schema)
         if fold is None:
             return self._written(schema, names, written, outputs)
-        if (known := self._evaluated(fold, schema, names, written)) is not None:
-            return known
+        if (constant := self._evaluated(fold, schema, names, written)) is not None:
+            return constant
         # An operator with a fold is deterministic, so a second equal node is not needed.
         content = (schema.domain, schema.name, self.opset(domain), *names, *map(str, written))
-        found = self.made.equal.get(content)
-        if found not in self.made.makers:
+        equal = self.made.equal.get(content)
+        if equal not in self.made.makers:
             result: Value = self._written(schema, names, written, outputs)
-            found = self.made.equal[content] = result.name
-        return Value(found, self.env)
+            equal = self.made.equal[content] = result.name
+        return Value(equal, self.env)
 
     def _fold(self, schema: schemas.Schema) -> Fold | None:
         return self.env.rules(Fold).get((schema.domain, schema.name))
@@ -206,8 +206,8 @@ class Builder:
         if schema.since <= self.opset(domain) or domain != self.crossing.enters:
             self._schema(domain, op_type)
         node = self._node(op_type, domain, names, outputs or 1, attributes)
-        made = self.place(node, schema)
-        return made[0] if outputs is None else made
+        values = self.place(node, schema)
+        return values[0] if outputs is None else values
 
     def _evaluated(
         self,
@@ -218,14 +218,14 @@ class Builder:
     ) -> Value | None:
         """Computes an operator on constants, and writes the result as a constant."""
         # Values of this Builder come first, because facts about the model are slower to find.
-        given = sorted(filter(None, names), key=lambda name: name not in self.made.makers)
-        if not all(map(self._is_small_constant, given)):
+        operands = sorted(filter(None, names), key=lambda name: name not in self.made.makers)
+        if not all(map(self._is_small_constant, operands)):
             return None
         proto = NodeProto(op_type=schema.name, input=names, output=["y"], attribute=attributes)
-        found = fold.value(Node(proto, schema, self.env))
-        if found is None or found.size > max(MOST_GROWN, *(self._size(name) for name in names)):
+        value = fold.value(Node(proto, schema, self.env))
+        if value is None or value.size > max(MOST_GROWN, *(self._size(name) for name in names)):
             return None
-        return self.const(found)
+        return self.const(value)
 
     def _is_small_constant(self, name: str) -> bool:
         """Returns whether a value is a small constant, or a constant that this Builder wrote."""
@@ -233,12 +233,12 @@ class Builder:
             return True
         if self.env.is_weight(name):
             return False
-        known = self.env.constant(name)
-        return known is not None and known.size <= LARGEST_SMALL
+        value = self.env.constant(name)
+        return value is not None and value.size <= LARGEST_SMALL
 
     def _size(self, name: str) -> int:
-        known = self.env.constant(name) if name else None
-        return 0 if known is None else known.size
+        value = self.env.constant(name) if name else None
+        return 0 if value is None else value.size
 
     @overload
     def same(
@@ -435,16 +435,16 @@ class Builder:
             inner.env.types[info.name] = declared
             values.append(Value(info.name, inner.env))
         results = write(inner, *values)
-        own = {name for node in inner.made.nodes for name in node.output}
+        written = {name for node in inner.made.nodes for name in node.output}
         seen: set[str] = set()
         for result in results if isinstance(results, tuple) else (results,):
-            if result.name not in own or result.name in seen:
+            if result.name not in written or result.name in seen:
                 result = inner.Identity(result)
             seen.add(result.name)
             info = graph.output.add(name=result.name)
-            known = inner.env.type(result.name)
-            if known is not None:  # Loop needs the type if it runs no iteration
-                info.type.CopyFrom(without_symbols(known))
+            kind = inner.env.type(result.name)
+            if kind is not None:  # Loop needs the type if it runs no iteration
+                info.type.CopyFrom(without_symbols(kind))
         inner.made.drop_idle(seen)
         graph.node.extend(inner.made.nodes)
         return graph
@@ -492,9 +492,9 @@ class Builder:
         }
         for proto in body.node:
             if proto.domain == function_body.GRAPH:
-                given = [Value(names[name], self.env) for name in proto.input]
-                results = self.inline(node.graph(proto.op_type), *given)
-                names.update(zip(proto.output, (one.name for one in results), strict=True))
+                inputs = [Value(names[name], self.env) for name in proto.input]
+                results = self.inline(node.graph(proto.op_type), *inputs)
+                names.update(zip(proto.output, (value.name for value in results), strict=True))
                 continue
             copied = function_body.instance(proto, attributes, names, self.crossing.fresh)
             domain = schemas.normal(copied.domain)
@@ -502,7 +502,7 @@ class Builder:
             written = self._crossed(copied, domain, version)
             for name, value in zip(proto.output, written, strict=False):
                 names[name] = value.name
-        results = tuple(Value(names[one], self.env) for one in body.output[: node.n_outputs])
+        results = tuple(Value(names[name], self.env) for name in body.output[: node.n_outputs])
         return results[0] if len(results) == 1 else results
 
     def _crossed(self, node: NodeProto, domain: str, left: int) -> tuple[Value, ...]:
@@ -563,23 +563,23 @@ class Builder:
         if here is not None and _fits(here, inputs, named):
             return here
         since = self.opset(domain)
-        for one in schemas.history(domain, op_type):
-            if one.since > since and not one.deprecated and _fits(one, inputs, named):
-                return one
-        for one in reversed(schemas.history(domain, op_type)):
-            if here and oldest <= one.since < here.since and _fits(one, inputs, named):
-                return one
+        for schema in schemas.history(domain, op_type):
+            if schema.since > since and not schema.deprecated and _fits(schema, inputs, named):
+                return schema
+        for schema in reversed(schemas.history(domain, op_type)):
+            if here and oldest <= schema.since < here.since and _fits(schema, inputs, named):
+                return schema
         return here or self._schema(domain, op_type)
 
     def _schema(self, domain: str, op_type: str) -> schemas.Schema:
         version = self.opset(domain)
-        found = layouts.layout(domain, op_type, version)
+        schema = layouts.layout(domain, op_type, version)
         if domain != self.crossing.enters:
             self._require(domain, op_type, version)
-        if found is None or found.deprecated:
-            state = "does not exist" if found is None else "is deprecated"
+        if schema is None or schema.deprecated:
+            state = "does not exist" if schema is None else "is deprecated"
             raise AdapterBug(f"{op_type} {state} at {domain or 'ai.onnx'} {version}")
-        return found
+        return schema
 
     def _require(self, domain: str, op_type: str, version: int) -> None:
         """Refuses the node if a domain is imported below the version that the adapter needs."""
@@ -626,19 +626,19 @@ class Builder:
             if older is None or older.deprecated:
                 name = qualified(domain, schema.name)
                 raise AdapterBug(f"the adapter keeps {name}-{start} at a version below {start}")
-            found = below.place(node, older)
+            values = below.place(node, older)
         else:
-            found = answer if isinstance(answer, tuple) else (answer,)
-        if len(found) < len(node.output) or self.made.unread is not None:
+            values = answer if isinstance(answer, tuple) else (answer,)
+        if len(values) < len(node.output) or self.made.unread is not None:
             raise AdapterBug(
                 f"the replacement of {schema.name}-{start} below opset {start} lacks an output"
             )
-        return tuple(Value(value.name, self.env) for value in found[: len(node.output)])
+        return tuple(Value(value.name, self.env) for value in values[: len(node.output)])
 
     def _end_of(self, schema: schemas.Schema) -> int | None:
         """Returns the version that replaced a schema; None if the opset still has the schema."""
         history = schemas.history(schema.domain, schema.name)
-        later = [one.since for one in history if one.since > schema.since]
+        later = [other.since for other in history if other.since > schema.since]
         return later[0] if later and later[0] <= self.opset(schema.domain) else None
 
     def _converted_up(
@@ -657,10 +657,10 @@ class Builder:
             raise AdapterBug(
                 f"the adapter keeps {schema.name}-{schema.since} at opset {end}, which changed it"
             )
-        if any(one.op_type == schema.name for one in self.made.nodes[before:]):
+        if any(written.op_type == schema.name for written in self.made.nodes[before:]):
             self.made.ops.add(qualified(schema.domain, schema.name))
-        found = answer if isinstance(answer, tuple) else (answer,)
-        return found[0] if outputs is None else found
+        values = answer if isinstance(answer, tuple) else (answer,)
+        return values[0] if outputs is None else values
 
     def _at(self, later: WritingOpset) -> Builder:
         """Returns a Builder for the same nodes that writes at a later opset."""
@@ -677,9 +677,9 @@ class Builder:
         outputs: int,
         attributes: Sequence[AttributeProto],
     ) -> NodeProto:
-        made = [self.crossing.fresh(op_type) for _ in range(max(outputs, 1))]
+        new = [self.crossing.fresh(op_type) for _ in range(max(outputs, 1))]
         return NodeProto(
-            op_type=op_type, domain=domain, input=names, output=made, attribute=attributes
+            op_type=op_type, domain=domain, input=names, output=new, attribute=attributes
         )
 
     def _append(self, node: NodeProto) -> tuple[Value, ...]:

@@ -78,8 +78,8 @@ class Delegating(Env):
     def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
         return self.env.type(name, part)
 
-    def dims(self, name: str, found: TypeProto) -> Dims:
-        return self.env.dims(name, found)
+    def dims(self, name: str, kind: TypeProto) -> Dims:
+        return self.env.dims(name, kind)
 
     def constant(self, name: str) -> Array | None:
         return self.env.constant(name)

@@ -140,17 +140,19 @@ class Facts:
         self._surveys: dict[tuple[Root, Survey[Any]], Any] = {}
         self._lengths: dict[tuple[Scope, str, int], str] = {}
 
-    def fork(self, made: Fork) -> Facts:
+    def fork(self, copies: Fork) -> Facts:
         """Returns the facts for a copy of the document; both share whole-model inference."""
-        twin, scopes = copy.copy(self), made.scopes
-        twin.document = made.document
+        twin, scopes = copy.copy(self), copies.scopes
+        twin.document = copies.document
         twin._scopes = tuple(scopes[scope] for scope in self._scopes)
         twin._memo = _moved(self._memo, scopes)
         if self._first_memo is not None:
             twin._first_memo = _moved(self._first_memo, scopes)
-        twin._recorded = {(scopes[at], name): one for (at, name), one in self._recorded.items()}
+        twin._recorded = {
+            (scopes[at], name): proved for (at, name), proved in self._recorded.items()
+        }
         twin.relied_on = {**self.relied_on}
-        twin._twins = {scopes[at]: one for at, one in self._twins.items()}
+        twin._twins = {scopes[at]: other for at, other in self._twins.items()}
         twin._paths = {scopes[at]: path for at, path in self._paths.items()}
         twin._numbered = {scopes[at]: number for at, number in self._numbered.items()}
         twin._surveys = {}
@@ -191,10 +193,10 @@ class Facts:
         find, owner, name = question
         self._depth += 1
         try:
-            found = self._memo[question] = find(self, owner, name)
+            answer = self._memo[question] = find(self, owner, name)
         finally:
             self._depth -= 1
-        return found
+        return answer
 
     def _look_again(self) -> None:
         """Discards the cached facts after nodes of the model have changed."""
@@ -234,9 +236,9 @@ class Facts:
 
     def length_symbol(self, scope: Scope, name: str, axis: int) -> str:
         """Returns a symbol for a dimension whose length inference does not find."""
-        known = self._lengths
+        symbols = self._lengths
         key = self._twins.get(scope, scope), name, axis
-        return known.setdefault(key, f"{LENGTH}{len(known)}")
+        return symbols.setdefault(key, f"{LENGTH}{len(symbols)}")
 
     def types_alone(self, model: ModelProto) -> Inferred:
         """Infers the types of the values of a model that has a single node."""
@@ -249,16 +251,16 @@ class Facts:
 
     def constant(self, scope: Scope, name: str) -> Array | None:
         """Returns the value of a constant; None for a value that depends on inputs."""
-        found: Array | None = self.evaluated(Facts.find_constant, scope, name).found
-        return found
+        value: Array | None = self.evaluated(Facts.find_constant, scope, name).found
+        return value
 
     def evaluated(self, find: Find, scope: Scope, name: str) -> Evaluated:
         """Returns a constant or bounds, with the declared types from which they follow."""
         owner = scope.owner(name)
         if owner is None:
             return UNKNOWN
-        found: Evaluated = self._answer(find, owner, name)
-        return found
+        answer: Evaluated = self._answer(find, owner, name)
+        return answer
 
     def is_longer(self, scope: Scope, name: str, length: int) -> bool:
         """Returns whether an initializer has more elements than `length`, by its shape only."""
@@ -274,10 +276,10 @@ class Facts:
             return Evaluated(self.weights.load(owner.initializers[name]), {})
         if name in owner.inputs or name in owner.sparse:
             return Evaluated(self._sparse_initializer(owner, name), {})
-        found = self._evaluate(owner, owner.producers[name])
-        if found.found is None:
-            found = self._at_first(Facts.find_constant, owner, name)
-        return found
+        evaluated = self._evaluate(owner, owner.producers[name])
+        if evaluated.found is None:
+            evaluated = self._at_first(Facts.find_constant, owner, name)
+        return evaluated
 
     def _sparse_initializer(self, owner: Scope, name: str) -> Array | None:
         for sparse in getattr(owner.proto, "sparse_initializer", ()):
@@ -304,13 +306,13 @@ class Facts:
             return UNKNOWN
         env = FoldingEnv(self, owner)
         value = fold.value(Node(node, schema, env))
-        known = value is not None and value.nbytes <= MAX_FOLD_BYTES
-        return Evaluated(value, env.claims) if known else UNKNOWN
+        is_small = value is not None and value.nbytes <= MAX_FOLD_BYTES
+        return Evaluated(value, env.claims) if is_small else UNKNOWN
 
     def bounds(self, scope: Scope, name: str) -> Bounds | None:
         """Returns bounds of an integer value that hold for all model inputs; else None."""
-        found: Bounds | None = self.evaluated(Facts.find_bounds, scope, name).found
-        return found
+        bounds: Bounds | None = self.evaluated(Facts.find_bounds, scope, name).found
+        return bounds
 
     def find_bounds(self, owner: Scope, name: str) -> Evaluated:
         """Finds the bounds of a constant, or computes them by the rule of the value's operator."""
@@ -318,17 +320,17 @@ class Facts:
         if fixed and self.is_longer(owner, name, MOST_EACH):
             parts = map(of_constant, self.weights.parts(owner.initializers[name]))
             return Evaluated(joined(parts), {})
-        known = self.evaluated(Facts.find_constant, owner, name)
-        if known.found is not None:
-            return Evaluated(of_constant(known.found), known.claims)
+        constant = self.evaluated(Facts.find_constant, owner, name)
+        if constant.found is not None:
+            return Evaluated(of_constant(constant.found), constant.claims)
         position = owner.producers.get(name)
         if position is not None:
-            first = next(one for one in owner.node(position).output if one)
+            first = next(output for output in owner.node(position).output if output)
             by_rule: Evaluated = self._answer(Facts._bounds_of_outputs, owner, first)
-            if (found := by_rule.found.get(name)) is not None:
-                return Evaluated(found, by_rule.claims)
-        told: Evaluated = self._at_first(Facts.find_bounds, owner, name)
-        return told
+            if (bounds := by_rule.found.get(name)) is not None:
+                return Evaluated(bounds, by_rule.claims)
+        at_first: Evaluated = self._at_first(Facts.find_bounds, owner, name)
+        return at_first
 
     def _bounds_of_outputs(self, owner: Scope, name: str) -> Evaluated:
         """Computes the bounds of all outputs of the node that computes this value, by a rule."""
@@ -337,8 +339,8 @@ class Facts:
         rule = self.adapters.rules(OutputBounds).get(("", node.op)) if node is not None else None
         if rule is None or node is None or node.proto.domain not in ("", "ai.onnx"):
             return NO_BOUNDS
-        found = answer_of(rule.run, node) or ()
-        return Evaluated(dict(zip(node.proto.output, found, strict=False)), env.claims)
+        bounds = answer_of(rule.run, node) or ()
+        return Evaluated(dict(zip(node.proto.output, bounds, strict=False)), env.claims)
 
     def constant_node(self, node: NodeProto) -> Array | None:
         """Returns the value of a Constant node, in whichever attribute it is stored."""
@@ -363,19 +365,21 @@ class Facts:
             owner = scope.owner(name)
             if owner is None:
                 return f"no graph around the node defines {name!r}"
-            told = self._why_given(owner, name)
-            if told is not None:
-                return told
+            reason = self._why_given(owner, name)
+            if reason is not None:
+                return reason
             node = owner.node(owner.producers[name])
             key = (schemas.normal(node.domain), node.op_type)
-            found = None
+            source = None
             if key in self.adapters.rules(Fold) or key == ("", "Identity"):
-                sources = (one for one in node.input if one and (owner, one) not in seen)
-                found = next((one for one in sources if self.constant(owner, one) is None), None)
-            if found is None:
+                sources = (read for read in node.input if read and (owner, read) not in seen)
+                source = next(
+                    (read for read in sources if self.constant(owner, read) is None), None
+                )
+            if source is None:
                 return f"{name!r} is computed by {named(node)}"
-            scope, name = owner, found
-            seen.add((owner, found))
+            scope, name = owner, source
+            seen.add((owner, source))
 
     def _why_given(self, owner: Scope, name: str) -> str | None:
         """Returns why an input or initializer is not constant; None for computed values."""
@@ -398,27 +402,27 @@ class Facts:
 
     def _proved(self, owner: Scope, name: str) -> Proved:
         """Returns the type that follows from declared inputs and other values' declared ranks."""
-        found: Proved = self._answer(Facts._find_proved, owner, name)
-        return found
+        proved: Proved = self._answer(Facts._find_proved, owner, name)
+        return proved
 
     def _find_proved(self, owner: Scope, name: str) -> Proved:
-        found = self._given(owner, name)
-        if self._is_enough(owner, name, found):
-            return found
-        found = _better(found, self._at_first(Facts._find_proved, owner, name))
-        if self._is_enough(owner, name, found) or name not in owner.producers:
-            return found
+        proved = self._given(owner, name)
+        if self._is_enough(owner, name, proved):
+            return proved
+        proved = _better(proved, self._at_first(Facts._find_proved, owner, name))
+        if self._is_enough(owner, name, proved) or name not in owner.producers:
+            return proved
         kinds, claimed = self._answer(Facts._find_outputs, owner, name)
-        return _better(found, Proved(kinds.get(name), claimed))
+        return _better(proved, Proved(kinds.get(name), claimed))
 
-    def _is_enough(self, owner: Scope, name: str, found: Proved) -> bool:
+    def _is_enough(self, owner: Scope, name: str, proved: Proved) -> bool:
         """Returns whether the type is complete even without inference of the value's node."""
         declared = owner.declared.get(name)
-        known = completed(found.kind, declared)
-        if is_vague(known) or (declared is not None and claims_more(declared, known)):
+        kind = completed(proved.kind, declared)
+        if is_vague(kind) or (declared is not None and claims_more(declared, kind)):
             return False
         # Nodes that steps have written may provide a length that was unknown before.
-        return self._first_memo is None or not _has_unnamed_length(known)
+        return self._first_memo is None or not _has_unnamed_length(kind)
 
     def _given(self, owner: Scope, name: str) -> Proved:
         """Returns the type of a value without inference of the node that computes it."""
@@ -436,13 +440,13 @@ class Facts:
         # Whole-model inference covers only graphs; a function may use the same names.
         if owner.root.kind != "graph" or self.document.is_written(name):
             return UNPROVED
-        found = self.inferred.types.get(name, UNSAID)
-        if found is None:  # several graphs use the name of the value
-            found = self.inferred.graphs.get(self._path(owner), {}).get(name)
-        if found is UNSAID or found is None:
+        kind = self.inferred.types.get(name, UNSAID)
+        if kind is None:  # several graphs use the name of the value
+            kind = self.inferred.graphs.get(self._path(owner), {}).get(name)
+        if kind is UNSAID or kind is None:
             return UNPROVED
         claims = self.inferred.assumed, self.inferred.counted
-        return Proved(found, *(self._is_in(one, owner, name) for one in claims))
+        return Proved(kind, *(self._is_in(claim, owner, name) for claim in claims))
 
     def _path(self, scope: Scope) -> Path:
         """Returns the path of a graph in the model, by which results of inference name the graph.
@@ -452,8 +456,8 @@ class Facts:
         around = scope.parent
         if around is None:
             return ()
-        known = self._numbered.get(around) == self.document.generation
-        if scope not in self._paths and not known:
+        is_numbered = self._numbered.get(around) == self.document.generation
+        if scope not in self._paths and not is_numbered:
             self._numbered[around] = self.document.generation
             for inner, path in paths_inside(around, self._path(around)):
                 self._paths.setdefault(inner, path)
@@ -500,17 +504,17 @@ class Facts:
         paths = places.get(name)
         if paths is None:
             return False
-        own = self._path(owner)
-        return own in paths or own not in self.inferred.graphs
+        path = self._path(owner)
+        return path in paths or path not in self.inferred.graphs
 
     def believed(self) -> list[str]:
         """Returns the notes about ranks and shapes that come only from declared types."""
-        found: dict[str, list[str]] = {}
+        by_part: dict[str, list[str]] = {}
         for name, what in self.relied_on.items():
-            found.setdefault(what, []).append(self.document.origins.get(name) or repr(name))
+            by_part.setdefault(what, []).append(self.document.origins.get(name) or repr(name))
         return [
             f"the {what} of {_listed(names)} comes from a declaration, not confirmed by inference"
-            for what, names in found.items()
+            for what, names in by_part.items()
         ]
 
     def correct(self) -> list[str]:
@@ -535,8 +539,8 @@ class Facts:
 
     def confirmed(self, scope: Scope, name: str) -> TypeProto | None:
         """Returns the inferred type of a value if its rank does not come from a declared type."""
-        found = self._inferred_type(scope, name)
-        return None if found.claimed else found.kind
+        proved = self._inferred_type(scope, name)
+        return None if proved.claimed else proved.kind
 
     def claimed(self, scope: Scope, name: str, dims: Dims) -> Dims:
         """Completes dimensions with numbers that only the declared type has.
@@ -548,10 +552,10 @@ class Facts:
         if owner is None or owner.root.kind == "function" or rank_of(declared) != len(dims):
             return dims  # a function is inlined if its caller has more facts
         assert declared is not None
-        given = self._input_symbols
+        symbols = self._input_symbols
         return tuple(
-            one if isinstance(one, int) or one in given else other if other is not None else one
-            for one, other in zip(dims, dims_of(declared), strict=True)
+            dim if isinstance(dim, int) or dim in symbols else other if other is not None else dim
+            for dim, other in zip(dims, dims_of(declared), strict=True)
         )
 
     @functools.cached_property
@@ -569,9 +573,11 @@ class Facts:
         env = ScopeEnv(self, owner)
         types = infer_node(node, env, owner.ahead.get(position))
         reads = filter(None, walk.reads(node))
-        claimed = bool(env.claims) or any(self.is_unconfirmed(owner, one) for one in reads)
-        known = {one: kind for one, kind in types.items() if schemas.type_name(kind) is not None}
-        return known, claimed
+        claimed = bool(env.claims) or any(self.is_unconfirmed(owner, read) for read in reads)
+        kinds = {
+            output: kind for output, kind in types.items() if schemas.type_name(kind) is not None
+        }
+        return kinds, claimed
 
     def _tells_more(self, place: Scope, position: int) -> bool:
         """Returns whether facts about a node are known that whole-model inference did not use."""
@@ -591,7 +597,7 @@ class Facts:
         if schema is None:
             return (schemas.normal(node.domain), node.op_type) in self.adapters.rules(OutputTypes)
         outputs = [self._stated(place, name) for name in node.output if name]
-        if any(found is None or schemas.type_name(found) is None for found in outputs):
+        if any(kind is None or schemas.type_name(kind) is None for kind in outputs):
             return True  # a rule may need only one typed input, but inference needs all
         if place.parent is not None and any(map(is_vague, outputs)):
             return True  # whole-model inference finds no ranks of loop-carried values
@@ -608,8 +614,8 @@ class Facts:
         return completed(self._given(owner, name).kind, owner.declared.get(name))
 
     def _has_rank_to_tell(self, schema: schemas.Schema, outputs: list[TypeProto | None]) -> bool:
-        told = (schema.domain, schema.name) in self.adapters.rules(OutputRanks)
-        return told and any(rank_of(found) is None for found in outputs)
+        has_rule = (schema.domain, schema.name) in self.adapters.rules(OutputRanks)
+        return has_rule and any(rank_of(kind) is None for kind in outputs)
 
     def _is_news(self, place: Scope, name: str) -> bool:
         """Returns whether a type or constant is known that whole-model inference did not find."""
@@ -620,8 +626,8 @@ class Facts:
         proved = self._proved(owner, name)
         if proved.kind is not self._inferred_type(owner, name).kind:
             return True
-        known = completed(proved.kind, owner.declared.get(name))
-        if owner.node(position).op_type == "Constant" or not is_small(known):
+        kind = completed(proved.kind, owner.declared.get(name))
+        if owner.node(position).op_type == "Constant" or not is_small(kind):
             return False
         return self.constant(owner, name) is not None
 
@@ -636,8 +642,8 @@ class Facts:
             ends = (one for scope in root.scopes for one in scope.proto.output)
             names = frozenset(one if isinstance(one, str) else one.name for one in ends)
             self._surveys[key] = look(self._nodes(root), names)
-        found: _Answer = self._surveys[key]
-        return found
+        answer: _Answer = self._surveys[key]
+        return answer
 
     def _nodes(self, root: Root) -> Iterator[Node]:
         """Yields all nodes in order; the nodes of a graph come before those of its subgraphs."""
@@ -676,7 +682,7 @@ _NO_ANSWER: dict[Find, Any] = {
 
 def _moved(memo: dict[Question, Any], scopes: Mapping[Scope, Scope]) -> dict[Question, Any]:
     """Copies cached facts to the scopes of a copied model."""
-    return {(find, scopes[at], name): found for (find, at, name), found in memo.items()}
+    return {(find, scopes[at], name): answer for (find, at, name), answer in memo.items()}
 
 
 def _has_unnamed_length(kind: TypeProto | None) -> bool:
@@ -685,10 +691,10 @@ def _has_unnamed_length(kind: TypeProto | None) -> bool:
     return any(dim.dim_param.startswith(LENGTH) for dim in dims)
 
 
-def _better(found: Proved, other: Proved) -> Proved:
+def _better(proved: Proved, other: Proved) -> Proved:
     """Combines two types of a value into the more complete one."""
-    kind = better(found.kind, other.kind)
-    return found if kind is found.kind else other._replace(kind=kind)
+    kind = better(proved.kind, other.kind)
+    return proved if kind is proved.kind else other._replace(kind=kind)
 
 
 def _listed(names: list[str]) -> str:
@@ -704,10 +710,10 @@ class ScopeEnv(ModelEnv):
         self.claims = {} if claims is None else claims  # the declarations that were used
 
     def _evaluated(self, find: Find, name: str) -> Any:
-        found = self.facts.evaluated(find, self.scope, name)
-        if found.claims:
-            self.claims.update(found.claims)
-        return found.found
+        evaluated = self.facts.evaluated(find, self.scope, name)
+        if evaluated.claims:
+            self.claims.update(evaluated.claims)
+        return evaluated.found
 
     def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
         return self.facts.type(self.scope, name)
@@ -719,15 +725,15 @@ class ScopeEnv(ModelEnv):
         return self.facts.present_types - COMMON_TYPES
 
     def constant(self, name: str) -> Array | None:
-        found: Array | None = self._evaluated(Facts.find_constant, name)
-        return found
+        value: Array | None = self._evaluated(Facts.find_constant, name)
+        return value
 
     def is_weight(self, name: str) -> bool:
         return self.facts.is_longer(self.scope, name, LARGEST_SMALL)
 
     def bounds(self, name: str) -> Bounds | None:
-        found: Bounds | None = self._evaluated(Facts.find_bounds, name)
-        return found
+        bounds: Bounds | None = self._evaluated(Facts.find_bounds, name)
+        return bounds
 
     def load(self, tensor: TensorProto) -> Array:
         return self.facts.weights.load(tensor)
@@ -736,8 +742,8 @@ class ScopeEnv(ModelEnv):
         return self.facts.why_dynamic(self.scope, name)
 
     def producer(self, name: str) -> Node | None:
-        found = self._writer(name)
-        return found if found is not None and found.fits else None
+        node = self._writer(name)
+        return node if node is not None and node.fits else None
 
     def _writer(self, name: str) -> Node | None:
         """Returns the node that computes a value, even if invalid; None for a function call."""
@@ -777,20 +783,20 @@ class ScopeEnv(ModelEnv):
     def rules(self, kind: builtins.type[_Rule]) -> Mapping[tuple[str, str], _Rule]:
         return self.facts.adapters.rules(kind)  # type: ignore[type-var]
 
-    def dims(self, name: str, found: TypeProto) -> Dims:
+    def dims(self, name: str, kind: TypeProto) -> Dims:
         if self.facts.is_counted(self.scope, name):
             self.claims.setdefault(name, "shape")
-        return super().dims(name, found)
+        return super().dims(name, kind)
 
     def use_rank(self, name: str) -> None:
         if self.facts.is_assumed(self.scope, name):
             self.claims.setdefault(name, "rank")
 
     def claimed_dims(self, name: str, dims: Dims) -> Dims:
-        found = self.facts.claimed(self.scope, name, dims)
-        if found != dims:
+        completed_dims = self.facts.claimed(self.scope, name, dims)
+        if completed_dims != dims:
             self.claims.setdefault(name, "shape")
-        return found
+        return completed_dims
 
 
 class FoldingEnv(ScopeEnv):

@@ -66,9 +66,9 @@ class Env(ABC):
     def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
         """Returns the type of a value; `part` is the part that the caller reads."""
 
-    def dims(self, name: str, found: TypeProto) -> Dims:
+    def dims(self, name: str, kind: TypeProto) -> Dims:
         """Returns the dimensions of a tensor as an adapter may use them."""
-        return dims_of(found)
+        return dims_of(kind)
 
     @abstractmethod
     def constant(self, name: str) -> Array | None:
@@ -196,23 +196,23 @@ class Value(Infix):
     @property
     def type_text(self) -> str | None:
         """Returns the type without a shape as text, such as `tensor(float)`."""
-        found = self.env.type(self.name, TypePart.ELEMENT)
-        return schemas.type_name(found) if found is not None else None
+        kind = self.env.type(self.name, TypePart.ELEMENT)
+        return schemas.type_name(kind) if kind is not None else None
 
     @property
     def elem_type_or_none(self) -> int | None:
-        found = self.env.type(self.name, TypePart.ELEMENT)
-        if found is not None and found.WhichOneof("value") not in (None, "tensor_type"):
+        kind = self.env.type(self.name, TypePart.ELEMENT)
+        if kind is not None and kind.WhichOneof("value") not in (None, "tensor_type"):
             return None
-        known = found.tensor_type.elem_type if found is not None else 0
-        return known or self._of_peers() or self._only_choice()
+        elem_type = kind.tensor_type.elem_type if kind is not None else 0
+        return elem_type or self._of_peers() or self._only_choice()
 
     def _of_peers(self) -> int | None:
         """Returns the type of another input with the same type variable in the schema."""
         for name in self.peers():
-            found = self.env.type(name, TypePart.ELEMENT)
-            if found is not None and found.tensor_type.elem_type:
-                return found.tensor_type.elem_type
+            kind = self.env.type(name, TypePart.ELEMENT)
+            if kind is not None and kind.tensor_type.elem_type:
+                return kind.tensor_type.elem_type
         return None
 
     def _only_choice(self) -> int | None:
@@ -225,31 +225,31 @@ class Value(Infix):
 
     @property
     def elem_type(self) -> int:
-        found = self.elem_type_or_none
-        if found is None:
+        elem_type = self.elem_type_or_none
+        if elem_type is None:
             raise Refusal(Why.NEEDS_TYPE, f"the element type of {self.name!r} is unknown")
-        return found
+        return elem_type
 
     def may_be(self, elem_type: int) -> bool:
         """Returns whether the value has, or may have, this element type."""
-        known = self.elem_type_or_none
-        if known is not None:
-            return known == elem_type
+        own_type = self.elem_type_or_none
+        if own_type is not None:
+            return own_type == elem_type
         return schemas.element_name(elem_type) in self.env.possible_types()
 
     @property
     def rank_or_none(self) -> int | None:
-        found = rank_of(self.env.type(self.name, TypePart.RANK))
-        if found is not None:
+        rank = rank_of(self.env.type(self.name, TypePart.RANK))
+        if rank is not None:
             self.env.use_rank(self.name)
-        return found
+        return rank
 
     @property
     def rank(self) -> int:
-        found = self.rank_or_none
-        if found is None:
+        rank = self.rank_or_none
+        if rank is None:
             raise Refusal(Why.NEEDS_RANK, f"the rank of {self.name!r} is unknown")
-        return found
+        return rank
 
     @property
     def is_weight(self) -> bool:
@@ -259,16 +259,16 @@ class Value(Infix):
     @property
     def dims_or_none(self) -> Dims | None:
         """Returns each dimension as a number, a symbol or None; None if the rank is unknown."""
-        found = self._dims()
-        if found is not None:
+        dims = self._dims()
+        if dims is not None:
             self.env.use_rank(self.name)
-        return found
+        return dims
 
     def _dims(self) -> Dims | None:
-        found = self.env.type(self.name, TypePart.RANK)
-        if found is None or rank_of(found) is None:
+        kind = self.env.type(self.name, TypePart.RANK)
+        if kind is None or rank_of(kind) is None:
             return None
-        return self.env.dims(self.name, found)
+        return self.env.dims(self.name, kind)
 
     @property
     def has_zero_dim(self) -> bool:
@@ -277,10 +277,10 @@ class Value(Infix):
 
     @property
     def dims(self) -> Dims:
-        found = self.dims_or_none
-        if found is None:
+        dims = self.dims_or_none
+        if dims is None:
             raise Refusal(Why.NEEDS_RANK, f"the rank of {self.name!r} is unknown")
-        return found
+        return dims
 
     @property
     def claimed_dims_or_none(self) -> Dims | None:
@@ -289,35 +289,35 @@ class Value(Infix):
         Use these dimensions only if no nodes can compute the shape. If such numbers are used, the
         report names the value.
         """
-        found = self.dims_or_none
-        return None if found is None else self.env.claimed_dims(self.name, found)
+        dims = self.dims_or_none
+        return None if dims is None else self.env.claimed_dims(self.name, dims)
 
     @property
     def shape_or_none(self) -> tuple[int, ...] | None:
         """Returns the shape if inference confirms every dimension as a number."""
-        found = self._dims()
-        if found is None or not all(isinstance(d, int) for d in found):
+        dims = self._dims()
+        if dims is None or not all(isinstance(d, int) for d in dims):
             return None
         self.env.use_rank(self.name)
-        return tuple(d for d in found if isinstance(d, int))
+        return tuple(d for d in dims if isinstance(d, int))
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Returns the shape; the report names the value if only its declared type has the shape."""
-        found = self.claimed_dims_or_none
-        if found is None or not all(isinstance(d, int) for d in found):
+        dims = self.claimed_dims_or_none
+        if dims is None or not all(isinstance(d, int) for d in dims):
             raise Refusal(Why.NEEDS_SHAPE, f"the shape of {self.name!r} is not static")
-        return tuple(d for d in found if isinstance(d, int))
+        return tuple(d for d in dims if isinstance(d, int))
 
     def const_or_none(self) -> Array | None:
         return self.env.constant(self.name)
 
     def const(self) -> Array:
-        found = self.const_or_none()
-        if found is None:
+        value = self.const_or_none()
+        if value is None:
             reason = self.env.why_dynamic(self.name)
             raise Refusal(Why.NEEDS_CONSTANT, f"{self.name!r} must be constant, but {reason}")
-        return found
+        return value
 
     @property
     def bounds_or_none(self) -> Bounds | None:
@@ -326,19 +326,19 @@ class Value(Infix):
 
     @property
     def bounds(self) -> Bounds:
-        found = self.bounds_or_none
-        if found is None:
+        bounds = self.bounds_or_none
+        if bounds is None:
             raise Refusal(
                 Why.NEEDS_CONSTANT,
                 f"the smallest and the largest element of {self.name!r} are unknown",
             )
-        return found
+        return bounds
 
     @property
     def never_negative(self) -> bool:
         """Returns whether no element can be negative, as in sizes and in indices from the front."""
-        found = self.bounds_or_none
-        return found is not None and found.never_negative
+        bounds = self.bounds_or_none
+        return bounds is not None and bounds.never_negative
 
     @property
     def producer(self) -> Node | None:
@@ -432,10 +432,10 @@ class Node:
 
     def __getitem__(self, name: builtins.str) -> Value:
         """Returns a required input; refuses the node if the input is absent."""
-        found = self.input(name)
-        if found is None:
+        value = self.input(name)
+        if value is None:
             raise Refusal(Why.NOT_EXPRESSIBLE, f"{self.op} has no input {name!r}")
-        return found
+        return value
 
     def input(self, name: builtins.str) -> Value | None:
         """Returns an input, or None if it is absent."""
@@ -506,8 +506,8 @@ class Node:
         position = known_at.get(name)
         if position is not None:
             return position
-        kind, known = "output" if outputs else "input", ", ".join(known_at)
-        raise AdapterBug(f"{self.op}-{self.schema.since} has no {kind} {name!r} (it has {known})")
+        kind, names = "output" if outputs else "input", ", ".join(known_at)
+        raise AdapterBug(f"{self.op}-{self.schema.since} has no {kind} {name!r} (it has {names})")
 
     # -- attributes --------------------------------------------------------------------------
 
@@ -536,7 +536,7 @@ class Node:
         return self._read(name, _floats)
 
     def strings(self, name: builtins.str) -> list[builtins.str]:
-        return [self._text(name, one) for one in self._needed(name)]
+        return [self._text(name, text) for text in self._needed(name)]
 
     def _text(self, name: builtins.str, value: object) -> builtins.str:
         """Decodes a text of an attribute, which the model stores as bytes."""
@@ -547,8 +547,8 @@ class Node:
 
     def tensor(self, name: builtins.str) -> Array:
         """Returns the value of a tensor attribute."""
-        found: TensorProto = self._needed(name)
-        return self.env.load(found)
+        tensor: TensorProto = self._needed(name)
+        return self.env.load(tensor)
 
     def graph(self, name: builtins.str) -> GraphProto:
         """Returns a copy of a subgraph, whose nodes are already at the target version."""
@@ -567,11 +567,11 @@ class Node:
 
     def attr(self, name: builtins.str) -> Any:
         """Returns an attribute's value, or else the default in the source schema, or None."""
-        known = self._known(name)
+        attribute = self._known(name)
         self.reads.add(name)
         proto = self.attributes.get(name)
         if proto is None:
-            return known.default if known else None
+            return attribute.default if attribute else None
         if proto.ref_attr_name:
             raise Refusal(
                 Why.NEEDS_STATIC_ATTR,
@@ -582,30 +582,30 @@ class Node:
 
     def _read(self, name: builtins.str, kind: Callable[[Any], _Kind]) -> _Kind:
         """Reads an attribute as this Python type; raises InvalidModel for another type."""
-        found = self._needed(name)
+        value = self._needed(name)
         try:
-            return kind(found)
+            return kind(value)
         except (TypeError, ValueError):
             raise InvalidModel(
-                f"{self.op} {self.name!r}: attribute {name!r} cannot be {found!r}"
+                f"{self.op} {self.name!r}: attribute {name!r} cannot be {value!r}"
             ) from None
 
     def _needed(self, name: builtins.str) -> Any:
-        found = self.attr(name)
-        if found is None:
+        value = self.attr(name)
+        if value is None:
             raise Refusal(
                 Why.NOT_EXPRESSIBLE,
                 f"{self.op} does not set attribute {name!r}, which has no default",
             )
-        return found
+        return value
 
     def _known(self, name: builtins.str) -> schemas.Attribute | None:
         if self.schema is None or not self.schema.stated:
             return None
         if name not in self.schema.attributes:
-            known = ", ".join(sorted(self.schema.attributes))
+            names = ", ".join(sorted(self.schema.attributes))
             raise AdapterBug(
-                f"{self.op}-{self.schema.since} has no attribute {name!r} (it has {known})"
+                f"{self.op}-{self.schema.since} has no attribute {name!r} (it has {names})"
             )
         return self.schema.attributes[name]
 
@@ -640,9 +640,9 @@ class Node:
         An attribute with its default value counts as absent.
         """
         unread = [proto for name, proto in self.attributes.items() if name not in self.reads]
-        found = [proto.name for proto in unread if not is_default(self.schema, proto)]
+        names = [proto.name for proto in unread if not is_default(self.schema, proto)]
         for i, name in enumerate(self.proto.input):
             if name and i not in self.reads:
                 param = self.schema.input_at(i) if self.schema is not None else None
-                found.append(param.name if param is not None else f"input {i + 1}")
-        return found
+                names.append(param.name if param is not None else f"input {i + 1}")
+        return names

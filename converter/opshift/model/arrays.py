@@ -69,8 +69,8 @@ def dtype_of(elem_type: int) -> np.dtype[Any]:
         return np.dtype(row.numpy)
     if row is not None and row.ml_dtypes:
         return _narrow()[elem_type]
-    found: np.dtype[Any] = np.dtype(whole.helper.tensor_dtype_to_np_dtype(elem_type))
-    return found
+    dtype: np.dtype[Any] = np.dtype(whole.helper.tensor_dtype_to_np_dtype(elem_type))
+    return dtype
 
 
 def is_array(value: object) -> TypeIs[Array]:
@@ -94,11 +94,11 @@ def to_array(tensor: TensorProto) -> Array:
     if row is None or not row.ml_dtypes:
         return whole.numpy_helper.to_array(tensor)
     bits = row.bits
-    held = np.dtype("<u2" if bits == 16 else "u1")
+    stored = np.dtype("<u2" if bits == 16 else "u1")
     if raw:
-        data = np.frombuffer(tensor.raw_data, held)
+        data = np.frombuffer(tensor.raw_data, stored)
     else:
-        data = np.array(tensor.int32_data, np.int64).astype(held)
+        data = np.array(tensor.int32_data, np.int64).astype(stored)
     if bits == 4:
         data = np.stack([data & 15, data >> 4], axis=-1).reshape(-1)[: int(np.prod(tensor.dims))]
     return data.view(_narrow()[kind]).reshape(tensor.dims)
@@ -128,29 +128,29 @@ def refuse_torn(tensor: TensorProto, called: str = "") -> None:
     if tensor.HasField("segment"):
         raise InvalidModel(f"{called} is one segment of a larger tensor; store the whole tensor")
     if kind == T.STRING:
-        held, wanted, what = len(tensor.string_data), count, "strings"
+        stored, wanted, what = len(tensor.string_data), count, "strings"
     elif tensor.HasField("raw_data"):
-        held, wanted, what = len(tensor.raw_data), wire.raw_size(kind, count), "bytes"
+        stored, wanted, what = len(tensor.raw_data), wire.raw_size(kind, count), "bytes"
     else:
         field = wire.PAYLOAD[ELEMENTS[kind].field]
-        held, wanted, what = len(getattr(tensor, field)), wire.entries(kind, count), "numbers"
-    spare = held > wanted and what == "numbers" and ELEMENTS[kind].bits < 8  # onnx's parser
-    require_fit(tensor.dims, wanted if spare else held, wanted, what, called)
+        stored, wanted, what = len(getattr(tensor, field)), wire.entries(kind, count), "numbers"
+    spare = stored > wanted and what == "numbers" and ELEMENTS[kind].bits < 8  # onnx's parser
+    require_fit(tensor.dims, wanted if spare else stored, wanted, what, called)
 
 
-def require_fit(dims: Sequence[int], held: int, wanted: int, what: str, called: str) -> None:
+def require_fit(dims: Sequence[int], stored: int, wanted: int, what: str, called: str) -> None:
     """Raises InvalidModel unless a payload has as many entries as the shape requires."""
-    if held != wanted or min(dims, default=0) < 0:
+    if stored != wanted or min(dims, default=0) < 0:
         shape = f"of shape {list(dims)}" if len(dims) <= LARGEST_RANK else f"of rank {len(dims)}"
         size = str(wanted) if abs(wanted) < 2**63 else "more than any file can hold"
-        raise InvalidModel(f"{called} {shape} holds {held} {what}, not {size}")
+        raise InvalidModel(f"{called} {shape} holds {stored} {what}, not {size}")
 
 
 def from_array(array: Array, name: str = "") -> TensorProto:
     """Makes a tensor with the element type of the array."""
-    if (own := _plain().get(array.dtype)) is not None:
-        data = array.astype(ELEMENTS[own].numpy, copy=False).tobytes()
-        made = TensorProto(data_type=own, dims=array.shape, raw_data=data)
+    if (number := _plain().get(array.dtype)) is not None:
+        data = array.astype(ELEMENTS[number].numpy, copy=False).tobytes()
+        made = TensorProto(data_type=number, dims=array.shape, raw_data=data)
         if name:
             made.name = name
         return made
@@ -158,17 +158,17 @@ def from_array(array: Array, name: str = "") -> TensorProto:
     if kind is None:
         return whole.numpy_helper.from_array(array, name)
     bits = ELEMENTS[kind].bits
-    held = np.ascontiguousarray(array).reshape(-1).view("<u2" if bits == 16 else "u1")
+    stored = np.ascontiguousarray(array).reshape(-1).view("<u2" if bits == 16 else "u1")
     if bits == 4:
-        held = np.append(held & 15, np.zeros(held.size % 2, held.dtype))
-        held = held[0::2] | held[1::2] << 4
-    return TensorProto(name=name, data_type=kind, dims=array.shape, raw_data=held.tobytes())
+        stored = np.append(stored & 15, np.zeros(stored.size % 2, stored.dtype))
+        stored = stored[0::2] | stored[1::2] << 4
+    return TensorProto(name=name, data_type=kind, dims=array.shape, raw_data=stored.tobytes())
 
 
 def of_integers(value: object) -> TensorProto | None:
     """Makes an int64 tensor of an integer or a list of integers, without numpy; None for others."""
     numbers = value if isinstance(value, (list, tuple)) else (value,)
-    if not all(type(one) is int and -(2**63) <= one < 2**63 for one in numbers):
+    if not all(type(number) is int and -(2**63) <= number < 2**63 for number in numbers):
         return None
     dims = () if numbers is not value else (len(numbers),)
     data = struct.pack(f"<{len(numbers)}q", *numbers)

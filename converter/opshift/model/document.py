@@ -186,13 +186,13 @@ class Document:
 
     def calls_behind(self, scope: Scope, node: NodeProto) -> set[FunctionId]:
         """Returns the functions that compute a node's inputs; inlining them may give more facts."""
-        found = set()
+        functions = set()
         for name in filter(None, node.input):
             owner = scope.owner(name)
             position = owner.producers.get(name) if owner else None
             if owner and position is not None and self.is_call(owner.node(position)):
-                found.add(call_id(owner.node(position)))
-        return found
+                functions.add(call_id(owner.node(position)))
+        return functions
 
     # -- names and constants -----------------------------------------------------------------
 
@@ -214,10 +214,10 @@ class Document:
         self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
     ) -> TensorProto:
         """Returns a named tensor; calls with equal `content` return the same tensor."""
-        known = self._constants.get((root, content))
-        if known is None:
-            known = self._constants[root, content] = self._named(root, tensor())
-        return known
+        placed = self._constants.get((root, content))
+        if placed is None:
+            placed = self._constants[root, content] = self._named(root, tensor())
+        return placed
 
     def _named(self, root: Root, tensor: TensorProto) -> TensorProto:
         """Returns a copy of a tensor with a new name; equal tensors of a graph share one name."""

@@ -56,7 +56,8 @@ def sizes_of(functions: Iterable[FunctionProto]) -> dict[FunctionId, int]:
     for which in _callees_first(bodies):
         where = f"function {which[1]!r} of {which[0]!r}"
         sizes[which] = _computing(bodies[which], sizes, where)
-        levels[which] = 1 + max((levels.get(one, 0) for one in bodies[which].calls), default=0)
+        callees = bodies[which].calls
+        levels[which] = 1 + max((levels.get(callee, 0) for callee in callees), default=0)
         if levels[which] > MOST_LEVELS:
             raise InvalidModel(
                 f"{where} begins a chain of more than {MOST_LEVELS} calls of functions, too long"
@@ -74,9 +75,9 @@ def calls_of(bodies: Mapping[FunctionId, FunctionProto]) -> dict[FunctionId, set
 
 def recursion(calls: Mapping[FunctionId, Collection[FunctionId]]) -> Iterator[str]:
     """Yields an error for each function that calls itself, directly or through others."""
-    circles = {one: circle for circle in cycles(calls) for one in circle}
+    circles = {callee: circle for circle in cycles(calls) for callee in circle}
     for start in sorted(circles):
-        back = [one for one in calls[start] if one in circles[start]]
+        back = [callee for callee in calls[start] if callee in circles[start]]
         way = "" if start in back else f" through {min(back)[1]!r}"
         yield (
             f"function {start[1]!r} of {start[0]!r} calls itself{way}; ONNX has no recursion:"
@@ -116,13 +117,13 @@ class _Body:
 
     @staticmethod
     def of(nodes: Iterable[NodeProto]) -> _Body:
-        found, waiting = _Body(), [nodes]
+        body, waiting = _Body(), [nodes]
         while waiting:
             for node in waiting.pop():
-                found.nodes += 1
-                found.calls[call_id(node)] += 1
+                body.nodes += 1
+                body.calls[call_id(node)] += 1
                 waiting += [graph.node for _, graph in graphs_of(node)]
-        return found
+        return body
 
 
 def _callees_first(bodies: Mapping[FunctionId, _Body]) -> Iterator[FunctionId]:
@@ -166,9 +167,9 @@ def inline_function(model: ModelProto, which: FunctionId, fresh: Fresh) -> bool:
 
 def _inline_in(container: Container, body: FunctionProto, which: FunctionId, fresh: Fresh) -> bool:
     """Inlines the calls in a list of nodes and its subgraphs; returns whether there were any."""
-    found, nodes, inlined_here = False, [], False
+    is_called, nodes, inlined_here = False, [], False
     for graph in graphs_directly_in(container):
-        found |= _inline_in(graph, body, which, fresh)
+        is_called |= _inline_in(graph, body, which, fresh)
     for node in container.node:
         if call_id(node) == which:
             nodes += _written_out(node, body, container, fresh)
@@ -179,7 +180,7 @@ def _inline_in(container: Container, body: FunctionProto, which: FunctionId, fre
         copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
         del container.node[:]
         container.node.extend(copies)
-    return found or inlined_here
+    return is_called or inlined_here
 
 
 def _written_out(
@@ -191,31 +192,31 @@ def _written_out(
     bound = {a.name: a for a in getattr(body, "attribute_proto", ())}
     bound.update((a.name, a) for a in call.attribute)
     written: list[NodeProto] = []
-    made: dict[str, str] = {}
+    new: dict[str, str] = {}
     for proto in body.node:
-        made.update((name, fresh(proto.op_type)) for name in proto.output if name)
+        new.update((name, fresh(proto.op_type)) for name in proto.output if name)
     wanted = dict(zip(body.output, call.output, strict=False))
-    made.update((formal, actual) for formal, actual in wanted.items() if actual and formal in made)
-    names.update(made)
-    own = fresh(_word(call.name or call.op_type))
+    new.update((formal, actual) for formal, actual in wanted.items() if actual and formal in new)
+    names.update(new)
+    prefix = fresh(_word(call.name or call.op_type))
     for proto in body.node:
         copy = NodeProto()
         copy.CopyFrom(proto)
         bind_attributes(copy, bound)
         freshen(copy, names, fresh)
         if copy.name:
-            copy.name = f"{own}_{_word(copy.name)}"
+            copy.name = f"{prefix}_{_word(copy.name)}"
         written.append(copy)
     for formal, actual in wanted.items():
         if actual and formal not in names:
             raise InvalidModel(f"output {formal!r} of function {body.name!r} is written by no node")
-        if actual and formal not in made:  # the function returns an input unchanged
+        if actual and formal not in new:  # the function returns an input unchanged
             written.append(NodeProto(op_type="Identity", input=[names[formal]], output=[actual]))
     for info in getattr(body, "value_info", ()):
-        if isinstance(container, GraphProto) and info.name in made:
+        if isinstance(container, GraphProto) and info.name in new:
             copy_of = container.value_info.add()
             copy_of.CopyFrom(info)
-            copy_of.name = made[info.name]
+            copy_of.name = new[info.name]
     return written
 
 
@@ -262,11 +263,11 @@ def bind_attributes(node: NodeProto, bound: dict[str, AttributeProto]) -> None:
     kept = []
     for attribute in node.attribute:
         if attribute.ref_attr_name:
-            given = bound.get(attribute.ref_attr_name)
-            if given is None:
+            actual = bound.get(attribute.ref_attr_name)
+            if actual is None:
                 continue
             value = AttributeProto()
-            value.CopyFrom(given)
+            value.CopyFrom(actual)
             value.name = attribute.name
             kept.append(value)
         else:

@@ -29,11 +29,11 @@ def versions(owner: ModelProto | FunctionProto) -> dict[str, int]:
 
 def operators(model: ModelProto) -> Iterator[tuple[NodeProto, Versions]]:
     """Yields each node that calls no function of the model, with the versions that apply to it."""
-    own = functions_of(model)
+    functions = functions_of(model)
     bodies: list[tuple[Container, Versions]] = [(model.graph, versions(model))]
     bodies += [(function, versions(function)) for function in model.functions]
-    for body, known in bodies:
-        yield from ((node, known) for node in nodes_in(body) if call_id(node) not in own)
+    for body, imported in bodies:
+        yield from ((node, imported) for node in nodes_in(body) if call_id(node) not in functions)
 
 
 def merge(model: ModelProto) -> list[str]:
@@ -43,16 +43,16 @@ def merge(model: ModelProto) -> list[str]:
 
 
 def _merge(container: ModelProto | FunctionProto, model: ModelProto) -> str | None:
-    found: dict[str, int] = {}
+    imported: dict[str, int] = {}
     for entry in container.opset_import:
-        found.setdefault(schemas.normal(entry.domain), entry.version)
-    if len(found) == len(container.opset_import):
+        imported.setdefault(schemas.normal(entry.domain), entry.version)
+    if len(imported) == len(container.opset_import):
         return None
     Imports(container.opset_import, "the model")  # raises if the versions differ
     names = [schemas.normal(entry.domain) for entry in container.opset_import]
-    twice = next(name for name in found if names.count(name) > 1)
+    twice = next(name for name in imported if names.count(name) > 1)
     del container.opset_import[:]
-    for domain, version in found.items():
+    for domain, version in imported.items():
         container.opset_import.add(domain=domain, version=version)
     for node in nodes(model):  # the checker compares the spelling of domains
         if node.domain == "ai.onnx":
@@ -70,8 +70,8 @@ def prune(document: Document, allowed: Collection[str] = ()) -> list[str]:
     notes = _prune(document.model, document.imports, used.union(allowed))
     for root in document.roots:
         if root.function is not None:
-            own = _used(root).union(allowed)
-            _prune(document.functions[root.function], root.imports, own)
+            needed = _used(root).union(allowed)
+            _prune(document.functions[root.function], root.imports, needed)
     return notes
 
 
@@ -92,7 +92,7 @@ def removed(domain: str, version: int) -> str:
 
 def unknown(document: Document) -> list[RefusedNode]:
     """Returns a refusal for every node of a domain that no installed package describes."""
-    found = []
+    refusals = []
     for root in document.roots:
         for (domain, op), places in sorted(root.index.items()):
             if domain not in schemas.known_domains():
@@ -102,8 +102,8 @@ def unknown(document: Document) -> list[RefusedNode]:
                     why = Why.UNKNOWN_DOMAIN
                     said = f"no installed package describes domain {domain!r}"
                     boundary = (version, version)
-                    found.append(RefusedNode(name_of(node), op, domain, boundary, why, said))
-    return found
+                    refusals.append(RefusedNode(name_of(node), op, domain, boundary, why, said))
+    return refusals
 
 
 def _used(root: Root) -> set[str]:

@@ -40,9 +40,9 @@ def number(model: ModelProto, prefixes: Sequence[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for top in tops(model):
         for name in _mentioned(top, mark):
-            if name not in names and (found := new.fullmatch(name)) is not None:
-                names[name] = f"{prefixes[0]}{len(names) + 1}_{found[1]}"
-    names = {old: given for old, given in names.items() if old != given}
+            if name not in names and (match := new.fullmatch(name)) is not None:
+                names[name] = f"{prefixes[0]}{len(names) + 1}_{match[1]}"
+    names = {old: new_name for old, new_name in names.items() if old != new_name}
     for container in containers(model) if names else ():
         _rename(container, names, mark)
     return names
@@ -53,8 +53,8 @@ def _marked(container: Container, mark: re.Pattern[bytes]) -> list[NodeProto]:
     data = container.SerializeToString()
     if mark.search(data) is None:
         return []
-    found = spans(data, of_function=isinstance(container, FunctionProto))
-    return [container.node[i] for i, one in enumerate(found) if mark.search(one) is not None]
+    nodes = spans(data, of_function=isinstance(container, FunctionProto))
+    return [container.node[i] for i, node in enumerate(nodes) if mark.search(node) is not None]
 
 
 def _mentioned(container: Container, mark: re.Pattern[bytes]) -> Iterator[str]:

@@ -67,11 +67,11 @@ def bare_initializers(model: ModelProto) -> list[str]:
     graph = model.graph
     if not 0 < model.ir_version < FIRST_WITH_CONSTANTS:
         return []
-    known = {value.name for value in graph.input}
-    bare = [tensor for tensor in graph.initializer if tensor.name not in known]
+    inputs = {value.name for value in graph.input}
+    bare = [tensor for tensor in graph.initializer if tensor.name not in inputs]
     graph.input.extend(ValueInfoProto(name=one.name, type=tensor_type(one)) for one in bare)
-    told = counted(len(bare), "initializer is now an input", "initializers are now inputs")
-    return [f"{told}, as IR {model.ir_version} demands"] if bare else []
+    text = counted(len(bare), "initializer is now an input", "initializers are now inputs")
+    return [f"{text}, as IR {model.ir_version} demands"] if bare else []
 
 
 def rejected(model: ModelProto, weights: Weights) -> list[str]:
@@ -96,13 +96,13 @@ def _spelling(model: ModelProto) -> Iterator[str]:
         for entry in spelled:
             entry.domain = ""
         if spelled:
-            told = f"the domain 'ai.onnx' of {counted(len(spelled), what[:-1])} was replaced by ''"
-            yield f"{told}, the name of the default domain that the checker knows"
+            text = f"the domain 'ai.onnx' of {counted(len(spelled), what[:-1])} was replaced by ''"
+            yield f"{text}, the name of the default domain that the checker knows"
 
 
 def _imports(model: ModelProto) -> Iterator[str]:
     """Adds the missing import of a domain that has only one version."""
-    imported = {schemas.normal(one.domain) for one in model.opset_import}
+    imported = {schemas.normal(entry.domain) for entry in model.opset_import}
     used = {schemas.normal(node.domain) for node in nodes_in(model.graph)}
     for domain in sorted(used - imported):
         if schemas.latest(domain) == 1:
@@ -111,8 +111,8 @@ def _imports(model: ModelProto) -> Iterator[str]:
 
 
 def _names(model: ModelProto) -> Iterator[str]:
-    graphs = [one for one in containers(model) if isinstance(one, GraphProto)]
-    taken, given = {graph.name for graph in graphs}, []
+    graphs = [container for container in containers(model) if isinstance(container, GraphProto)]
+    taken, added = {graph.name for graph in graphs}, []
     for graph in graphs:
         if not graph.name and (graph.node or graph.output):
             numbers = itertools.count(2)
@@ -121,27 +121,27 @@ def _names(model: ModelProto) -> Iterator[str]:
                 name = f"{UNNAMED}_{next(numbers)}"
             graph.name = name
             taken.add(name)
-            given.append(name)
-    if given:
-        more = f" to {given[-1]!r}" if len(given) > 1 else ""
-        yield f"{counted(len(given), 'graph')} without a name got the name {given[0]!r}{more}"
+            added.append(name)
+    if added:
+        more = f" to {added[-1]!r}" if len(added) > 1 else ""
+        yield f"{counted(len(added), 'graph')} without a name got the name {added[0]!r}{more}"
 
 
 def _duplicates(model: ModelProto, weights: Weights) -> Iterator[str]:
     """Removes an initializer or a function that has the name and content of another."""
     graph = model.graph
     for what, kept, named in (
-        ("initializer", graph.initializer, lambda one: one.name),
-        ("function", model.functions, lambda one: (one.domain, one.name, one.overload)),
+        ("initializer", graph.initializer, lambda item: item.name),
+        ("function", model.functions, lambda item: (item.domain, item.name, item.overload)),
     ):
-        names = [named(one) for one in kept]
+        names = [named(message) for message in kept]
         count = Counter(names)
         if len(count) == len(names):
             continue
         seen: dict[object, Message] = {}
         gone = []
-        for i, (name, one) in enumerate(zip(names, kept, strict=True)):
-            if count[name] > 1 and _is_equal(seen.setdefault(name, one), one, weights):
+        for i, (name, message) in enumerate(zip(names, kept, strict=True)):
+            if count[name] > 1 and _is_equal(seen.setdefault(name, message), message, weights):
                 gone.append(i)
         for i in reversed(gone):
             yield f"{what} {names[i]!r} occurred twice with equal content; one of them was removed"
@@ -207,11 +207,11 @@ def add_types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list
     inferred = infer() if vague else None
     if inferred is None:
         return []
-    found = inferred.graph
-    known = {v.name: v.type for v in (*found.output, *found.value_info, *found.input)}
+    graph = inferred.graph
+    types = {v.name: v.type for v in (*graph.output, *graph.value_info, *graph.input)}
     added = []
     for value in vague:
-        kind = known.get(value.name)
+        kind = types.get(value.name)
         if kind is not None and not is_vague(kind):
             value.type.CopyFrom(kind)
             added.append(value.name)
@@ -233,8 +233,8 @@ def remove_shapes(model: ModelProto, names: Sequence[str]) -> bool:
 def left_vague(model: ModelProto) -> list[str]:
     """Returns a note that lists the inputs and outputs of unknown rank or type."""
     names = [v.name for v in (*model.graph.input, *model.graph.output) if is_vague(v.type)]
-    told = f"the type or shape of {first_names(names)} is missing, and inference finds none"
-    return [told] if names else []
+    text = f"the type or shape of {first_names(names)} is missing, and inference finds none"
+    return [text] if names else []
 
 
 def first_names(names: Sequence[str]) -> str:

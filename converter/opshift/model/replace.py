@@ -29,9 +29,9 @@ def replace_nodes(document: Document, replacements: Sequence[Replacement]) -> li
 
     All tables of the document are updated.
     """
-    document.leave_index(one.place for one in replacements)
-    lost = [graph for one in replacements for graph in _graphs_lost(one)]
-    places = [_replace(document, one) for one in replacements]
+    document.leave_index(replacement.place for replacement in replacements)
+    lost = [graph for replacement in replacements for graph in _graphs_lost(replacement)]
+    places = [_replace(document, replacement) for replacement in replacements]
     document.forget_scopes(lost)
     document.rewritten.update(place for written in places for place in written)
     if replacements:
@@ -69,7 +69,7 @@ def _replace(document: Document, replacement: Replacement) -> list[Place]:
 def _take_away(document: Document, replacement: Replacement) -> None:
     """Removes the outputs of a replaced node from the tables, unless a new node writes them."""
     scope, position = replacement.place
-    written = {name for one in replacement.nodes for name in one.output}
+    written = {name for node in replacement.nodes for name in node.output}
     lost = set(filter(None, scope.node(position).output)) - written
     if lost:
         document.gone.setdefault(scope, set()).update(lost)
@@ -117,41 +117,41 @@ def _spread(document: Document, replacement: Replacement) -> list[Place]:
     return places
 
 
-def _overwrite(document: Document, replacement: Replacement, made: NodeProto) -> None:
+def _overwrite(document: Document, replacement: Replacement, node: NodeProto) -> None:
     """Overwrites the old node, which keeps its name, its metadata and the kept subgraphs."""
     scope, position = replacement.place
     target = scope.node(position)
-    if made.op_type != target.op_type and target.name in scope.repeated_names:
-        target.name = document.fresh(made.op_type)
+    if node.op_type != target.op_type and target.name in scope.repeated_names:
+        target.name = document.fresh(node.op_type)
     del target.input[:]
-    target.input.extend(made.input)
+    target.input.extend(node.input)
     del target.output[:]
-    target.output.extend(made.output)
-    target.op_type = made.op_type
-    if schemas.normal(target.domain) != schemas.normal(made.domain):
-        target.domain = made.domain
+    target.output.extend(node.output)
+    target.op_type = node.op_type
+    if schemas.normal(target.domain) != schemas.normal(node.domain):
+        target.domain = node.domain
     for i in range(len(target.attribute) - 1, -1, -1):
         if target.attribute[i].name not in replacement.carried:
             del target.attribute[i]
-    target.attribute.extend(made.attribute)
+    target.attribute.extend(node.attribute)
     document.enter_node(scope, position)
     if getattr(target, "device_configurations", ()):
         document.sharded[scope, position] = None
 
 
-def _name(document: Document, scope: Scope, made: NodeProto, original: NodeProto) -> None:
+def _name(document: Document, scope: Scope, node: NodeProto, original: NodeProto) -> None:
     """Gives a new node a unique name if the old node had a name; runtimes reject repeated names."""
-    if made.name and made.name not in scope.node_names:
-        scope.node_names.add(made.name)
-    elif made.name or original.name:
-        made.name = document.fresh(made.op_type)
+    if node.name and node.name not in scope.node_names:
+        scope.node_names.add(node.name)
+    elif node.name or original.name:
+        node.name = document.fresh(node.op_type)
 
 
-def _companion(made: NodeProto, original: NodeProto) -> NodeProto:
+def _companion(node: NodeProto, original: NodeProto) -> NodeProto:
     """Gives a new node the device configurations of the old node, without shardings."""
     if hasattr(original, "device_configurations"):
         for configuration in original.device_configurations:
-            copy = made.device_configurations.add()
+            copy = node.device_configurations.add()
             copy.CopyFrom(configuration)
             del copy.sharding_spec[:]
-    return made
+    return node

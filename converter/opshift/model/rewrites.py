@@ -38,12 +38,12 @@ class Body:
     @functools.cached_property
     def tensors(self) -> dict[str, TensorProto | NodeProto]:
         """Returns the initializers and Constant nodes, by name."""
-        found: dict[str, TensorProto | NodeProto] = {
+        tensors: dict[str, TensorProto | NodeProto] = {
             node.output[0]: node for node in self.nodes if node.op_type == CONSTANT and node.output
         }
         if isinstance(self.container, GraphProto):
-            found.update((tensor.name, tensor) for tensor in self.container.initializer)
-        return found
+            tensors.update((tensor.name, tensor) for tensor in self.container.initializer)
+        return tensors
 
     def constant(self, name: str) -> TensorProto | NodeProto | None:
         """Returns the initializer or Constant node of a name in this scope."""
@@ -153,15 +153,15 @@ class _Groups:
             if twin is not None and self._takes_part(1 - side, twin):
                 self._join((side, number), (1 - side, twin))
 
-    def _root(self, one: tuple[int, int]) -> tuple[int, int]:
-        root = self.parent.setdefault(one, one)
+    def _root(self, node: tuple[int, int]) -> tuple[int, int]:
+        root = self.parent.setdefault(node, node)
         while self.parent[root] != root:
             self.parent[root] = self.parent[self.parent[root]]
             root = self.parent[root]
         return root
 
-    def _join(self, one: tuple[int, int], other: tuple[int, int]) -> None:
-        first, second = sorted((self._root(one), self._root(other)))
+    def _join(self, first_node: tuple[int, int], other_node: tuple[int, int]) -> None:
+        first, second = sorted((self._root(first_node), self._root(other_node)))
         self.parent[second] = first
 
     def found(self) -> Iterator[RewrittenPlace]:

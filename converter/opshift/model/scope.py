@@ -140,8 +140,8 @@ class Scope:
     def sparse(self) -> AbstractSet[str]:
         """Returns the names of the sparse initializers, in order."""
         if self._sparse is None:
-            held = () if isinstance(self.proto, FunctionProto) else self.proto.sparse_initializer
-            self._sparse = _ordered(one.values.name for one in held)
+            tensors = () if isinstance(self.proto, FunctionProto) else self.proto.sparse_initializer
+            self._sparse = _ordered(tensor.values.name for tensor in tensors)
         return self._sparse
 
     def rename_initializer(self, name: str, new: str) -> TensorProto:
@@ -173,9 +173,9 @@ class Scope:
     def add_initializer(self, tensor: TensorProto) -> None:
         assert isinstance(self.proto, GraphProto)
         self.proto.initializer.append(tensor)
-        own = self.proto.initializer[-1]
+        added = self.proto.initializer[-1]
         if self._initializers is not None:
-            self._initializers[tensor.name] = own
+            self._initializers[tensor.name] = added
 
     def sorted_positions(self) -> list[int]:
         """Returns the positions of the nodes in the order that `sort` will give them."""
@@ -200,12 +200,12 @@ class Scope:
 
 def tensor_type(tensor: TensorProto) -> TypeProto:
     """Returns the type of a tensor."""
-    found = TypeProto()
-    found.tensor_type.elem_type = tensor.data_type
-    found.tensor_type.shape.SetInParent()
+    kind = TypeProto()
+    kind.tensor_type.elem_type = tensor.data_type
+    kind.tensor_type.shape.SetInParent()
     for dim in tensor.dims:
-        found.tensor_type.shape.dim.add().dim_value = dim
-    return found
+        kind.tensor_type.shape.dim.add().dim_value = dim
+    return kind
 
 
 Place: TypeAlias = tuple[Scope, int]
@@ -278,15 +278,15 @@ class Root:
         """Returns the schema of a node at the imported version or at another; None if unknown."""
         domain = schemas.normal(node.domain)
         version = version or self.imports.get(domain)
-        found = schemas.schema(domain, node.op_type, version) if version else None
-        return found if found is not None and found.stated else None
+        schema = schemas.schema(domain, node.op_type, version) if version else None
+        return schema if schema is not None and schema.stated else None
 
     def layout_of(self, node: NodeProto, version: int | None = None) -> schemas.Schema | None:
         """Returns the schema of a node, even if only the version database has its operator."""
         domain = schemas.normal(node.domain)
         version = version or self.imports.get(domain)
-        found = layouts.layout(domain, node.op_type, version) if version else None
-        return found if found is not None and found.stated else None
+        schema = layouts.layout(domain, node.op_type, version) if version else None
+        return schema if schema is not None and schema.stated else None
 
     def scope_of(self, graph: GraphProto) -> Scope:
         """Returns the scope of a subgraph of this graph or function."""

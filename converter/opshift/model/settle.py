@@ -27,11 +27,11 @@ def settle(document: Document) -> list[str]:
 def _inherit(document: Document, root: Root) -> None:
     """Gives a new constant the name of the constant that it replaced, if the name is free."""
     names, kinds = dict[str, str](), dict[str, TypeProto]()
-    for own in list(root.top.initializers):
-        left = _left_to(document, own)
+    for name_now in list(root.top.initializers):
+        left = _left_to(document, name_now)
         if left is not None and left.name not in names.values() and _is_free(document, left, root):
-            names[own] = left.name
-            tensor = root.top.rename_initializer(own, left.name)
+            names[name_now] = left.name
+            tensor = root.top.rename_initializer(name_now, left.name)
             tensor.doc_string = left.doc_string or tensor.doc_string
             for key, value in left.metadata:
                 tensor.metadata_props.add(key=key, value=value)
@@ -79,8 +79,8 @@ def _drop_annotations(document: Document) -> Iterator[tuple[Scope, str]]:
                 )
                 del notes[i]
                 document.note_change()
-                told = f"removed the quantization annotation of {name!r}"
-                yield scope, f"{told}: the result has no such tensor"
+                text = f"removed the quantization annotation of {name!r}"
+                yield scope, f"{text}: the result has no such tensor"
 
 
 def move_shardings(document: Document, place: Place, companions: list[NodeProto]) -> None:
@@ -92,12 +92,12 @@ def move_shardings(document: Document, place: Place, companions: list[NodeProto]
             document.sharded[place] = None
         for i in range(len(configuration.sharding_spec) - 1, -1, -1):
             spec = configuration.sharding_spec[i]
-            found = [one for one in companions if holds(one, spec.tensor_name)]
-            for one in found:
-                for same in one.device_configurations:
+            readers = [companion for companion in companions if holds(companion, spec.tensor_name)]
+            for companion in readers:
+                for same in companion.device_configurations:
                     if same.configuration_id == configuration.configuration_id:
                         same.sharding_spec.append(spec)
-            if found and not holds(node, spec.tensor_name):
+            if readers and not holds(node, spec.tensor_name):
                 del configuration.sharding_spec[i]
 
 

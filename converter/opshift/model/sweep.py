@@ -81,8 +81,8 @@ class Sweep:
 
 def _scopes_in(root: Root, graph: GraphProto) -> list[Scope]:
     """Returns a graph and all its subgraphs."""
-    found = (root.by_graph.get(id(one)) for one in graphs_in(graph))
-    return [scope for scope in found if scope is not None]
+    scopes = (root.by_graph.get(id(inner)) for inner in graphs_in(graph))
+    return [scope for scope in scopes if scope is not None]
 
 
 def _values_read_in(scopes: Iterable[Scope]) -> Iterator[Owned]:
@@ -104,6 +104,6 @@ def forget(scope: Scope, names: set[str]) -> None:
 
 def keep_only(container: Any, wanted: Callable[[Any], bool]) -> None:
     """Deletes the elements of a repeated field for which `wanted` is false."""
-    kept = [i for i, one in enumerate(container) if wanted(one)]
+    kept = [i for i, element in enumerate(container) if wanted(element)]
     if len(kept) != len(container):
         delete_others(container, kept)

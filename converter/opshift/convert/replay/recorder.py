@@ -53,8 +53,8 @@ class Recorder(ModelEnv):
     def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
         return comparable.type_of(self._ask_of("type", name, part), part)
 
-    def dims(self, name: str, found: TypeProto) -> Dims:
-        dims: Dims = self.ask("dims", name) if is_value(name) else dims_of(found)
+    def dims(self, name: str, kind: TypeProto) -> Dims:
+        dims: Dims = self.ask("dims", name) if is_value(name) else dims_of(kind)
         return dims
 
     def claimed_dims(self, name: str, dims: Dims) -> Dims:

@@ -116,8 +116,8 @@ class Claim:
             try:
                 step()
             except OSError as error:
-                told = f"{self.path}: {error.strerror}; remove this temporary file of opshift"
-                warnings.warn(told, LeftoverWarning, stacklevel=2)
+                text = f"{self.path}: {error.strerror}; remove this temporary file of opshift"
+                warnings.warn(text, LeftoverWarning, stacklevel=2)
 
 
 def tidy(model: str) -> None:
@@ -141,10 +141,10 @@ def _claimed(folder: str, token: str, name: str) -> Claim | None:
             leftovers.sweep(folder)
         elif is_new if locked is None else locked and leftovers.is_at(fd, path):
             if is_new or leftovers.is_ours(path):
-                found = Claim(folder, token, fd, is_new)
-                found.recover()
+                new = Claim(folder, token, fd, is_new)
+                new.recover()
                 _holders[_identity(fd)] = _this_thread()
-                claim = found
+                claim = new
             else:
                 _remove_of_another_user(path, name)
     finally:

@@ -55,9 +55,9 @@ def location_of(tensor: TensorProto) -> str:
 def _where(tensor: TensorProto) -> dict[str, str]:
     """Returns the external-data entries; raises if the tensor also has data in the model."""
     where: dict[str, str] = {}
-    if held := [name for name in wire.PAYLOAD.values() if _holds(tensor, name)]:
+    if payloads := [name for name in wire.PAYLOAD.values() if _holds(tensor, name)]:
         raise InvalidModel(
-            f"tensor {tensor.name!r} has its data in another file and in {held[0]}; keep one of"
+            f"tensor {tensor.name!r} has its data in another file and in {payloads[0]}; keep one of"
             " the two"
         )
     for entry in tensor.external_data:

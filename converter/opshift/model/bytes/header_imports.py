@@ -12,13 +12,13 @@ _OF_FUNCTION = 9  # a field of FunctionProto
 
 def domains(data: wire.Buffer) -> set[str]:
     """Returns every domain that the model or one of its functions imports."""
-    found = set[str]()
+    names = set[str]()
     for _, tag, body, end, _ in wire.fields(data, 0, len(data)):
         if tag >> 3 == IMPORT:
-            found.add(imported(data, body, end)[0])
+            names.add(imported(data, body, end)[0])
         elif tag >> 3 == FUNCTION:
-            found.update(domain for domain, _ in of_function(data, body, end))
-    return found
+            names.update(domain for domain, _ in of_function(data, body, end))
+    return names
 
 
 def imported(data: wire.Buffer, pos: int, end: int) -> tuple[str, int]:

@@ -53,12 +53,12 @@ def note(data: Iterable[DataFile]) -> bytes:
 def noted(fd: int) -> set[DataFile]:
     """Returns the data files that a run's hidden file lists."""
     os.lseek(fd, 0, os.SEEK_SET)
-    found: set[DataFile] = set()
+    files: set[DataFile] = set()
     for line in os.read(fd, os.fstat(fd).st_size).splitlines():
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
             data = json.loads(line)["data"]
-            found |= {(os.path.basename(name), Identity(*of)) for name, of in data.items()}
-    return found
+            files |= {(os.path.basename(name), Identity(*of)) for name, of in data.items()}
+    return files
 
 
 def sweep_once(folder: str) -> None:
@@ -146,7 +146,7 @@ def _retire(folder: str, data: set[DataFile], names: list[str]) -> set[DataFile]
 
     Returns the files that could not be removed.
     """
-    there = {one for one in data if _is_there(folder, *one)}
+    there = {file for file in data if _is_there(folder, *file)}
     unread = {os.path.basename(name) for name, _ in there}
     for name in names:
         if unread and name.endswith(_MODELS):
@@ -174,7 +174,7 @@ def mentioned(model: str, names: Iterable[str]) -> set[str]:
     text = text_of(model)
     if text is None:
         return set(names)
-    found: set[str] = set()
+    used: set[str] = set()
     ends: dict[bytes, dict[bytes, str]] = {}
     for name in names:
         for form in (os.fsencode(name), name.encode("unicode_escape")):
@@ -184,9 +184,9 @@ def mentioned(model: str, names: Iterable[str]) -> set[str]:
         while at >= 0:
             end = at + len(tail)
             read = (text[max(0, end - length) : end] for length in lengths)
-            found.update(forms[form] for form in read if form in forms)
+            used.update(forms[form] for form in read if form in forms)
             at = text.find(tail, at + 1)
-    return found
+    return used
 
 
 def text_of(model: str) -> bytes | None:

@@ -49,8 +49,8 @@ class _Parts:
             sparse += [attribute.sparse_tensor, attribute.sparse_tensors]
             yield from (attribute.t, attribute.tensors)
         yield from (graph.initializer for graph in self.graphs)
-        for one in sparse:
-            yield from (one.values, one.indices)
+        for tensor in sparse:
+            yield from (tensor.values, tensor.indices)
 
 
 class Content(_Parts):
@@ -77,13 +77,13 @@ class Content(_Parts):
         """Returns whether an initializer may be missing among the graph inputs."""
         graph, *nested = self.graphs
         named = set(graph.initializer.name) <= set(graph.input.name)
-        return not named or any(one.initializer.name for one in nested)
+        return not named or any(inner.initializer.name for inner in nested)
 
     @property
     def is_nested(self) -> bool:
         """Returns whether a node of the main graph has a subgraph."""
-        held = self.all.graph.node.attribute
-        return held.HasField("g") or held.HasField("graphs")
+        attributes = self.all.graph.node.attribute
+        return attributes.HasField("g") or attributes.HasField("graphs")
 
     @property
     def has_functions(self) -> bool:
@@ -107,15 +107,15 @@ class Content(_Parts):
             numbers.update(tensor.data_type)
         for attribute in self.attributes:
             numbers.update(attribute.i)
-        found: set[str] = set()
+        names: set[str] = set()
         declared = [attribute.tp for attribute in self.attributes]
         declared += [attribute.type_protos for attribute in self.attributes]
         declared += [value.type for value in self.values]
         declared.append(self.all.functions.value_info.type)
-        for one in declared:
-            _add_type(one, numbers, found)
-        known = (ELEMENTS[n] for n in numbers if n in ELEMENTS)
-        return found | {row.name for row in known if row.ir > OLDEST}
+        for kind in declared:
+            _add_type(kind, numbers, names)
+        rows = (ELEMENTS[n] for n in numbers if n in ELEMENTS)
+        return names | {row.name for row in rows if row.ir > OLDEST}
 
     def operators(self) -> set[str]:
         """Returns the names of all operators and functions that nodes call."""
@@ -146,9 +146,9 @@ def look_at(kind: type[_View], data: bytes) -> _View:
     except DecodeError:
         from opshift.protos import ModelProto
 
-        known = ModelProto.FromString(data)
-        known.DiscardUnknownFields()
-        return kind(known.SerializeToString())
+        model = ModelProto.FromString(data)
+        model.DiscardUnknownFields()
+        return kind(model.SerializeToString())
 
 
 class ModelBytes:
@@ -194,18 +194,18 @@ def _nested(attributes: Iterable[Any]) -> Iterator[Any]:
                 yield from _with_nested(getattr(attribute, name))
 
 
-def _add_type(one: outline.Type, numbers: set[int], found: set[str]) -> None:
+def _add_type(kind: outline.Type, numbers: set[int], names: set[str]) -> None:
     """Collects the element types of a type in `numbers`, and its container types in `found`."""
-    numbers.update(one.tensor_type.elem_type)
-    numbers.update(one.sparse_tensor_type.elem_type)
+    numbers.update(kind.tensor_type.elem_type)
+    numbers.update(kind.sparse_tensor_type.elem_type)
     for field, name in _CONTAINERS.items():
-        if one.HasField(field):
-            found.add(name)
+        if kind.HasField(field):
+            names.add(name)
     for field in ("sequence_type", "optional_type"):
-        if one.HasField(field):
-            _add_type(getattr(one, field).elem_type, numbers, found)
-    if one.HasField("map_type"):
-        _add_type(one.map_type.value_type, numbers, found)
+        if kind.HasField(field):
+            _add_type(getattr(kind, field).elem_type, numbers, names)
+    if kind.HasField("map_type"):
+        _add_type(kind.map_type.value_type, numbers, names)
 
 
 _CONTAINERS = {

@@ -227,11 +227,11 @@ def own_data(model: str) -> list[str]:
     """Returns the existing data files of a model that are named after the model."""
     text = leftovers.text_of(model)
     folder, name = os.path.split(model)
-    found: set[str] = set()
+    names: set[str] = set()
     for form in (os.fsencode(stem := file_names.stem(name)), stem.encode("unicode_escape")):
         numbers = re.finditer(re.escape(form) + rb"((?:\.\d+)?\.data)", text or b"")
-        found.update(stem + match[1].decode() for match in numbers)
-    paths = (os.path.join(folder, name) for name in found)
+        names.update(stem + match[1].decode() for match in numbers)
+    paths = (os.path.join(folder, name) for name in names)
     return sorted(filter(os.path.isfile, paths), key=lambda path: (len(path), path))
 
 

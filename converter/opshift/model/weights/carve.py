@@ -22,8 +22,8 @@ from opshift.protos import ModelProto, TensorProto
 
 def carve_file(path: str | os.PathLike[str] | Opened) -> tuple[ModelProto, Weights]:
     """Reads a model file without its large payloads."""
-    given = opened(path)
-    name, file = given.path, forms.binary(given)
+    named = opened(path)
+    name, file = named.path, forms.binary(named)
     head = bytes(file.view[: foreign.HEAD])
     if (code := foreign.code_of(head)) is not None:
         raise foreign.error(name, code)
@@ -45,12 +45,12 @@ def carve_file(path: str | os.PathLike[str] | Opened) -> tuple[ModelProto, Weigh
 
 
 def _locations(skeleton: ModelProto) -> tuple[str, ...]:
-    found = {
+    locations = {
         location_of(tensor)
         for tensor in tensors(skeleton)
         if tensor.data_location == TensorProto.EXTERNAL
     }
-    return tuple(sorted(found))
+    return tuple(sorted(locations))
 
 
 def _refuse_torn(skeleton: ModelProto, large_tensors: Weights) -> None:
@@ -74,8 +74,8 @@ def _refuse_foreign(model: ModelProto) -> None:
     """Raises if bytes are not a model, because protobuf reads most bytes as unknown fields."""
     for message in (model, model.graph):
         for field in UnknownFieldSet(message):  # type: ignore[attr-defined]  # by __getitem__
-            if known := message.DESCRIPTOR.fields_by_number.get(field.field_number):
-                raise wire.Malformed(f"the field {known.name!r} is encoded as another type")
+            if declared := message.DESCRIPTOR.fields_by_number.get(field.field_number):
+                raise wire.Malformed(f"the field {declared.name!r} is encoded as another type")
     if not model.HasField("graph") and not model.HasField("ir_version"):
         raise wire.Malformed("the message has neither a graph nor an ir_version")
 
@@ -129,7 +129,7 @@ def _take(tensor: TensorProto, weights: Weights) -> None:
 
 def fill(skeleton: ModelProto, weights: Weights) -> None:
     """Puts the payloads back into the skeleton."""
-    found = sum(map(weights.fill, skeleton.graph.initializer))
-    if found != len(weights.sources):  # otherwise only initializers were carved
+    count = sum(map(weights.fill, skeleton.graph.initializer))
+    if count != len(weights.sources):  # otherwise only initializers were carved
         for tensor in nested_tensors(skeleton):
             weights.fill(tensor)

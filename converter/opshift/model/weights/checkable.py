@@ -42,22 +42,22 @@ def checkable(
     checks see the indices of sparse tensors, even if these are external.
     """
     data = data or skeleton.SerializeToString(deterministic=True)
-    found = data.count(wire.MARK_KEY) + data.count(EXTERNAL_KEY)
-    if not found and EXTERNAL_FIELD not in data:
+    count = data.count(wire.MARK_KEY) + data.count(EXTERNAL_KEY)
+    if not count and EXTERNAL_FIELD not in data:
         return data
     stubs = [t for t in skeleton.graph.initializer if Weights.is_stub(t)]
-    if not found and not stubs:
+    if not count and not stubs:
         return data
     carved = sum(marker_of(stub) is not None for stub in stubs)
     unique = len({t.name for t in skeleton.graph.initializer}) == len(skeleton.graph.initializer)
-    nested = data.count(wire.MARK_KEY) != carved or found != len(stubs)
+    nested = data.count(wire.MARK_KEY) != carved or count != len(stubs)
     if unique and not nested:
-        known = {value.name for value in skeleton.graph.input}
+        inputs = {value.name for value in skeleton.graph.input}
         shown = GraphProto(
             input=[
                 ValueInfoProto(name=t.name, type=tensor_type(t))
                 for t in stubs
-                if t.name not in known
+                if t.name not in inputs
             ]
         )
         cut = _cut(data, stubs, shown.SerializeToString(deterministic=True))
@@ -73,9 +73,9 @@ def with_payloads(view: ModelProto, skeleton: ModelProto) -> ModelProto:
     model = copied(view)
     shown = {value.name for value in model.graph.input}
     stubs = {name: one for name, one in _stubs(skeleton.graph) if name in shown}
-    own = {value.name for value in skeleton.graph.input}
+    inputs = {value.name for value in skeleton.graph.input}
     kept = [
-        i for i, one in enumerate(model.graph.input) if one.name in own or one.name not in stubs
+        i for i, one in enumerate(model.graph.input) if one.name in inputs or one.name not in stubs
     ]
     delete_others(model.graph.input, kept)
     for name, stub in stubs.items():
@@ -87,7 +87,9 @@ def with_payloads(view: ModelProto, skeleton: ModelProto) -> ModelProto:
 def _stubs(graph: GraphProto) -> Iterator[tuple[str, TensorProto]]:
     """Yields the tensors without payload of a graph and its subgraphs, with their value names."""
     for inner in walk.graphs_in(graph):
-        yield from ((one.name, one) for one in inner.initializer if Weights.is_stub(one))
+        yield from (
+            (tensor.name, tensor) for tensor in inner.initializer if Weights.is_stub(tensor)
+        )
         for node in inner.node:
             if (value := _constant(node)) is not None:
                 yield node.output[0], value
@@ -167,13 +169,13 @@ def _constant(node: NodeProto) -> TensorProto | None:
     """Returns the tensor of a plain Constant if its payload was removed; else None."""
     if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
         return None
-    if not any(Weights.is_stub(one.t) for one in node.attribute):
+    if not any(Weights.is_stub(attribute.t) for attribute in node.attribute):
         return None
     if node.input or len(node.output) != 1 or len(node.attribute) != 1:
         return None
     (value,) = node.attribute
-    held = {field.name for field, _ in value.ListFields()} - {"doc_string"}
-    plain = held == {"name", "type", "t"} and value.name == "value"
+    fields = {field.name for field, _ in value.ListFields()} - {"doc_string"}
+    plain = fields == {"name", "type", "t"} and value.name == "value"
     return value.t if plain and value.type == AttributeProto.TENSOR else None
 
 

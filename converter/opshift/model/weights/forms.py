@@ -75,14 +75,14 @@ def _encoded(form: ProtoSerializer, model: ModelProto) -> bytes:
     return data
 
 
-def _difference(wanted: Message, held: Message) -> str:
+def _difference(wanted: Message, read: Message) -> str:
     """Returns the first field that differs between two messages of a type; '' if all are equal."""
-    fields = dict(wanted.ListFields()) | dict(held.ListFields())
+    fields = dict(wanted.ListFields()) | dict(read.ListFields())
     for field in sorted(fields, key=lambda field: field.number):
-        one, other = getattr(wanted, field.name), getattr(held, field.name)
-        if one == other:
+        first, other = getattr(wanted, field.name), getattr(read, field.name)
+        if first == other:
             continue
-        pairs = [(one, other)] if isinstance(one, Message) else zip(one, other, strict=False)
+        pairs = [(first, other)] if isinstance(first, Message) else zip(first, other, strict=False)
         deeper = (_difference(*pair) for pair in pairs) if field.message_type else iter(())
         return next(filter(None, deeper), f"the {field.name} of a {wanted.DESCRIPTOR.name}")
     return ""

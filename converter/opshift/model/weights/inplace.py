@@ -19,8 +19,8 @@ def transplant(skeleton: ModelProto, weights: Weights, target: ModelProto) -> No
     _replace_fields(skeleton, target, keep="graph")
     target.graph.SetInParent()
     _replace_fields(skeleton.graph, target.graph, keep="initializer")
-    found = _reconcile(skeleton.graph.initializer, weights, target.graph.initializer)
-    if found != len(weights.sources):
+    carved = _reconcile(skeleton.graph.initializer, weights, target.graph.initializer)
+    if carved != len(weights.sources):
         for tensor in nested_tensors(target):
             weights.fill(tensor)
 

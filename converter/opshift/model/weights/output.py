@@ -296,8 +296,8 @@ def _one_file(
         written = [staging.write_data(pieces, result.readers_of_all, result.old_data)]
         for tensor, offset, length in stubs:
             refer(tensor, os.path.basename(written[0]), offset, length)
-    known = set(map(id, reached))
-    weights = _inline((t for t in walk.tensors(model) if id(t) not in known), weights)
+    external = set(map(id, reached))
+    weights = _inline((t for t in walk.tensors(model) if id(t) not in external), weights)
     return _woven(model.SerializeToString(deterministic=True), weights), written
 
 

@@ -93,14 +93,14 @@ class Weights:
 
         No data file is opened, so that a model can be measured without its data.
         """
-        found = skeleton.ByteSize()
+        total = skeleton.ByteSize()
         for tensor in tensors(skeleton):
             if (source := self.source(tensor)) is not None:
-                found += sum(map(len, source.encoded()[1]))
-                found -= tensor.ByteSize() - header_of(tensor).ByteSize()
+                total += sum(map(len, source.encoded()[1]))
+                total -= tensor.ByteSize() - header_of(tensor).ByteSize()
             elif tensor.data_location == TensorProto.EXTERNAL and tensor.data_type in ELEMENTS:
-                found += wire.raw_size(tensor.data_type, prod(tensor.dims))
-        return found
+                total += wire.raw_size(tensor.data_type, prod(tensor.dims))
+        return total
 
     def check_unchanged(self) -> None:
         """Raises if a file has changed since it was read."""
