@@ -12,7 +12,7 @@ from opshift.model.walk import graphs_in
 from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, rank_of, tensors_in, without_lengths
 from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
-from opshift.protos.copies import copied
+from opshift.protos.copies import as_model, copied
 
 
 def completed(inferred: TypeProto | None, declared: TypeProto | None) -> TypeProto | None:
@@ -78,7 +78,7 @@ def lacking(
     inferred: ModelProto, original: bytes | ModelProto, *, nested: bool = True
 ) -> list[LackingType]:
     """Finds the declared types that inference did not find."""
-    model = ModelProto.FromString(original) if isinstance(original, bytes) else original
+    model = as_model(original)
     lacks = []
     graphs = (graphs_in(one.graph, nested=nested) for one in (inferred, model))
     for i, (graph, declared) in enumerate(zip(*graphs, strict=True)):

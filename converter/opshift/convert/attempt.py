@@ -38,7 +38,6 @@ from opshift.convert.legal.findings import Checked
 from opshift.convert.legal.function_rules import called, never_called
 from opshift.convert.legal.verdict import Judged, verdict
 from opshift.convert.request import Request
-from opshift.convert.requests import first
 from opshift.convert.state import State
 from opshift.convert.strategies import (
     Strategy,
@@ -55,6 +54,7 @@ from opshift.model.scope import FunctionId, Imports, Key, shown_function
 from opshift.opsets import schemas
 from opshift.opsets.wanted import BROADCASTS, Wanted
 from opshift.protos import ModelProto
+from opshift.protos.copies import as_model
 from opshift.report import Report
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ class Conversion(State):
         if not self.is_open:
             self.open()
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
-        self.aim()
-        self.notes += self.differing()
+        aim.set_goal(self)
+        self.notes += author_rules.differing(self.facts, self.goal)
         ir_version.plan(self)
         ir_version.write_early(self)
         try:
@@ -107,13 +107,13 @@ class Conversion(State):
             self._finish(moved=_is_moved(before, self.document.imports.as_dict()))
         except AdapterBug as bug:
             with diagnose.explaining(bug):
-                self._trace(_as_model(self.view))
+                self._trace(as_model(self.view))
             raise
         # the error may come from one change, although the whole model hides it
         except InvalidModel as fault:
             if self.options.check == "full":
                 with diagnose.explaining(fault):
-                    self._trace(_as_model(self.view))
+                    self._trace(as_model(self.view))
             raise
         if self.steps and self.options.checks:  # the new opset may give a node another meaning
             meanings = model_rules.two_meanings(Checked(self.document, self.adapters))
@@ -137,7 +137,19 @@ class Conversion(State):
         self._level()
         model_opening.open_content(self)
         self.nodes_before = _nodes(self.document)
-        first.rewrite_first(self)
+        self._fix_sizes_and_types()
+
+    def _fix_sizes_and_types(self) -> None:
+        """Fixes sizes and then changes element types before the first step, if requested."""
+        options = self.options
+        if options.shape or options.dim:
+            from opshift.convert.requests.fixed_shapes import fix_shapes
+
+            fix_shapes(self, options.shape or {}, options.dim or {})
+        if options.types:
+            from opshift.convert.requests.retype import retype
+
+            retype(self, options.types, keep_io=options.keep_io_types)
 
     @property
     def is_open(self) -> bool:
@@ -149,14 +161,6 @@ class Conversion(State):
         twin = self.fork()
         twin.options, twin.strategy, twin.boundaries = options, strategy, ()
         return twin
-
-    def aim(self) -> None:
-        """Resolves the target versions."""
-        aim.set_goal(self)
-
-    def differing(self) -> Iterable[str]:
-        """Returns notes on nodes for which onnxruntime differs from the specification."""
-        return author_rules.differing(self.facts, self.goal)
 
     def others(self, refused: StepRefused | Refused | None = None) -> Iterator[Strategy]:
         """Returns strategies that may avoid a refusal, or may give a better result."""
@@ -259,7 +263,7 @@ class Conversion(State):
         """Returns the source's content that the wanted IR version lacks, if a step approximated."""
         if not any(step.approximations for step in self.steps):
             return []
-        source = Document(_as_model(self.view))
+        source = Document(as_model(self.view))
         facts = Facts(source, self.weights, self.adapters, self.inferable)
         return needs.held(facts, aim.ir_of_goal(self))
 
@@ -296,7 +300,7 @@ class Conversion(State):
         """
         if self.for_types or not 0 < self.came_at < inference.LOWEST:
             return self.base
-        copy, large_tensors = weights.carve_model(_as_model(self.base))
+        copy, large_tensors = weights.carve_model(as_model(self.base))
         raised = Conversion(
             copy,
             large_tensors,
@@ -335,10 +339,10 @@ class Conversion(State):
             notes = check_whole(self)
         except InvalidModel as fault:
             with diagnose.explaining(fault):
-                self._trace(_as_model(self.view))
+                self._trace(as_model(self.view))
             raise
         if never_called(self.document) and any(step.rewritten for step in self.steps):
-            before, after = _as_model(self.view), _as_model(self._result())
+            before, after = as_model(self.view), as_model(self._result())
             for call in uncalled.faulty_calls(before, after, self.adapters):
                 self._trace(call)
         return notes
@@ -436,10 +440,6 @@ def _is_moved(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
 def _nodes(document: Document) -> int:
     """Returns the number of nodes in all graphs and functions."""
     return sum(len(scope.proto.node) for scope in document.scopes())
-
-
-def _as_model(view: bytes | ModelProto) -> ModelProto:
-    return ModelProto.FromString(view) if isinstance(view, bytes) else view
 
 
 def _keys(gaps: Iterable[RefusedNode]) -> set[Key]:

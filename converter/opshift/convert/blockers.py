@@ -4,19 +4,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from opshift.author.env import ModelEnv
 from opshift.author.facts import Facts, ScopeEnv
 from opshift.author.traits import Scales
 from opshift.codes.refusals import Why
 from opshift.convert.change import NodeChange
-from opshift.convert.offered_types import offered_types
 from opshift.errors import Refusal, RefusedNode
 from opshift.model import walk
 from opshift.model.document import MAX_NESTING, Document
 from opshift.model.names import Owned
 from opshift.model.scope import FunctionId, Scope
 from opshift.opsets import schemas
+from opshift.opsets.elements import NAMED
+from opshift.opsets.schemas import Param
+from opshift.opsets.type_pairs import replacements
+from opshift.opsets.types import element_of
 from opshift.protos import NodeProto
 
 # Reasons for a refusal that may disappear if the function is inlined at its calls.
@@ -96,7 +100,7 @@ class Blockers:
         types = ""
         if refusal.why is Why.TYPE_NOT_AVAILABLE:
             env, scaled = ScopeEnv(self.facts, scope), self.facts.adapters.rules(Scales)
-            types = offered_types(env, proto, boundary[1], scales=(domain, op) in scaled)
+            types = _offered_types(env, proto, boundary[1], scales=(domain, op) in scaled)
         self._refusals.append(
             RefusedNode(where, op, domain, boundary, refusal.why, refusal.detail, missed, types)
         )
@@ -134,3 +138,32 @@ def refuse_what_lies_too_deep(changes: Sequence[NodeChange], blockers: Blockers)
         if scope.depth + walk.levels(change.made.nodes) > MAX_NESTING:
             told = f"its replacement nests graphs more than {MAX_NESTING} levels deep"
             blockers.add(scope, proto, Refusal(Why.NOT_EXPRESSIBLE, told))
+
+
+def _offered_types(env: ModelEnv, node: NodeProto, version: int, *, scales: bool) -> str:
+    """Returns a change such as `bfloat16=float` to an element type that the operator accepts.
+
+    Returns "" if no change helps. With `scales`, the operator scales float8 numbers and can be
+    rewritten for any wider type.
+    """
+    schema = schemas.schema(schemas.normal(node.domain), node.op_type, version)
+    if schema is None or not schema.stated:
+        return ""
+    ends = [(name, schema.input_at(i)) for i, name in enumerate(node.input) if name]
+    ends += [(name, schema.output_at(i)) for i, name in enumerate(node.output) if name]
+    for start, accepted in _refused(env, ends):
+        wider = scales and NAMED[start].is_float8
+        fits = [to for to in replacements(start) if wider or f"tensor({to})" in accepted]
+        if fits:
+            return f"{start}={fits[-1]}"
+    return ""
+
+
+def _refused(
+    env: ModelEnv, ends: list[tuple[str, Param | None]]
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yields the element types that a schema rejects, with the types that it accepts instead."""
+    for name, param in ends:
+        kind = element_of(env.type(name))
+        if param is not None and kind in NAMED and f"tensor({kind})" not in param.types:
+            yield kind, param.types

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,7 +14,6 @@ from opshift.author.traits import DeclaredRules, answer_of
 from opshift.author.verdicts import ALTERNATIVE, FORM, WORDS
 from opshift.codes.refusals import Why
 from opshift.convert import request, wider
-from opshift.convert.cast_chains import CAST
 from opshift.convert.change import NodeChange
 from opshift.convert.end_checks import done
 from opshift.convert.legal import runtime
@@ -21,20 +21,26 @@ from opshift.convert.other_words import OtherWords
 from opshift.convert.state import State
 from opshift.convert.step import Stepper
 from opshift.convert.verdict_edges import edge_at
+from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root
 from opshift.model.sweep import sweep
-from opshift.opsets import schemas
+from opshift.opsets import cast_pairs, schemas
+from opshift.opsets.elements import T
 from opshift.opsets.types import element_of
 from opshift.opsets.wanted import Wanted
+from opshift.protos import ModelProto, NodeProto
+from opshift.protos.copies import as_model
 
 if TYPE_CHECKING:
     from opshift.author.builder import Builder
     from opshift.convert.legal.runtime import RuntimeLack
     from opshift.errors import RefusedNode
     from opshift.opsets.targets import RuntimeRelease
-    from opshift.protos import NodeProto
 
+CAST: Key = ("", "Cast")
 LOWEST = 7  # the lowest opset for `WORDS` rules, because operators broadcast from opset 7 on
+# Cast-1 has its type as a string, and no runtime that merges Casts has kernels for it.
+NUMBERED_CAST = 6
 
 # The nodes that a runtime does not run, by graph or function and by domain of the operator.
 Lacked: TypeAlias = "dict[tuple[Root, str], list[Place]]"
@@ -254,20 +260,60 @@ def _misread(
 def _part_casts(state: State) -> None:
     """Separates adjacent Casts that steps wrote, because a runtime may merge them wrongly."""
     facts, read_by = state.facts, readers()
-    parted: Lacked = {
-        (root, ""): [
-            (scope, at)
-            for scope, at in places
-            if answer_of(
-                Surroundings(facts, scope, read_by).has_lossy_pair, node_at(facts, scope, at)
-            )
-        ]
-        for root, places in state.meeting_casts().items()
-    }
-    if any(parted.values()):
+    parted = [
+        ((scope, at), CAST)
+        for scope, at in _meeting_casts(state)
+        if answer_of(Surroundings(facts, scope, read_by).has_lossy_pair, node_at(facts, scope, at))
+    ]
+    if parted:
         edge = edge_at(state.adapters, *CAST, *ALTERNATIVE)
         state.plan.edges[(*CAST, edge.start, edge.to)] = edge
-        _write_others(state, None, parted)
+        _write_others(state, None, _grouped(parted))
+
+
+def _meeting_casts(state: State) -> Iterator[Place]:
+    """Yields the second Cast of each new pair of Casts that gives other numbers when merged."""
+    if not any("Cast" in kind.gives for step in state.steps for kind in step.rewritten):
+        return
+    pairs = [(root, *pair) for root in state.document.roots for pair in _cast_pairs(root)]
+    casts_before = _outputs_of_casts(as_model(state.base)) if pairs else {}
+    for root, place, *names in pairs:
+        if not casts_before[root.name].issuperset(names):
+            yield place
+
+
+def _cast_pairs(root: Root) -> Iterator[tuple[Place, str, str]]:
+    """Yields adjacent Casts that give other numbers when merged, with both output names."""
+    places = root.index.get(CAST, ()) if (root.imports.get("") or 0) >= NUMBERED_CAST else ()
+    for scope, position in places:
+        last = scope.node(position)
+        before = scope.producers.get(last.input[0])
+        first = scope.node(before) if before is not None else None
+        if first is None or first.op_type != "Cast" or first.domain:
+            continue
+        if _may_lose(_target_of(first), _target_of(last)):
+            yield (scope, position), first.output[0], last.output[0]
+
+
+def _may_lose(first: int, last: int) -> bool:
+    """Returns whether two Casts, to `first` and then to `last`, differ from one Cast to `last`."""
+    middle, target = T(first).name.lower(), T(last).name.lower()
+    return any(cast_pairs.narrows(kind.name.lower(), middle, target) for kind in T)
+
+
+def _target_of(cast: NodeProto) -> int:
+    """Returns the element type to which a Cast converts, or 0 if that type does not exist."""
+    number = next((attribute.i for attribute in cast.attribute if attribute.name == "to"), 0)
+    return number if T.has(number) else 0
+
+
+def _outputs_of_casts(model: ModelProto) -> dict[str, set[str]]:
+    """Returns the output names of all Casts of a model, by the name of their graph or function."""
+    outputs = defaultdict[str, set[str]](set)
+    for root in Document(model).roots:
+        for scope, position in root.index.get(CAST, ()):
+            outputs[root.name].update(scope.node(position).output)
+    return outputs
 
 
 def _write_others(

@@ -11,13 +11,15 @@ from opshift.author.traits import ByValue
 from opshift.codes.refusals import Why
 from opshift.convert.aim import ir_of_goal
 from opshift.convert.ir import ir_plan, lower, needs
-from opshift.convert.ir.features import FUNCTIONS, METADATA, TRAINING, Feature
-from opshift.convert.ir.lift import lift
+from opshift.convert.ir.features import BARE, FUNCTIONS, METADATA, TRAINING, Feature
 from opshift.convert.legal import runtime
 from opshift.convert.legal.function_rules import called
 from opshift.convert.state import State
-from opshift.errors import Refusal, Refused, RefusedNode
+from opshift.errors import InvalidModel, Refusal, Refused, RefusedNode
+from opshift.model import input_defaults
 from opshift.model.document import Document
+from opshift.model.scope import tensor_type
+from opshift.protos import ModelProto, ValueInfoProto
 from opshift.versions import NEWEST_IR
 
 
@@ -75,7 +77,7 @@ def settle_ir(state: State, *, moved: bool) -> None:
         told = [needs.sentence(state.skeleton, feature) for feature in binding]
         raise _refused(state, [Refusal(Why.IR_TOO_LOW, text) for text in told], aim, binding)
     ir = max([aim, *(feature.ir for feature in binding)])
-    state.notes += lift(state.skeleton, ir) if moved else []
+    state.notes += _lift(state.skeleton, ir) if moved else []
     state.skeleton.ir_version = ir
     state.notes += map(needs.stays, binding)
     state.notes += needs.skipped((f for f in found if f.ir > ir and f not in binding), ir)
@@ -134,3 +136,28 @@ def _refused(state: State, refusals: list[Refusal], aim: int, found: Iterable[Fe
     nearest = {**state.document.imports.as_dict(), "IR": lowest}
     dead_ends = ir_plan.dead_ends(state.lowerings, found)
     return Refused(nodes, nearest, {**state.goal, "IR": aim}, state.crossed(), dead_ends)
+
+
+def _lift(model: ModelProto, ir: int) -> list[str]:
+    """Removes the initializers from the inputs for a higher IR version; returns a note if it did.
+
+    Up to IR 3, each initializer is also a graph input and is a constant. From IR 4 on, an
+    initializer that is a graph input is a default value, which callers may replace.
+    """
+    graph = model.graph
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    leaving = [info for info in graph.input if info.name in constants]
+    if not model.ir_version < BARE.ir <= ir or not leaving:
+        return []
+    if (told := next(input_defaults.unfit(graph), None)) is not None:
+        raise InvalidModel(told)  # removing the declaration would hide the fault
+    for info in leaving:
+        if info != ValueInfoProto(name=info.name, type=tensor_type(constants[info.name])):
+            graph.value_info.append(info)  # the declaration has more information than the tensor
+    staying = [info for info in graph.input if info.name not in constants]
+    kept = [ValueInfoProto.FromString(info.SerializeToString()) for info in staying]
+    del graph.input[:]
+    graph.input.extend(kept)
+    what = "1 initializer" if len(leaving) == 1 else f"{len(leaving)} initializers"
+    why = f"because callers may replace inputs from IR {BARE.ir} on"
+    return [f"removed {what} from the graph inputs, {why}"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
-from opshift.convert import cast_chains, planner
+from opshift.convert import planner
 from opshift.convert.change import Step
 from opshift.convert.ir.ir_plan import FeaturePlan
 from opshift.convert.legal import rules
@@ -27,7 +27,7 @@ from opshift.model import settle, weights
 from opshift.model.document import Document
 from opshift.model.fork import Fork
 from opshift.model.names import unused_prefix
-from opshift.model.scope import FunctionId, Key, Place, Root
+from opshift.model.scope import FunctionId, Key
 from opshift.model.weights import Weights
 from opshift.protos import ModelProto
 from opshift.records import dataclass
@@ -194,10 +194,6 @@ class State(ABC):
             rules.after_step(self.document, step)
         step.touched.clear()
         self.steps.append(step)
-
-    def meeting_casts(self) -> dict[Root, list[Place]]:
-        """Returns the adjacent Casts that the steps produced and that a runtime may merge."""
-        return cast_chains.meeting(self.document, self.steps, self.base)
 
     def crossed(self) -> tuple[StepReport, ...]:
         """Returns the reports of the steps."""

@@ -26,7 +26,7 @@ from opshift.protos import (
     TensorProto,
     onnx_checker,
 )
-from opshift.protos.copies import copied
+from opshift.protos.copies import as_model, copied
 from opshift.protos.shape_inference import InferenceError
 
 _DEALT_WITH = (
@@ -130,15 +130,15 @@ def whole(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | 
 
 def _has_sparse_weights(view: bytes | ModelProto) -> bool:
     """Returns whether a model has sparse initializers, whose types inference finds wrongly."""
-    model = view if isinstance(view, ModelProto) else ModelProto.FromString(view)
-    return any(isinstance(g, GraphProto) and g.sparse_initializer for g in containers(model))
+    graphs = containers(as_model(view))
+    return any(isinstance(one, GraphProto) and one.sparse_initializer for one in graphs)
 
 
 def _of_documents(view: bytes | ModelProto) -> str | None:
     """Returns why a node breaks the description of a vendor's operator, or None."""
     if not changelog.default().documented:
         return None
-    model = view if isinstance(view, ModelProto) else ModelProto.FromString(view)
+    model = as_model(view)
     own = functions_of(model)
     for owner in imports.owners(model):
         versions = imports.versions(owner)

@@ -28,7 +28,7 @@ from opshift.model.walk import defined_names, reads
 from opshift.model.weights import Weights
 from opshift.opsets.types import confirms, rank_of
 from opshift.protos import GraphProto, ModelProto, NodeProto
-from opshift.protos.copies import copied
+from opshift.protos.copies import as_model, copied
 
 
 class OpenConversion(Protocol):
@@ -89,7 +89,7 @@ def contradiction(
     only the part of the model that computes these values counts.
     """
     before, adapters = attempt.view, attempt.adapters
-    model = ModelProto.FromString(before) if isinstance(before, bytes) else before
+    model = as_model(before)
     if values is not None:
         before = model = cone(model, values)
     skeleton = weights.with_payloads(model, attempt.skeleton)
@@ -161,10 +161,10 @@ def declarations(
         return None
     if _fits_inputs(model, adapters) and _confirmed(before, adapters):
         return None
+    _weights_as_inputs(model.graph)
     _forget(model.graph)
     for function in model.functions:
-        del function.value_info[:]
-        _forget_inside(function)
+        _forget(function)
     if checker.types(model, adapters) is not None:
         return None
     return (
@@ -176,13 +176,9 @@ def declarations(
 def _fits_inputs(model: ModelProto, adapters: Registry) -> bool:
     """Returns whether a model is legal without its declared types, except those of its inputs."""
     bare = copied(model)
-    del bare.graph.value_info[:]
-    for value in bare.graph.output:
-        value.ClearField("type")
-    _forget_inside(bare.graph)
+    _forget(bare.graph, inputs=False)
     for function in bare.functions:
-        del function.value_info[:]
-        _forget_inside(function)
+        _forget(function)
     return checker.types(bare, adapters) is None
 
 
@@ -202,30 +198,30 @@ def _confirmed(before: bytes | ModelProto, adapters: Registry) -> bool:
     )
 
 
-def _forget(graph: GraphProto) -> None:
-    """Removes all declared types and shapes except the types of inputs and initializers."""
+def _weights_as_inputs(graph: GraphProto) -> None:
+    """Replaces each initializer by an input of its element type and of unknown shape."""
     known = {value.name for value in graph.input}
     for tensor in graph.initializer:
         if tensor.name not in known:
             value = graph.input.add(name=tensor.name)
             value.type.tensor_type.elem_type = tensor.data_type
     del graph.initializer[:]
-    _forget_declared(graph)
 
 
-def _forget_declared(graph: GraphProto) -> None:
-    del graph.value_info[:]
-    for value in graph.input:
-        if value.type.HasField("tensor_type"):
-            value.type.tensor_type.ClearField("shape")
-    for value in graph.output:
-        value.ClearField("type")
-    _forget_inside(graph)
+def _forget(container: walk.Container, *, inputs: bool = True) -> None:
+    """Removes the declared types and shapes of a graph or function, and of its subgraphs.
 
-
-def _forget_inside(container: walk.Container) -> None:
+    Inputs keep their element types, and without `inputs` the inputs of a graph keep their shapes.
+    """
+    del container.value_info[:]
+    if isinstance(container, GraphProto):
+        for value in container.input if inputs else ():
+            if value.type.HasField("tensor_type"):
+                value.type.tensor_type.ClearField("shape")
+        for value in container.output:
+            value.ClearField("type")
     for graph in walk.graphs_directly_in(container):
-        _forget_declared(graph)
+        _forget(graph)
 
 
 # -- the source of a failed conversion -------------------------------------------------------------

@@ -10,8 +10,7 @@ from networkx.utils import UnionFind
 from opshift.author.facts import Facts
 from opshift.convert.requests.computed_sizes import facts_about
 from opshift.convert.requests.input_sizes import free_inputs
-from opshift.convert.requests.type_groups import named_type
-from opshift.convert.requests.typed_values import TypeChoice, changes_of
+from opshift.convert.requests.type_groups import TypeChoice, changes_of, named_type
 from opshift.convert.state import State
 from opshift.model.document import Document
 from opshift.model.names import Owned

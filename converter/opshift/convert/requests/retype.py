@@ -16,9 +16,8 @@ from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.convert.change import Step
 from opshift.convert.requests.scaled_codes import write_scaled
 from opshift.convert.requests.type_choice import choose, collected, element_number
-from opshift.convert.requests.type_groups import named_type
+from opshift.convert.requests.type_groups import TypeChoice, changes_of, named_type
 from opshift.convert.requests.type_rewriting import TypeRewriting
-from opshift.convert.requests.typed_values import TypeChoice, changes_of
 from opshift.convert.state import State
 from opshift.errors import AdapterBug
 from opshift.model.bytes.wire import raw_size

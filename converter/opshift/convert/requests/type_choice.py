@@ -7,17 +7,19 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.traits import Saturates
-from opshift.convert.requests import integer_classes, sizes_in_floats
+from opshift.convert.requests import integer_classes
 from opshift.convert.requests.overflow import magnitudes
 from opshift.convert.requests.type_groups import (
     NUMBERS,
+    TypeChoice,
     TypeGroup,
+    changes_of,
     groups_of,
     named_type,
     numbers_in,
 )
-from opshift.convert.requests.typed_values import TypeChoice, changes_of
 from opshift.convert.state import State
 from opshift.lazy import deferred
 from opshift.model.arrays import as_tensor
@@ -29,10 +31,11 @@ from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from opshift.opsets.type_pairs import Change
 from opshift.opsets.types import tensors_in
-from opshift.protos import GraphProto, TensorProto, TypeProto
+from opshift.protos import GraphProto, NodeProto, TensorProto, TypeProto
 
 np = deferred("numpy")
 
+LARGE = 1 << 24  # larger sizes do not occur, and float32 represents all integers up to this size
 CONTAINER = "Cast does not accept sequences, and inputs and outputs keep their types"
 
 
@@ -45,7 +48,7 @@ def choose(state: State, types: Mapping[int, int], *, keep_io: bool) -> TypeChoi
                 choice.groups[scope, position] = found
     _keep_out_of_range(state, choice)
     _keep_overflowing(state, choice)
-    sizes_in_floats.keep(state, choice)
+    _keep_sizes(state, choice)
     if Change.BOUNDED in changes_of(types).values():
         integer_classes.keep_unproved(state, choice, keep_io=keep_io)
     if keep_io:
@@ -257,3 +260,47 @@ def _keep_between(state: State, choice: TypeChoice) -> None:
     for value, why in stay.items():
         if value not in wanted:
             choice.stays.setdefault(value, why)
+
+
+# -- floats that are computed from sizes -----------------------------------------------------------
+
+
+def _keep_sizes(state: State, choice: TypeChoice) -> None:
+    """Keeps the type of floats that depend only on sizes and constants."""
+    exact = {
+        start: 1 << T(choice.types[start]).fraction.bits
+        for start, change in changes_of(choice.types).items()
+        if change is Change.ROUNDS
+    }
+    ends = {start: end for start, end in exact.items() if end < LARGE}
+    sizes = set[Owned]()
+    for scope in state.document.scopes() if ends else ():
+        for position in scope.sorted_positions():
+            node = scope.node(position)
+            for name in node.output:
+                end = ends.get(choice.kinds.get((scope, name), 0))
+                if end is not None and _follows(state, choice, scope, node, sizes, end):
+                    sizes.add((scope, name))
+                    to = named_type(choice.types[choice.kinds[scope, name]])
+                    why = f"it may be a size above {end}, and {to} rounds some integers above {end}"
+                    choice.stays.setdefault((scope, name), why)
+
+
+def _follows(
+    state: State, choice: TypeChoice, scope: Scope, node: NodeProto, sizes: set[Owned], end: int
+) -> bool:
+    """Returns whether a node computes floats from sizes that may be larger than `end`."""
+    inputs = [(scope.owner(name), name) for name in node.input if name]
+    if any(value in sizes for value in inputs):
+        others = (value for value in inputs if value in choice.kinds and value not in sizes)
+        return all(_is_constant(state, *value) for value in others)
+    if len(inputs) != 1 or not any(one.name in TYPE_ATTRIBUTES for one in node.attribute):
+        return False
+    bounds = state.facts.bounds(scope, inputs[0][1])
+    return bounds is not None and bounds.highest > end and not _is_constant(state, *inputs[0])
+
+
+def _is_constant(state: State, owner: Scope | None, name: str) -> bool:
+    if owner is None or name in owner.initializers:
+        return owner is not None
+    return state.facts.constant(owner, name) is not None

@@ -9,10 +9,13 @@ from typing import Any
 
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.lazy import deferred
+from opshift.model.names import Owned
+from opshift.model.scope import Place, Scope
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
 from opshift.opsets.elements import ELEMENTS, T
 from opshift.opsets.schemas import Param, Schema
+from opshift.opsets.type_pairs import BY_NAMES, Change
 from opshift.protos import AttributeProto, NodeProto
 from opshift.records import dataclass
 
@@ -169,3 +172,47 @@ def numbers_in(attribute: AttributeProto) -> Any:
 def named_type(number: int) -> str:
     """Returns an element type in the spelling of schemas."""
     return schemas.element_name(number) or str(number)
+
+
+# -- the decisions of a request --------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class TypeChoice:
+    """The values whose type a request may change, the groups of each node, and the decisions."""
+
+    types: Mapping[int, int]
+    kinds: dict[Owned, int] = field(default_factory=dict)
+    groups: dict[Place, list[TypeGroup]] = field(default_factory=dict)
+    # values that keep their type, with the reason
+    stays: dict[Owned, str] = field(default_factory=dict)
+    # graph inputs and outputs that change although inner nodes do not
+    narrow_ends: set[Owned] = field(default_factory=set)
+    solid: set[Owned] = field(default_factory=set)  # containers, which Cast does not accept
+    not_run: str = ""  # why the test run gave no result
+    small: list[Owned] = field(default_factory=list)  # constants with numbers that lose digits
+
+    def changes(self, owner: Scope | None, name: str) -> bool:
+        """Returns whether a value gets another element type."""
+        return (owner, name) in self.kinds and (owner, name) not in self.stays
+
+    def values(self, place: Place, group: TypeGroup) -> list[Owned]:
+        """Returns the values in a group of inputs and outputs of one node."""
+        scope, position = place
+        node = scope.node(position)
+        return [(scope.owner(name), name) for name in _names(group, node)]
+
+
+def _names(group: TypeGroup, node: NodeProto) -> list[str]:
+    read, given = list(node.input), list(node.output)
+    return [*(read[at] for at in group.inputs), *(given[at] for at in group.outputs)]
+
+
+def changes_of(types: Mapping[int, int]) -> dict[int, Change]:
+    """Returns, for each change of an element type, its effect on numbers."""
+    found = {}
+    for start, to in types.items():
+        pair = BY_NAMES.get((named_type(start), named_type(to)))
+        assert pair is not None  # the request has only such pairs
+        found[start] = pair.change
+    return found

@@ -12,8 +12,15 @@ from opshift.author.traits import Saturates
 from opshift.convert.requests.input_sizes import free_inputs
 from opshift.convert.requests.known_branches import constant_node
 from opshift.convert.requests.type_choice import element_number
-from opshift.convert.requests.type_groups import INNER, NUMBERS, TypeGroup, named_type, numbers_in
-from opshift.convert.requests.typed_values import TypeChoice, changes_of
+from opshift.convert.requests.type_groups import (
+    INNER,
+    NUMBERS,
+    TypeChoice,
+    TypeGroup,
+    changes_of,
+    named_type,
+    numbers_in,
+)
 from opshift.convert.state import State
 from opshift.lazy import deferred
 from opshift.model.arrays import as_tensor
