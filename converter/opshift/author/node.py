@@ -196,8 +196,7 @@ class Value(Infix):
     @property
     def type_text(self) -> str | None:
         """Returns the type without a shape as text, such as `tensor(float)`."""
-        kind = self.env.type(self.name, TypePart.ELEMENT)
-        return schemas.type_name(kind) if kind is not None else None
+        return schemas.type_name(self.env.type(self.name, TypePart.ELEMENT))
 
     @property
     def elem_type_or_none(self) -> int | None:

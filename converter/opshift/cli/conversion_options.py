@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,7 +12,7 @@ import click
 from opshift.assumptions import NAMES
 from opshift.cli.complete import complete_ir, complete_runtimes, complete_versions
 from opshift.cli.options import read_ir, read_target
-from opshift.convert.request_values import shapes_in, sizes_in, types_in
+from opshift.errors import BadTarget
 from opshift.option_texts import help_of
 
 if TYPE_CHECKING:
@@ -25,14 +25,57 @@ def _mapping_by(read: Callable[[Any], Any]) -> Callable[..., Any]:
     """Returns a callback that parses the value of an option; an invalid value is a usage error."""
 
     def callback(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> Any:
-        from opshift.errors import BadTarget
-
         try:
             return read(words) or None
         except BadTarget as error:
             raise click.UsageError(str(error)) from None
 
     return callback
+
+
+def _shapes_in(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Returns input shapes from words such as `image=1,3,224,224`; `x=` means a scalar."""
+    found: dict[str, tuple[int, ...]] = {}
+    for word in words:
+        name, equals, text = word.rpartition("=")
+        parts = text.split(",") if text else []
+        if not equals or not all(part.strip().isdecimal() for part in parts):
+            raise BadTarget(
+                f"--shape {word}: this is not a shape; write INPUT=1,3,224,224 with a number for"
+                " each dimension"
+            )
+        _require_new("--shape", name, found)
+        found[name] = tuple(map(int, parts))
+    return found
+
+
+def _sizes_in(words: Sequence[str]) -> dict[str, int]:
+    """Returns dimension sizes from words such as `batch=1`."""
+    found: dict[str, int] = {}
+    for word in words:
+        name, equals, text = word.rpartition("=")
+        if not equals or not text.strip().isdecimal():
+            raise BadTarget(f"--dim {word}: this is not a size; write NAME=NUMBER")
+        _require_new("--dim", name, found)
+        found[name] = int(text)
+    return found
+
+
+def _types_in(words: Sequence[str]) -> dict[str, str]:
+    """Returns new element types by old element type, from words such as `bfloat16=float`."""
+    found: dict[str, str] = {}
+    for word in words:
+        start, equals, to = word.partition("=")
+        if not equals:
+            raise BadTarget(f"--types {word}: this is not a change of type; write FROM=TO")
+        _require_new("--types", start, found)
+        found[start] = to
+    return found
+
+
+def _require_new(option: str, name: str, found: Mapping[str, object]) -> None:
+    if name in found:
+        raise BadTarget(f"{option} is given twice for {name!r}; give it once")
 
 
 TARGET = (
@@ -98,21 +141,21 @@ PERMISSIONS = (
         "--shape",
         multiple=True,
         metavar="INPUT=N,...",
-        callback=_mapping_by(shapes_in),
+        callback=_mapping_by(_shapes_in),
         help=help_of("shape"),
     ),
     click.option(
         "--dim",
         multiple=True,
         metavar="NAME=N",
-        callback=_mapping_by(sizes_in),
+        callback=_mapping_by(_sizes_in),
         help=help_of("dim"),
     ),
     click.option(
         "--types",
         multiple=True,
         metavar="FROM=TO",
-        callback=_mapping_by(types_in),
+        callback=_mapping_by(_types_in),
         help=help_of("types"),
     ),
     click.option("--keep-io-types", is_flag=True, help=help_of("keep_io_types")),

@@ -140,6 +140,7 @@ def convert_with_report(
     **options: Unpack[ModelOptions],
 ) -> Result[_Given]: ...
 @takes_options
+@diagnose.protobuf_errors()
 def convert_with_report(
     model: Any,
     target: AnyTarget = None,
@@ -195,12 +196,7 @@ def convert_with_report(
     """
     request = Request.of(_one(target, target_version), **options)
     with isolation.isolated(isolate):
-        return _told(model, request, inplace=inplace)
-
-
-@diagnose.protobuf_errors()
-def _told(model: Any, request: Request, *, inplace: bool) -> Result[Any]:
-    return _converted(model, request, inplace=inplace)
+        return _converted(model, request, inplace=inplace)
 
 
 def _one(target: AnyTarget, other: AnyTarget) -> AnyTarget:

@@ -198,8 +198,7 @@ def check_types(node: Node, op: Builder) -> None:
             param = schema.input_at(i) if schema else None
             if not name or param is None or _takes_all(param.types, rare):
                 continue
-            found = op.env.type(name)
-            text = schemas.type_name(found) if found is not None else None
+            text = schemas.type_name(op.env.type(name))
             if text is not None and text not in param.types:
                 raise Refusal(
                     Why.TYPE_NOT_AVAILABLE,

@@ -31,10 +31,6 @@ INDEPENDENT = ("bool", "int64")  # element types of conditions, indices and size
 Rule = tuple[Key, int]  # an operator, and the number of one of its rules
 
 
-def _no_rules() -> nx.DiGraph:
-    return library().DiGraph()
-
-
 @dataclass(slots=True)
 class OtherWords:
     """The operators that can be rewritten into operators of a runtime at one opset.
@@ -47,7 +43,7 @@ class OtherWords:
     opset: int
     kind: str = ""
     of_kinds: dict[str, OtherWords] = field(default_factory=dict)
-    rules: nx.DiGraph = field(default_factory=_no_rules, init=False)
+    rules: nx.DiGraph = field(default_factory=lambda: library().DiGraph(), init=False)
     costs: dict[Key, int] = field(default_factory=dict)
     cheapest: dict[Key, Rule] = field(default_factory=dict)
 

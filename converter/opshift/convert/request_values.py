@@ -10,51 +10,6 @@ from opshift.errors import BadTarget
 from opshift.opsets.type_pairs import BY_NAMES
 
 
-def shapes_in(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Returns input shapes from words such as `image=1,3,224,224`; `x=` means a scalar."""
-    found: dict[str, tuple[int, ...]] = {}
-    for word in words:
-        name, equals, text = word.rpartition("=")
-        parts = text.split(",") if text else []
-        if not equals or not all(part.strip().isdecimal() for part in parts):
-            raise BadTarget(
-                f"--shape {word}: this is not a shape; write INPUT=1,3,224,224 with a number for"
-                " each dimension"
-            )
-        _require_new("--shape", name, found)
-        found[name] = tuple(map(int, parts))
-    return found
-
-
-def sizes_in(words: Sequence[str]) -> dict[str, int]:
-    """Returns dimension sizes from words such as `batch=1`."""
-    found: dict[str, int] = {}
-    for word in words:
-        name, equals, text = word.rpartition("=")
-        if not equals or not text.strip().isdecimal():
-            raise BadTarget(f"--dim {word}: this is not a size; write NAME=NUMBER")
-        _require_new("--dim", name, found)
-        found[name] = int(text)
-    return found
-
-
-def types_in(words: Sequence[str]) -> dict[str, str]:
-    """Returns new element types by old element type, from words such as `bfloat16=float`."""
-    found: dict[str, str] = {}
-    for word in words:
-        start, equals, to = word.partition("=")
-        if not equals:
-            raise BadTarget(f"--types {word}: this is not a change of type; write FROM=TO")
-        _require_new("--types", start, found)
-        found[start] = to
-    return found
-
-
-def _require_new(option: str, name: str, found: Mapping[str, object]) -> None:
-    if name in found:
-        raise BadTarget(f"{option} is given twice for {name!r}; give it once")
-
-
 def shapes_of(shape: object) -> dict[str, tuple[int, ...]] | None:
     """Returns the shapes of the option `shape` by input, or None if the option is empty."""
     if not shape:

@@ -381,9 +381,10 @@ class Stepper:
             require_declared(adapter)
         self._plan_written(task.key, op.made, scope.root)
         if self.checks and kind not in sound and (self.settled or not node.graphs_taken):
-            at, kinds = (self.domain, self.start, self.to), (self.given, self.typed)
-            written = WrittenNodes(place, self.facts, node, op, adapter, *at, *kinds, self.traces)
-            self._check(written)
+            self._check(WrittenNodes(
+                place, self.facts, node, op, adapter, self.domain, self.to, self.given, self.typed,
+                self.traces,
+            ))  # fmt: skip
             sound.add(kind)
         done = NodeChange(place, task, op.made, node, op)
         return done if self.runs is None or self.runs(done) else None
@@ -434,7 +435,7 @@ class Stepper:
         op = Builder(self, ScopeEnv(self.facts, scope), subject=proto)
         op.made = op.env.made = leaf.made(binding)
         declared = (scope.declared.get(name) for name in proto.output)
-        kind = (scope.parent is None, *(one and schemas.type_name(one) for one in declared))
+        kind = (scope.parent is None, *map(schemas.type_name, declared))
         # Whether a new node may read another value depends on the places of both.
         sound = set[Hashable]() if leaf.reaches else branch.sound
         return NodeAnswer(Node(proto, task.schema, op.env), op, sound, kind)

@@ -10,7 +10,7 @@ from opshift.model.scope import Place, Scope
 from opshift.model.settle import move_shardings
 from opshift.model.walk import captures, graphs_of
 from opshift.opsets import schemas
-from opshift.protos import GraphProto, NodeProto
+from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto
 from opshift.records import dataclass
 
 
@@ -22,6 +22,13 @@ class Replacement:
     nodes: Sequence[NodeProto]
     carrier: NodeProto | None = None
     carried: frozenset[str] = frozenset()  # the attributes whose subgraphs are kept
+
+
+def constant_node(tensor: TensorProto, name: str) -> NodeProto:
+    """Returns a Constant node that produces a tensor as a value of the given name."""
+    node = NodeProto(op_type="Constant", output=[name])
+    node.attribute.add(name="value", type=AttributeProto.TENSOR).t.CopyFrom(tensor)
+    return node
 
 
 def replace_nodes(document: Document, replacements: Sequence[Replacement]) -> list[list[Place]]:

@@ -304,8 +304,10 @@ _ELEMENTS = {
 _NUMBERS = {name: number for number, name in _ELEMENTS.items()}
 
 
-def type_name(proto: TypeProto) -> str | None:
-    """Returns a type in the spelling of schemas, or None if the type is incomplete."""
+def type_name(proto: TypeProto | None) -> str | None:
+    """Returns a type in the spelling of schemas, or None if the type is unknown or incomplete."""
+    if proto is None:
+        return None
     kind = proto.WhichOneof("value")
     if kind == "tensor_type":
         element = element_name(proto.tensor_type.elem_type)

@@ -16,10 +16,11 @@ from opshift.convert.ir import widen
 from opshift.convert.ir.features import Feature
 from opshift.convert.ir.places import Holder
 from opshift.errors import InvalidModel, Refusal
-from opshift.model import functions
+from opshift.model import functions, imports
 from opshift.model.arrays import dense, from_array
 from opshift.model.document import function_id
-from opshift.model.scope import FunctionId, call_id
+from opshift.model.replace import constant_node
+from opshift.model.scope import FunctionId, call_id, tensor_type
 from opshift.model.walk import containers, graphs_of, nodes, nodes_in, tensors
 from opshift.opsets import schemas
 from opshift.protos import (
@@ -224,9 +225,9 @@ class Lowering:
 
     def _node_of(self, tensor: TensorProto) -> NodeProto:
         """Returns a node that produces a tensor in a subgraph; old Constants are float only."""
-        own = (one.version for one in self.model.opset_import if not schemas.normal(one.domain))
-        if tensor.data_type in _FLOATS or next(own, OTHER_CONSTANTS) >= OTHER_CONSTANTS:
-            return _constant_of(tensor)
+        opset = imports.versions(self.model).get("", OTHER_CONSTANTS)
+        if tensor.data_type in _FLOATS or opset >= OTHER_CONSTANTS:
+            return constant_node(tensor, tensor.name)
         main, outside = self.model.graph, TensorProto()
         outside.CopyFrom(tensor)
         outside.name = self.fresh(tensor.name)
@@ -261,8 +262,7 @@ def _callers_first(model: ModelProto) -> list[FunctionId]:
 
 def _refuse_other_meaning(model: ModelProto, function: FunctionProto) -> None:
     """Refuses to inline a function whose operators mean something else at the model's imports."""
-    theirs = {schemas.normal(entry.domain): entry.version for entry in model.opset_import}
-    own = {schemas.normal(entry.domain): entry.version for entry in function.opset_import}
+    theirs, own = imports.versions(model), imports.versions(function)
     if all(theirs.get(domain, version) == version for domain, version in own.items()):
         return
     for node in nodes_in(function):
@@ -280,15 +280,4 @@ def _refuse_other_meaning(model: ModelProto, function: FunctionProto) -> None:
 
 
 def _input_of(tensor: TensorProto) -> ValueInfoProto:
-    value = ValueInfoProto(name=tensor.name)
-    value.type.tensor_type.elem_type = tensor.data_type
-    value.type.tensor_type.shape.SetInParent()
-    for length in tensor.dims:
-        value.type.tensor_type.shape.dim.add(dim_value=length)
-    return value
-
-
-def _constant_of(tensor: TensorProto) -> NodeProto:
-    node = NodeProto(op_type="Constant", output=[tensor.name])
-    node.attribute.add(name="value", type=AttributeProto.TENSOR).t.CopyFrom(tensor)
-    return node
+    return ValueInfoProto(name=tensor.name, type=tensor_type(tensor))

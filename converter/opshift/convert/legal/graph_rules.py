@@ -193,8 +193,7 @@ def vendor_nodes(checked: Checked) -> Iterator[str]:
 
 def _type_in(checked: Checked, scope: Scope, name: str) -> str | None:
     assert checked.facts is not None, "the rule needs the types of values"
-    kind = checked.facts.type(scope, name)
-    return schemas.type_name(kind) if kind is not None else None
+    return schemas.type_name(checked.facts.type(scope, name))
 
 
 def _fixed(checked: Checked) -> Iterator[tuple[tuple[Scope | None, str], str]]:

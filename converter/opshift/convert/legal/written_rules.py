@@ -37,7 +37,6 @@ class WrittenNodes:
     op: Builder
     adapter: Adapter
     domain: str
-    start: int
     to: int
     given: Collection[str]
     typed: set[tuple[object, ...]]
@@ -149,7 +148,7 @@ def types(written: WrittenNodes) -> Iterator[str]:
     scope, op = written.place[0], written.op
     for name in filter(None, written.node.proto.output):
         declared = scope.declared.get(name)
-        before = schemas.type_name(declared) if declared is not None else None
+        before = schemas.type_name(declared)
         ops = tuple([one.op_type for one in op.made.nodes])
         kind = (written.adapter.source, ops, before)
         if (
@@ -159,8 +158,8 @@ def types(written: WrittenNodes) -> Iterator[str]:
         ):
             continue
         written.typed.add(kind)
-        after = _name_of(op.env.type(name))
-        if after not in (None, before) and _name_of(_before(written).get(name)) == before:
+        after = schemas.type_name(op.env.type(name))
+        if after not in (None, before) and schemas.type_name(_before(written).get(name)) == before:
             yield f"{name!r} becomes {after}, but it was {before}"
 
 
@@ -282,14 +281,11 @@ def _unfit_types(one: NodeProto, written: WrittenNodes) -> Iterator[str]:
     """Yields inputs whose types the operator does not accept, alone or in combination."""
     schema = schemas.schema(schemas.normal(one.domain), one.op_type, _entered(one, written))
     env = written.op.env
-    for misfit in unfit_types(one, schema, lambda name: _name_of(env.type(name))) if schema else ():
-        yield f"{one.op_type} {misfit}"
+    if schema is not None:
+        for misfit in unfit_types(one, schema, lambda name: schemas.type_name(env.type(name))):
+            yield f"{one.op_type} {misfit}"
 
 
 def _before(written: WrittenNodes) -> dict[str, TypeProto]:
     """Returns the inferred output types of the replaced node; its declared types may be wrong."""
     return infer_node(written.node.proto, ScopeEnv(written.facts, written.place[0]), None)
-
-
-def _name_of(kind: TypeProto | None) -> str | None:
-    return schemas.type_name(kind) if kind is not None else None

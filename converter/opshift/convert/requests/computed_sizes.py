@@ -11,11 +11,12 @@ from collections.abc import Iterator
 
 from opshift.author.facts import Facts
 from opshift.author.traits import Fold
-from opshift.convert.requests.known_branches import constant_node, is_legal
+from opshift.convert.requests.known_branches import is_legal
 from opshift.convert.state import State
 from opshift.model import weights
 from opshift.model.arrays import from_array
 from opshift.model.document import Document
+from opshift.model.replace import constant_node
 from opshift.model.scope import Place
 from opshift.opsets.elements import T
 from opshift.opsets.types import rank_of

@@ -16,12 +16,12 @@ from opshift.author.traits import Fold
 from opshift.convert.change import Rewritten, Step
 from opshift.convert.legal.author_rules import flawed
 from opshift.convert.requests import computed_sizes, input_sizes
-from opshift.convert.requests.known_branches import constant_node, is_legal, take_known
+from opshift.convert.requests.known_branches import is_legal, take_known
 from opshift.convert.state import State
 from opshift.errors import BadTarget
 from opshift.model.arrays import Array, from_array
 from opshift.model.document import Document
-from opshift.model.replace import Replacement, replace_nodes
+from opshift.model.replace import Replacement, constant_node, replace_nodes
 from opshift.model.scope import Place, Scope
 from opshift.model.walk import containers_in, named
 from opshift.opsets import schemas

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator
 from opshift.author.traits import Chooses
 from opshift.convert.state import State
 from opshift.model.rename import rename
-from opshift.model.replace import Replacement
+from opshift.model.replace import Replacement, constant_node
 from opshift.model.scope import Place, Scope
 from opshift.model.walk import graphs_of
 from opshift.opsets import schemas
-from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto
+from opshift.protos import GraphProto, NodeProto
 
 
 def take_known(state: State, sizes: Collection[str]) -> list[Replacement]:
@@ -71,17 +71,7 @@ def _nodes_of(state: State, place: Place, branch: GraphProto) -> Iterator[NodePr
         rename(node, names)
         yield node
     for source, output in copies:
-        made = NodeProto(op_type="Identity")
-        made.input.append(names.get(source, source))
-        made.output.append(output)
-        yield made
-
-
-def constant_node(tensor: TensorProto, name: str) -> NodeProto:
-    """Returns a Constant node that produces a tensor as a value of the given name."""
-    node = NodeProto(op_type="Constant", output=[name])
-    node.attribute.add(name="value", type=AttributeProto.TENSOR).t.CopyFrom(tensor)
-    return node
+        yield NodeProto(op_type="Identity", input=[names.get(source, source)], output=[output])
 
 
 def is_legal(constant: NodeProto, scope: Scope) -> bool:

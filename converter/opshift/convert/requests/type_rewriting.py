@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.traits import Saturates
 from opshift.convert.requests.input_sizes import free_inputs
-from opshift.convert.requests.known_branches import constant_node
 from opshift.convert.requests.type_choice import element_number
 from opshift.convert.requests.type_groups import (
     INNER,
@@ -25,6 +24,7 @@ from opshift.convert.state import State
 from opshift.lazy import deferred
 from opshift.model.arrays import as_tensor
 from opshift.model.names import Owned
+from opshift.model.replace import constant_node
 from opshift.model.scope import Place, Scope
 from opshift.opsets import schemas
 from opshift.opsets.elements import ELEMENTS, T
