@@ -7,6 +7,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from opshift.author import index
@@ -176,6 +177,8 @@ class Mirror(Trait):
     down: Adapter
     when: When | None = None
     examples: tuple[Example, ...] = ()
+    attributes = MappingProxyType[str, Any]({})  # the nodes of the adapter determine them
+    differs = ""  # the result does not differ from the formula
 
     @property
     def op(self) -> str:

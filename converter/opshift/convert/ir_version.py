@@ -11,7 +11,7 @@ from opshift.author.traits import ByValue
 from opshift.codes.refusals import Why
 from opshift.convert.aim import ir_of_goal
 from opshift.convert.ir import ir_plan, lower, needs
-from opshift.convert.ir.features import BARE, FUNCTIONS, METADATA, TRAINING, Feature
+from opshift.convert.ir.features import BARE, FUNCTIONS, Feature
 from opshift.convert.legal import runtime
 from opshift.convert.legal.function_rules import called
 from opshift.convert.state import State
@@ -26,7 +26,7 @@ from opshift.versions import NEWEST_IR
 def plan(state: State) -> None:
     """Plans how to rewrite content that a later IR version introduced."""
     rewrite = isinstance(state.options.ir_version, int) or bool(state.strategy.early)
-    drop, inline = _drop(state), _inlines(state)
+    drop, inline = state.options.drops, _inlines(state)
     if rewrite or drop or inline:
         held = needs.held(state.facts, above=0)
         state.lowerings = ir_plan.of_features(held, rewrite=rewrite, drop=drop, inline=inline)
@@ -51,8 +51,7 @@ def brings_functions(state: State) -> bool:
 def restamp(state: State) -> None:
     """Sets another IR version without reading the nodes."""
     before, wanted = state.skeleton.ir_version, int(state.options.ir_version)
-    drops = state.options.drop_metadata or state.options.drop_training
-    if wanted >= before and not drops:
+    if wanted >= before and not state.options.drops:
         state.lowerings = ir_plan.upward()
         state.skeleton.ir_version = wanted
         return
@@ -111,11 +110,6 @@ def _lowered(state: State, to: int, features: list[Feature]) -> bool:
     done = lower.lower(state.skeleton, state.weights, state.document.fresh, to, features, by_value)
     state.notes += done
     return bool(done)
-
-
-def _drop(state: State) -> list[str]:
-    """Returns the removals that the options allow: metadata, training information."""
-    return [METADATA] * state.options.drop_metadata + [TRAINING] * state.options.drop_training
 
 
 def _inlines(state: State) -> bool:

@@ -49,20 +49,6 @@ class FormulaRule:
     def op(self) -> str:
         return self.declared.op
 
-    @property
-    def mirror(self) -> Mirror | None:
-        """The `Mirror` whose adapter must confirm that nodes match; None for a declared formula."""
-        return self.declared if isinstance(self.declared, Mirror) else None
-
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        """The attributes of every new node, if the formula is declared."""
-        return {} if isinstance(self.declared, Mirror) else self.declared.attributes
-
-    @property
-    def differs(self) -> str:
-        return "" if isinstance(self.declared, Mirror) else self.declared.differs
-
 
 def rules(adapters: Registry, version: int) -> list[FormulaRule]:
     """Returns the formulas of all operators that exist at an opset."""
@@ -107,7 +93,7 @@ def edges(adapters: Registry, newest: int) -> dict[Key, Edge]:
 
 def _edge(op: str, rules: list[FormulaRule]) -> Edge:
     writes = tuple(sorted({op, *(rule.op for rule in rules)}))
-    return Edge(*MODERN, "rewrite", any(rule.differs for rule in rules), writes)
+    return Edge(*MODERN, "rewrite", any(rule.declared.differs for rule in rules), writes)
 
 
 class Modernizer(Stepper):
@@ -124,18 +110,18 @@ class Modernizer(Stepper):
         self._taken: set[tuple[int, int]] = set()  # the nodes of all formulas found so far
         return self
 
-    def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
-        known = arithmetic_of(self.adapters)
-        heads = sorted(formula.heads(self.rule.formula, known))
+    def _work(self, root: Root) -> Iterator[Task]:
+        declared = self.rule.declared
+        heads = sorted(formula.heads(self.rule.formula, arithmetic_of(self.adapters)))
         for op in heads:
             if ("", op) in root.index and self._places(root, ("", op)):
                 adapter = Adapter(
                     (op,), *MODERN,
-                    Rewrite(self._write, handles_types=True, approximate=bool(self.rule.differs)),
-                    named=frozenset({self.rule.op}), source=self.rule.declared.source,
+                    Rewrite(self._write, handles_types=True, approximate=bool(declared.differs)),
+                    named=frozenset({declared.op}), source=declared.source,
                 )  # fmt: skip
                 self.plan.edge(("", op), MODERN)  # the plan then contains the operator of the rule
-                yield ("", op), adapter
+                yield self._own_task(("", op), adapter)
 
     def _change(self, place: Place, task: Task) -> NodeChange | None:
         change = super()._change(place, task)
@@ -156,23 +142,24 @@ class Modernizer(Stepper):
             taken = {(id(root), one) for one in found.nodes}
             if taken & self._taken or not _stands_alone(self.document, root, name, found):
                 continue
-            told = self._told(found, op.env)
-            if told is not None and self.rule.mirror is not None:
-                told = self._confirmed(self.rule.mirror, found, told, name, op.env)
-            result = None if told is None else self._written(found, told, node, op)
+            numbers = self._numbers(found, op.env)
+            # the adapter of a `Mirror` must confirm that the nodes match
+            if numbers is not None and isinstance(self.rule.declared, Mirror):
+                numbers = self._confirmed(self.rule.declared, found, numbers, name, op.env)
+            result = None if numbers is None else self._written(found, numbers, node, op)
             if result is not None:
                 self._nodes = found.nodes
                 return result
         return KEEP
 
     def _confirmed(
-        self, mirror: Mirror, found: Binding, told: Mapping[str, Any], name: str, env: MadeEnv
+        self, mirror: Mirror, found: Binding, numbers: Mapping[str, Any], name: str, env: MadeEnv
     ) -> dict[str, Any] | None:
         """Returns the attributes for which the adapter writes exactly the nodes found, or None."""
         search = FormulaSearch(env, self.adapters)
         inputs = {one: found.values.get(one) for one in self.rule.inputs if one in found.values}
         for chosen in choices(mirror, self.adapters):
-            attributes = {**chosen, **told}
+            attributes = {**chosen, **numbers}
             if any(chosen[one] != attributes[one] for one in chosen):
                 continue
             written = traced(mirror, self.adapters, env, inputs, attributes)
@@ -181,29 +168,31 @@ class Modernizer(Stepper):
                 return attributes
         return None
 
-    def _told(self, found: Binding, env: Env) -> dict[str, Any] | None:
+    def _numbers(self, found: Binding, env: Env) -> dict[str, Any] | None:
         """Returns the attributes and constants of the new node; None if results would differ."""
-        told: Mapping[str, Any] | None = found.numbers
+        numbers: Mapping[str, Any] | None = found.numbers
         if self.rule.declared.when is not None:
-            told = self.rule.declared.when(Found(found, env))
-        if told is None:
+            numbers = self.rule.declared.when(Found(found, env))
+        if numbers is None:
             return None
-        written = {**told, **self.rule.attributes}
-        floats = (value for value in written.values() if isinstance(value, float))
+        numbers = {**numbers, **self.rule.declared.attributes}
+        floats = (value for value in numbers.values() if isinstance(value, float))
         if any(float(np.float32(value)) != value for value in floats):
             return None  # float32 attributes cannot hold the number exactly
-        return written
+        return numbers
 
     def _written(
-        self, found: Binding, told: Mapping[str, Any], node: Node, op: Builder
+        self, found: Binding, numbers: Mapping[str, Any], node: Node, op: Builder
     ) -> Value | None:
         """Returns the new value, or None if the types of the operator do not fit."""
-        if self.rule.differs:
-            op.approximate(self.rule.differs)
+        if self.rule.declared.differs:
+            op.approximate(self.rule.declared.differs)
         inputs = [
-            op.const(told[name]) if is_array(told.get(name)) else Value(found.values[name], op.env)
+            op.const(array)
+            if is_array(array := numbers.get(name))
+            else Value(found.values[name], op.env)
             for name in self.rule.inputs
-            if name in found.values or name in told
+            if name in found.values or name in numbers
         ]
         schema = schemas.schema(self.domain, self.rule.op, self.start)
         assert schema is not None
@@ -212,7 +201,7 @@ class Modernizer(Stepper):
         defaults = {one.name: one.default for one in schema.attributes.values()}
         attributes = {
             name: value
-            for name, value in told.items()
+            for name, value in numbers.items()
             if name not in self.rule.inputs and defaults[name] != value
         }
         made: Value = op.emit(self.rule.op, *inputs, **attributes)

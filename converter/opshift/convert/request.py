@@ -170,6 +170,11 @@ class Request:
         return isinstance(self.target, Wanted) and self.target.release is not None
 
     @property
+    def drops(self) -> tuple[str, ...]:
+        """The options that allow the removal of content, if they are set."""
+        return ("drop_metadata",) * self.drop_metadata + ("drop_training",) * self.drop_training
+
+    @property
     def only_ir(self) -> bool:
         """Whether the request changes only the IR version."""
         asked = replace(

@@ -76,12 +76,8 @@ def cross(adapters: registry.Registry, node: Node, start: int, to: int, op: Buil
     if adapter is None or not registry.reviewed(adapter, node.op):
         raise AdapterBug(f"no adapter converts {node.op} from {start} to {to}")
     schema, derived = schemas.schema(*key, start), guard.derive(*key, start, to)
-    lost = _lost(derived, op.env.possible_types()) if derived else frozenset[str]()
+    lost = derived.lost_in(op.env.possible_types()) if derived else frozenset[str]()
     return ask(Task(key, adapter, schema, derived, lost), node, op)
-
-
-def _lost(derived: Guard, present: frozenset[str]) -> frozenset[str]:
-    return derived.lost_in(present) if derived.lost else frozenset()
 
 
 def _depth(change: NodeChange) -> int:
@@ -206,7 +202,7 @@ class Stepper:
             self._apply(changes)
 
     def _apply(self, changes: list[NodeChange]) -> None:
-        applier = self.applier()
+        applier = Applier(self.facts, self, self.step)
         taken = [c for c in changes if c.node.graphs_taken]
         for change in taken:
             self._hold_types(change)
@@ -254,10 +250,6 @@ class Stepper:
                 found.tensor_type.elem_type = kind
                 self.facts.record_type(owner, value.name, found, claimed=False)
 
-    def applier(self) -> Applier:
-        """Returns the object that writes the changes of this step."""
-        return Applier(self.facts, self, self.step)
-
     def _answers(self, roots: list[Root]) -> list[NodeChange]:
         changes = [c for root in roots for c in self._changes(root)]
         if not self.blockers:
@@ -266,15 +258,14 @@ class Stepper:
         return changes
 
     def _changes(self, root: Root) -> Iterator[NodeChange]:
-        for key, adapter in self._work(root):
-            task = self._own_task(key, adapter)
-            for place in self._places(root, key):
+        for task in self._work(root):
+            for place in self._places(root, task.key):
                 change = self._change(place, task)
                 if change is not None:
                     self._grow(len(change.made.nodes) - 1)
                     yield change
-                elif isinstance(adapter.verdict, Unchanged):
-                    self.step.touched[place] = adapter.source
+                elif isinstance(task.adapter.verdict, Unchanged):
+                    self.step.touched[place] = task.adapter.source
 
     def _places(self, root: Root, key: Key) -> list[Place]:
         """Returns the nodes of one operator that the step converts."""
@@ -293,13 +284,17 @@ class Stepper:
         schema = layouts.layout(*key, self.start) if key[0] == self.domain else None
         if schema is None:  # an operator from a later opset: its first version counts
             schema = next(iter(schemas.history(*key)), None)
-        derived = self._derived(key)
-        return Task(key, adapter, schema, derived, self._lost_here(derived))
+        derived = guard.derive(*key, self.start, self.to) if self.start != self.to else None
+        lost = derived.lost_in(self.facts.present_types) if derived else frozenset[str]()
+        return Task(key, adapter, schema, derived, lost)
 
-    def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
-        """Yields the operators of a graph that may change or need a check, with their adapters."""
+    def _work(self, root: Root) -> Iterator[Task]:
+        """Yields the operators of a graph that may change or need a check.
+
+        An operator is left out if schemas prove that no node of the operator changes.
+        """
         if self.adapter is not None:
-            yield (self.domain, self.adapter.ops[0]), self.adapter
+            yield self._own_task((self.domain, self.adapter.ops[0]), self.adapter)
             return
         for key in sorted(self._keys(root)):
             if not (places := self._places(root, key)):
@@ -307,10 +302,12 @@ class Stepper:
             adapter = self.plan.verdict(key, self.boundary)
             if adapter is None:
                 self._refuse_all(root, key)
-            elif self._idle(adapter, key):
+                continue
+            task = self._own_task(key, adapter)
+            if task.derived and is_idle(adapter, task.derived) and not task.lost:
                 self.step.kept[key[1]] += len(places)
             else:
-                yield key, adapter
+                yield task
 
     def _keys(self, root: Root) -> Iterable[Key]:
         """Returns the operators of a graph that may change in this step."""
@@ -333,19 +330,6 @@ class Stepper:
             why = Why.DOMAIN_LEFT
         for scope, position in self._places(root, key):
             self.blockers.add(scope, scope.node(position), Refusal(why, why.sentence))
-
-    def _idle(self, adapter: Adapter, key: Key) -> bool:
-        """Returns whether schemas prove that no node of this operator changes."""
-        derived = self._derived(key)
-        return derived is not None and is_idle(adapter, derived) and not self._lost_here(derived)
-
-    def _derived(self, key: Key) -> Guard | None:
-        """Returns the checks that follow from the old and new schema of an operator."""
-        return guard.derive(*key, self.start, self.to) if self.start != self.to else None
-
-    def _lost_here(self, derived: Guard | None) -> frozenset[str]:
-        """Returns types that only the old schema accepts and that the model may contain."""
-        return _lost(derived, self.facts.present_types) if derived else frozenset()
 
     def _change(self, place: Place, task: Task) -> NodeChange | None:
         """Returns the change of one node; an AdapterBug names the versions and the node."""

@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 
 from opshift.convert.ir import ir_plan, needs
-from opshift.convert.ir.features import FUNCTIONS, METADATA, TRAINING, TYPES
+from opshift.convert.ir.features import FUNCTIONS, TYPES
 from opshift.convert.request import Request
 from opshift.model.bytes import header_imports, place, wire
 from opshift.model.bytes.claim import tidy
@@ -120,9 +120,8 @@ def look(
     field, before, imports = found
     moves = external == "inline" or file.piped or isinstance(goal, Stream)
     moves = moves or not _same_folder(file.path, goal.name)
-    drops = options.drop_metadata or options.drop_training
     notes: list[str] | None = []
-    if to < before or moves or drops:
+    if to < before or moves or options.drops:
         notes = _notes(file, options, before, moves)
     if notes is None or not ir_plan.in_table(down=to < before):
         return None
@@ -186,11 +185,9 @@ def _notes(file: Opened, options: Request, before: int, moves: bool) -> list[str
     if moves and content.external:
         return None
     to = int(options.ir_version)
-    drops = {METADATA} if options.drop_metadata else set()
-    drops |= {TRAINING} if options.drop_training else set()
     bare = content.bare_initializers
     found = needs.of_content(content, content.types(), bare=bare, above=to)
-    if any(feature.drop in drops for feature in found if feature.drop):
+    if any(feature.drop in options.drops for feature in found if feature.drop):
         return None
     if to >= before:
         return []
