@@ -64,6 +64,7 @@ def test_the_table_of_runtimes_has_each_release_with_its_source_and_date():
         ]
         assert row.source.replace("|", "\\|") in line
         assert row.date in line
+        assert row.probed is None or row.probed.how.source in line
         top = row.imports.get("")
         assert top is None or f"{top} |" in line
         found = all_misreadings(registry.default(), row)

@@ -40,6 +40,7 @@ def _table(rows: list[RuntimeRelease]) -> Iterator[str]:
             "IR up to": str(row.ir or ""),
             "does not run": "<br>".join(map(_folded, _lacks(row))),
             "source": f"{row.source} ({row.date})" if row.date else row.source,
+            "probe": f"{how.source} ({how.date})" if (how := row.probed and row.probed.how) else "",
         }
         for row in rows
     ]
