@@ -216,8 +216,8 @@ def axes(ops: str, names: str = "axis", *, extra: int = 0, data: int = 0, domain
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
-        value = node.input_at(data)
-        rank = value and value.rank_or_none
+        tensor = node.input_at(data)
+        rank = tensor and tensor.rank_or_none
         most = (LARGEST_RANK if rank is None else rank) + extra
         computed = dict(_given(node, names.split()))
         for name in names.split():

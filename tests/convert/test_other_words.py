@@ -198,8 +198,7 @@ PRIMITIVES = {
 }  # fmt: skip
 WITHOUT_OTHER_WORDS = {
     "its places depend on windows or regions, and it is no elementwise or reducing operator": (
-        "AveragePool ConvTranspose DeformConv LpPool MaxPool MaxRoiPool MaxUnpool"
-        " Resize RoiAlign"
+        "AveragePool ConvTranspose DeformConv LpPool MaxPool MaxRoiPool MaxUnpool Resize RoiAlign"
     ),
     "it computes step by step": "GRU If LSTM Loop RNN Scan SequenceMap",
     "it orders or counts elements": "NonMaxSuppression TfIdfVectorizer TopK Unique",
