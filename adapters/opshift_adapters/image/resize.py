@@ -61,8 +61,7 @@ def typed_scales(node: Node, op: Builder) -> Result:
     "Resize",
     "onnxruntime 0.4..1.4",
     "Resize with mode linear of an input with three or five axes is not supported",
-    source="2026-11-29 measured in 18 releases of onnxruntime from 0.4 to 1.32: Resize with mode"
-    " linear of two to five axes",
+    source="2026-11-29 measured in 18 releases from 0.4 to 1.32: mode linear of two to five axes",
     before=13,
 )
 def blends_along_a_line(node: Node) -> bool:

@@ -260,8 +260,7 @@ def parts(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
     "Split",
     "opencv 4.5.5",
     "Split of a constant is not supported",
-    source="2026-11-29 measured in OpenCV 4.5.5: Split of an initializer and of an input at opsets"
-    " 11 and 13",
+    source="2026-11-29 measured in OpenCV 4.5.5: Split of an initializer and of an input",
 )
 def splits_a_constant(node: Node) -> bool:
     return node["input"].const_or_none() is not None

@@ -14,8 +14,7 @@ TEXT_11 = boundary(11, "Conv:2d0976 ConvTranspose:52a9e2")
 transposed = functools.partial(
     misread,
     "ConvTranspose",
-    source="2026-11-29 measured in 20 releases from 0.4 to 1.32: kernels of 3, strides of 1 to 3,"
-    " and one to three axes",
+    source="2026-11-29 measured in 20 releases from 0.4 to 1.32: kernels of 3, one to three axes",
 )
 
 
@@ -76,8 +75,7 @@ def _cut(node: Node) -> list[int] | None:
     "Conv",
     "opencv 4.5.5",
     "Conv along one axis adds equal pads to both ends, even if `pads` differ",
-    source="2026-11-29 measured in OpenCV 4.5.5: Conv of rank 3 and 4 with equal and unequal pads"
-    " at opset 12",
+    source="2026-11-29 measured in OpenCV 4.5.5: Conv of rank 3 and 4 with different pads",
 )
 def pads_one_axis_unequally(node: Node) -> bool:
     pads = node.ints_or_none("pads") or []
