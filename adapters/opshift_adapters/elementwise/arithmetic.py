@@ -422,7 +422,7 @@ def with_the_negative(node: Node, op: Builder) -> Result:
     "Mul",
     "opencv 4.5.5",
     "Mul fails for a constant that varies only along an axis other than the second",
-    source="2026-11-29 measured in OpenCV 4.5.5: Add, Sub, Mul and Div with six shapes of constants",
+    source="2026-11-29 measured in OpenCV 4.5.5: four operators with constants of six shapes",
 )
 def scales_another_axis(node: Node) -> bool:
     return _scaled_axis(node) is not None

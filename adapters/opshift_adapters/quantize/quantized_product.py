@@ -63,7 +63,7 @@ def of_shifted_int8(node: Node) -> bool:
     return len(node.proto.input) > 2 and node["B"].elem_type_or_none == T.INT8
 
 
-@early("MatMulInteger with a zero point of only its second input crashes the process")
+@early("MatMulInteger with a zero point for only its second input crashes the process")
 def with_the_second_zero_point_alone(node: Node) -> bool:
     return len(node.proto.input) > 3 and node.input("a_zero_point") is None
 
