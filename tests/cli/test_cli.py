@@ -161,7 +161,7 @@ def test_plan_of_a_dead_end_exits_1(tmp_path):
 
 def test_adapters_shows_the_page_of_an_operator():
     page = run("adapters", "Softmax")
-    assert "Flatten merges them into one axis" in page.stdout
+    assert "Flatten merges these into one" in page.stdout
     raw = json.loads(run("adapters", "Softmax", "--output-format", "json").stdout)
     assert {(a["start"], a["to"]) for a in raw["operators"]["Softmax"]} >= {(12, 13), (13, 12)}
     assert "- last axis" not in page.stdout

@@ -210,18 +210,19 @@ def test_operators_of_a_width_are_never_widened(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "written"),
+    ("nodes", "below", "written"),
     [
-        ("y = Softmax(x)", "Cast Softmax Cast"),
-        ("y = LogSoftmax(x)", "Cast LogSoftmax Cast"),
-        ("s = GlobalMaxPool(x) y = LayerNormalization(x, s)", "GlobalMaxPool Cast Cast LayerNormalization Cast"),
+        ("y = Softmax(x)", "Softmax", "Cast Softmax Cast"),
+        ("y = LogSoftmax(x)", "LogSoftmax", "Cast LogSoftmax Cast"),
+        # LayerNormalization of float16 is wrong from the second run on, at each opset.
+        ("s = GlobalMaxPool(x) y = LayerNormalization(x, s)",
+         *["GlobalMaxPool Cast Cast LayerNormalization Cast"] * 2),
     ],
 )  # fmt: skip
-def test_forms_of_narrow_floats_are_computed_in_float(nodes: str, written: str) -> None:
+def test_forms_of_narrow_floats_are_computed_in_float(nodes: str, below: str, written: str) -> None:
     """onnxruntime 1.14 has kernels of float16 that it does not load from opset 18 on."""
     text = f"(float16[1,2,3] x) => (float16[1,2,3] y) {{ {nodes} }}"
-    kept = convert(model(text, 17), "onnxruntime==1.14").model
-    assert "Cast" not in ops(kept)
+    assert ops(convert(model(text, 17), "onnxruntime==1.14").model) == below
     assert ops(convert(model(text, 18), "onnxruntime==1.14").model) == written
 
 

@@ -316,7 +316,7 @@ def test_a_document_has_no_endless_list_and_no_endless_version():
         proto.operator.add(op_type=f"o{number}", since_version=1)
     with pytest.raises(BadTarget, match="x describes 10,001 operators"):
         operator_set.read(proto.SerializeToString(), "x")
-    with pytest.raises(BadTarget, match="versions above 10,000 are not read"):
+    with pytest.raises(BadTarget, match="opshift reads versions up to 10,000"):
         operator_set.read(document(ONE, operator_set.NEWEST + 1), "x")
 
 
