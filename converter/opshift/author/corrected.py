@@ -12,7 +12,7 @@ from opshift.author.node import Node
 from opshift.author.scope_types import by_graph
 from opshift.author.traits import OutputShapes, ToldDims, answer_of
 from opshift.model.bytes.outline import ModelBytes
-from opshift.model.functions import behind, calls_of, functions_of
+from opshift.model.functions import behind, callers_of, calls_of, functions_of
 from opshift.model.scope import FunctionId, call_id
 from opshift.model.walk import graphs_in, nodes_in
 from opshift.opsets import schemas
@@ -118,7 +118,7 @@ def _calls(model: ModelProto, rules: Rules) -> set[FunctionId]:
         for which, body in bodies.items()
         if any((schemas.normal(node.domain), node.op_type) in rules for node in nodes_in(body))
     }
-    return {which for which in calls if corrected & {which, *behind(calls, which)}}
+    return corrected | behind(callers_of(calls), *corrected)
 
 
 def _numbered(model: ModelProto) -> Iterator[tuple[GraphProto, NodeProto]]:

@@ -110,8 +110,7 @@ def require_fit(node: Node) -> None:
         return
 
     def type_of(name: str) -> str | None:
-        kind = env.type(name, TypePart.ELEMENT)
-        return schemas.type_name(kind) if kind is not None else None
+        return schemas.type_name(env.type(name, TypePart.ELEMENT))
 
     for told in fit.faults(node.proto, schema, type_of):
         raise InvalidModel(told)

@@ -212,10 +212,8 @@ def _read(data: Buffer, path: str, length: int) -> Info:
         require_legible(bare)
         listing = outline.Listing.FromString(bare)
         roots = list(header.roots_of(listing))
-        graph, operators = (
-            listing.graph,
-            sum((root.operators for root in roots), Counter[header.Key]()),
-        )
+        graph = listing.graph
+        operators = sum((root.operators for root in roots), Counter[header.Key]())
         imports = roots[0].imports
         producer = filter(None, map(_text, (listing.producer_name, listing.producer_version)))
         return Info(

@@ -73,6 +73,17 @@ def calls_of(bodies: Mapping[FunctionId, FunctionProto]) -> dict[FunctionId, set
     }
 
 
+def callers_of(
+    calls: Mapping[FunctionId, Collection[FunctionId]],
+) -> dict[FunctionId, list[FunctionId]]:
+    """Returns the functions that call each function directly."""
+    callers: dict[FunctionId, list[FunctionId]] = {}
+    for which, callees in calls.items():
+        for callee in callees:
+            callers.setdefault(callee, []).append(which)
+    return callers
+
+
 def recursion(calls: Mapping[FunctionId, Collection[FunctionId]]) -> Iterator[str]:
     """Yields an error for each function that calls itself, directly or through others."""
     circles = {callee: circle for circle in cycles(calls) for callee in circle}
@@ -86,10 +97,10 @@ def recursion(calls: Mapping[FunctionId, Collection[FunctionId]]) -> Iterator[st
 
 
 def behind(
-    calls: Mapping[FunctionId, Collection[FunctionId]], start: FunctionId
+    calls: Mapping[FunctionId, Collection[FunctionId]], *starts: FunctionId
 ) -> set[FunctionId]:
-    """Returns the functions that a function calls, directly or through others."""
-    reached, waiting = set[FunctionId](), [start]
+    """Returns the functions that calls reach from some functions, directly or through others."""
+    reached, waiting = set[FunctionId](), [*starts]
     while waiting:
         new = {*calls.get(waiting.pop(), ())} - reached
         reached |= new
@@ -101,11 +112,9 @@ def called(
     nodes: Iterable[NodeProto], calls: Mapping[FunctionId, Collection[FunctionId]]
 ) -> set[FunctionId]:
     """Returns the functions that nodes call: directly, in subgraphs, or through other functions."""
-    found = set[FunctionId]()
-    for which in (call_id(one) for node in nodes for one in (node, *nodes_inside(node))):
-        if which in calls and which not in found:
-            found |= {which, *behind(calls, which)}
-    return found
+    every = (call_id(one) for node in nodes for one in (node, *nodes_inside(node)))
+    direct = {which for which in every if which in calls}
+    return direct | behind(calls, *direct)
 
 
 @dataclass(slots=True)

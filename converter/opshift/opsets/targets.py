@@ -342,7 +342,7 @@ def find(text: str) -> RuntimeRelease:
         return row if provider in ("", "cpu") else _elsewhere(row, runtime, provider)
 
     row = complete(choice.row, "" if choice.remark else wanted_release)
-    remarks = [text_of for text_of in (request.remark, choice.remark, row.remark) if text_of]
+    remarks = filter(None, (request.remark, choice.remark, row.remark))
     row = replace(row, remark="; ".join(remarks))
     if choice.later is None:
         return row

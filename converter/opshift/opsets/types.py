@@ -23,7 +23,7 @@ def rank_of(proto: TypeProto | None) -> int | None:
 
 def element_of(proto: TypeProto | None) -> str:
     """Returns the element type of a tensor, or the whole name of another type, or ""."""
-    text = (schemas.type_name(proto) if proto is not None else None) or ""
+    text = schemas.type_name(proto) or ""
     return text[len("tensor(") : -1] if text.startswith("tensor(") else text
 
 
