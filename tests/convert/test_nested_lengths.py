@@ -114,3 +114,44 @@ def test_shapes_stay_if_the_model_is_wrong_without_them_too():
     before = model.SerializeToString(deterministic=True)
     assert nested_lengths.drop_contradicted(model, registry.default()) == []
     assert model.SerializeToString(deterministic=True) == before
+
+
+def with_wrong_in_a_row(count: int) -> onnx.ModelProto:
+    """A model with some dead branches that declare a wrong length."""
+    names = [f"y{i}" for i in range(count)]
+    dead = "\n".join(
+        f"{name} = {DEAD.replace('int64[A] t', 'int64[4] t')}".replace("b ()", f"b{i} ()")
+        for i, name in enumerate(names)
+    )
+    return parse_model(f"{HEADER} {{ {RANK} {dead} y = Concat <axis = 0> ({', '.join(names)}) }}")
+
+
+def test_each_node_is_searched_alone(monkeypatch):
+    """The whole model is checked equally often for 4 and for 16 wrong shapes."""
+    seen: list[list[int]] = []
+    lenient = nested_lengths.checker.lenient
+
+    def spy(view, adapters, *, full):
+        whole = onnx.ModelProto.FromString(view) if isinstance(view, bytes) else view
+        seen[-1].append(len(whole.graph.node))
+        return lenient(view, adapters, full=full)
+
+    monkeypatch.setattr(nested_lengths.checker, "lenient", spy)
+    for count in (4, 16):
+        seen.append([])
+        result = convert(with_wrong_in_a_row(count), 8)
+        assert any("inference contradicts" in note for note in result.report.notes)
+    few, many = ([one for one in sizes if one > 4] for sizes in seen)
+    assert len(few) == len(many)
+
+
+def test_a_shape_that_the_source_contradicts_too_stays():
+    """The declared result of this Loop is wrong, so no shape of its body is."""
+    text = """<ir_version: 8, opset_import: ["" : 13]> g (int64 n, bool c, float[2] x) => (float[2] y) {
+        y = Loop (n, c) <body = b (int64 i, bool k) => (bool k1, float[2] v) {
+            k1 = Identity (k) v = Relu (x) }> }"""
+    model = parse_model(text)
+    with pytest.raises(onnx.shape_inference.InferenceError):
+        onnx.checker.check_model(model, full_check=True)
+    result = convert(model, 5)
+    assert not any("inference contradicts" in note for note in result.report.notes)

@@ -76,15 +76,17 @@ def check_whole(state: State) -> list[str]:
         named = repair.first_names(state.typed)
         note = f"the shape that was added to {named} does not fit the result and was removed"
         return [note, *check_whole(state)]
-    if structure is None and (
-        wrong := nested_lengths.drop_contradicted(state.skeleton, state.adapters)
-    ):
-        named = shortened(wrong, 4)
-        return [f"removed declared shapes that inference contradicts: {named}"]
+    before = checker.lenient(state.view, state.adapters, full=True)
+    objected = structure is None and _objected_before(state, before)
+    # if the source has the same fault, no shape is wrong only because of the conversion
+    if structure is None and not objected:
+        wrong = nested_lengths.drop_contradicted(state.skeleton, state.adapters)
+        if wrong:
+            named = shortened(wrong, 4)
+            return [f"removed declared shapes that inference contradicts: {named}"]
     if structure is None and (notes := corrected(state.facts)):
         return [*notes, *check_whole(state)]
-    before = checker.lenient(state.view, state.adapters, full=True)
-    if structure is None and _objected_before(state, before):
+    if objected:
         return [f"type inference rejects the model, as it did before the conversion: {error}"]
     if checker.tolerates(state.document, state.adapters, error):
         return [

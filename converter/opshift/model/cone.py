@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from opshift.model import functions, walk
-from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto
+from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
 
 
 def needed(graph: GraphProto, values: Iterable[str], known: Container[str] = ()) -> list[NodeProto]:
@@ -43,3 +43,35 @@ def cone(model: ModelProto, values: Iterable[str]) -> ModelProto:
     sparse = model.graph.sparse_initializer
     small.graph.sparse_initializer.extend(one for one in sparse if one.values.name in names)
     return small
+
+
+class SingleNodes:
+    """Models of one node of the main graph each; the values that the node reads are inputs.
+
+    Initializers and the results of Constant nodes stay constant.
+    """
+
+    def __init__(self, model: ModelProto, types: Mapping[str, TypeProto | None]) -> None:
+        graph = model.graph
+        self.model = model
+        self.initializers = {one.name: one for one in graph.initializer}
+        inferred = {name: kind for name, kind in types.items() if name not in self.initializers}
+        self.types = {**inferred, **{one.name: one.type for one in graph.input}}
+        constants = (node for node in graph.node if node.op_type == "Constant")
+        self.constants = {name: node for node in constants for name in node.output}
+
+    def model_of(self, node: NodeProto) -> ModelProto:
+        """Returns the model of a node as it is now."""
+        small = ModelProto(ir_version=self.model.ir_version, opset_import=self.model.opset_import)
+        small.functions.extend(called(self.model, [node]))
+        graph = small.graph
+        graph.name = self.model.graph.name
+        for name in dict.fromkeys(walk.reads(node)):
+            if name in self.initializers:
+                graph.initializer.append(self.initializers[name])
+            if name in self.constants:
+                graph.node.append(self.constants[name])
+            elif kind := self.types.get(name):
+                graph.input.add(name=name, type=kind)
+        graph.node.append(node)
+        return small

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+from opshift.author import safe_inference
 from opshift.author.registry import Registry
+from opshift.author.scope_types import by_graph
 from opshift.convert.legal import checker
 from opshift.model import walk, weights
+from opshift.model.cone import SingleNodes
 from opshift.opsets.types import tensors_in
-from opshift.protos import GraphProto, ModelProto, TensorShapeProto, TypeProto
+from opshift.protos import GraphProto, ModelProto, NodeProto, TensorShapeProto, TypeProto
 from opshift.protos.copies import copied
 from opshift.records import dataclass
 
@@ -53,8 +56,8 @@ class NestedShape:
 def without(model: ModelProto) -> ModelProto:
     """Returns a copy of a model without the shapes that its subgraphs declare."""
     copy = copied(model)
-    for one in _declared(copy):
-        one.forget()
+    nested = (graph for top in walk.tops(copy) for graph in walk.graphs_directly_in(top))
+    _each(_declared(nested), NestedShape.forget)
     return copy
 
 
@@ -62,25 +65,58 @@ def drop_contradicted(skeleton: ModelProto, adapters: Registry) -> list[str]:
     """Removes declared shapes in subgraphs that onnx rejects; returns the values with such shapes.
 
     A binary search finds these shapes, because onnx reports one contradiction without its origin.
+    The search looks at each node of the main graph alone, and at the whole model only for the rest.
     """
-    declared = list(_declared(skeleton))
+    by_node = [
+        (node, list(_declared(graph for _, graph in walk.graphs_of(node))))
+        for node in skeleton.graph.node
+    ]
+    tops = (one for one in walk.tops(skeleton) if one is not skeleton.graph)
+    others = _declared(graph for one in tops for graph in walk.graphs_directly_in(one))
+    declared = [*(one for _, own in by_node for one in own), *others]
     if not declared:
         return []
 
-    def fits() -> bool:
-        return checker.lenient(weights.checkable(skeleton), adapters, full=True) is None
+    def fits(model: ModelProto = skeleton) -> bool:
+        return checker.lenient(weights.checkable(model), adapters, full=True) is None
 
-    for one in declared:
-        one.forget()
+    _each(declared, NestedShape.forget)
     if not fits():
         _each(declared, NestedShape.restore)
         return []
-    wrong = _misfits(declared, fits)
+    inferred = safe_inference.infer(weights.checkable(skeleton), adapters)
+    parts = SingleNodes(skeleton, by_graph(inferred)[0].own)
+    wrong = [one for node, own in by_node if own for one in _alone(node, own, parts, fits)]
+    known = {id(one) for one in wrong}
+    wrong += _misfits([one for one in declared if id(one) not in known], fits)
+    _keep_ranks(wrong, fits)
+    return [str(one) for one in wrong]
+
+
+def _alone(
+    node: NodeProto,
+    declared: Sequence[NestedShape],
+    parts: SingleNodes,
+    fits: Callable[[ModelProto], bool],
+) -> list[NestedShape]:
+    """Restores the declared shapes that onnx accepts in a model of one node; returns the others."""
+
+    def node_fits() -> bool:
+        return fits(parts.model_of(node))
+
+    return _misfits(declared, node_fits) if node_fits() else []
+
+
+def _keep_ranks(wrong: Sequence[NestedShape], fits: Callable[[], bool]) -> None:
+    """Restores the ranks of wrong shapes, unless onnx rejects a rank too."""
+    _each(wrong, NestedShape.keep_rank)
+    if fits():
+        return
+    _each(wrong, NestedShape.forget)
     for one in wrong:
         one.keep_rank()
         if not fits():
             one.forget()
-    return [str(one) for one in wrong]
 
 
 def _misfits(declared: Sequence[NestedShape], fits: Callable[[], bool]) -> list[NestedShape]:
@@ -95,18 +131,15 @@ def _misfits(declared: Sequence[NestedShape], fits: Callable[[], bool]) -> list[
     return [*_misfits(declared[:middle], fits), *_misfits(declared[middle:], fits)]
 
 
-def _each(declared: Sequence[NestedShape], change: Callable[[NestedShape], None]) -> None:
+def _each(declared: Iterable[NestedShape], change: Callable[[NestedShape], None]) -> None:
     for one in declared:
         change(one)
 
 
-def _declared(model: ModelProto) -> Iterator[NestedShape]:
-    """Yields the shapes that subgraphs declare, including subgraphs of functions."""
-    for top in walk.tops(model):
-        for graph in (
-            one for inner in walk.graphs_directly_in(top) for one in walk.graphs_in(inner)
-        ):
-            for value in (*graph.input, *graph.value_info, *graph.output):
-                for tensor in tensors_in(value.type):
-                    if tensor.HasField("shape"):
-                        yield NestedShape.of(graph, value.name, tensor)
+def _declared(graphs: Iterable[GraphProto]) -> Iterator[NestedShape]:
+    """Yields the shapes that these graphs and their subgraphs declare."""
+    for graph in (inner for one in graphs for inner in walk.graphs_in(one)):
+        for value in (*graph.input, *graph.value_info, *graph.output):
+            for tensor in tensors_in(value.type):
+                if tensor.HasField("shape"):
+                    yield NestedShape.of(graph, value.name, tensor)
