@@ -238,10 +238,11 @@ class Report(Paged):
             first, *rest = self.runtime.reasons
             more = f" (and {len(rest)} more)" if rest else ""
             yield Line(f"{verb}, but {self.runtime.target} cannot run it: {first}{more}", Role.BAD)
+        versions = show_versions(self.result)
         if self.changed:
-            yield Line(f"{verb}: {self.way or 'the form of the model'}.", Role.GOOD)
+            yield Line(f"{verb}: {self.way or f'{versions} as before'}.", Role.GOOD)
         else:
-            yield Line(f"Nothing to do: the model has {show_versions(self.result)}.", Role.GOOD)
+            yield Line(f"Nothing to do: the model has {versions}.", Role.GOOD)
         yield from self.detail()
 
     def page(self) -> Page:

@@ -208,14 +208,14 @@ def test_every_error_is_json_too(folder, words, code, name, form):
             ["batch", ".", "--dry-run", "--to", "9", "--shard", "3/2"],
             "--shard 3/2: 3/2 is not a shard; give I/N",
         ),
-        (["check", "."], ".: this is a folder and not a model; give the path of the model"),
+        (["check", "."], ".: this is a folder; `opshift batch` converts all models of a folder"),
         (["targets", "missing.onnx"], "missing.onnx: No such file or directory"),
         (
             ["check", "sofmax.onnx"],
             "sofmax.onnx: No such file or directory; did you mean softmax.onnx",
         ),
         (["sofmax.onx"], "'sofmax.onx' is neither a command nor a file; did you mean softmax.onnx"),
-        (["help"], "'help' is neither a command nor a file; did you mean --help?"),
+        (["help"], "'help' is neither a command nor a file; use `opshift --help`"),
         (["--hlep"], "`opshift` has no option --hlep; did you mean --help?"),
         (["convert", "erf.onnx", "--to", "9"], "the command names no file for the result; give"),
         (

@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from opshift.cli.entry import main
-from opshift.cli.synonyms import SYNONYMS, synonym
+from opshift.cli.synonyms import COMMANDS, SYNONYMS, synonym
 
 
 def failure(*words: str) -> str:
@@ -29,7 +29,7 @@ def test_each_meaning_is_an_option_or_argument_of_a_command():
     for name in main.list_commands(context):
         for one in main.get_command(context, name).params:
             known |= {*one.opts, one.human_readable_name.strip("[].")}
-    assert {one for meant in SYNONYMS.values() for one in meant} <= known
+    assert {one.partition(" ")[0] for meant in SYNONYMS.values() for one in meant} <= known
 
 
 def test_a_synonym_names_only_options_that_the_command_has():
@@ -69,7 +69,9 @@ def test_the_place_of_the_result_may_be_an_argument():
 
 def test_a_guess_names_no_deprecated_option_and_ignores_dashes():
     assert failure("convert", "m.onnx", "--opst", "3").endswith("no option --opst; use --to")
-    assert failure("convert", "m.onnx", "--fp-16").endswith("no option --fp-16; use --types")
+    assert failure("convert", "m.onnx", "--fp-16").endswith(
+        "no option --fp-16; use --types float=float16"
+    )
     assert failure("convert", "m.onnx", "--verfy").endswith("did you mean --verify?")
 
 
@@ -77,3 +79,35 @@ def test_a_guess_names_each_runtime_once():
     told = failure("convert", "m.onnx", "-o", "o.onnx", "--for", "windowml==1.8")
     guesses = told.partition("did you mean ")[2].partition("?")[0].split(", ")
     assert len(set(guesses)) == len(guesses) > 0
+
+
+@pytest.mark.parametrize("word", COMMANDS)
+def test_a_command_of_another_tool_is_answered_with_a_command_that_exists(word):
+    name, *options = COMMANDS[word].split()
+    context = click.Context(main)
+    assert failure(word, "m.onnx").endswith(f"; use `opshift {COMMANDS[word]}`")
+    command = main if name.startswith("--") else main.get_command(context, name)
+    known = {one for param in command.get_params(context) for one in param.opts}
+    assert {word for word in (name, *options) if word.startswith("--")} <= known
+
+
+@pytest.mark.parametrize(
+    ("words", "cure"),
+    [
+        (("convert", "m.onnx", "13", "-o", "x.onnx"), "13 is not a file; write --to 13"),
+        (("convert", "m.onnx", "tract==0.2", "-o", "x"), "write --for tract==0.2"),
+        (("plan", "m.onnx", "latest"), "too many arguments; write --to latest"),
+        (("accepts", "m.onnx", "13"), "13 is not a file; write --opset 13"),
+        (("accepts", "m.onnx", "tract==0.2"), "write --for tract==0.2"),
+        (("convert", "m.onnx", "new.onnx", "--to", "9"), "give -o new.onnx or --in-place"),
+    ],
+)
+def test_a_target_or_a_result_without_its_option_is_answered_with_the_option(words, cure):
+    assert failure(*words).endswith(cure)
+
+
+def test_a_file_whose_name_is_a_number_is_a_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "13").write_bytes(b"")
+    assert "write --to" not in failure("convert", "13", "--to", "9", "-o", "x.onnx")
+    assert failure("check", "14").startswith("error: 14: No such file")

@@ -199,3 +199,14 @@ def test_releases_that_read_only_the_first_model_are_named(opset, ir):
 def test_the_json_of_a_comparison_is_its_dictionary():
     found = diff(weighted(), weighted(2.0))
     assert json.loads(found.to_json()) == found.as_dict()
+
+
+def test_a_long_value_is_shortened_in_the_text_and_whole_in_the_json():
+    before, after = weighted(), weighted()
+    value = "layer norm of the encoder " * 20
+    after.metadata_props.add(key="namespace", value=value)
+    found = diff(before, after)
+    (line,) = [line for line in str(found).splitlines() if "namespace" in line]
+    assert "layer norm of the encoder" in line
+    assert len(line) < 100
+    assert repr(value) in [row["after"] for row in found.as_dict()["differences"]]

@@ -67,7 +67,10 @@ def _types_in(words: Sequence[str]) -> dict[str, str]:
     for word in words:
         start, equals, to = word.partition("=")
         if not equals:
-            raise BadTarget(f"--types {word}: this is not a change of type; write FROM=TO")
+            raise BadTarget(
+                f"--types {word}: this is not a change of type; write FROM=TO, such as"
+                " float=float16"
+            )
         _require_new("--types", start, found)
         found[start] = to
     return found

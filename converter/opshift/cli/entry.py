@@ -23,8 +23,8 @@ import opshift
 from opshift import terms
 from opshift.cli import commands, doors, exit_codes, settings
 from opshift.cli.exit_codes import BAD_INPUT, INTERRUPTED
-from opshift.cli.options import GroupedCommand, WholeWords, files_beside
-from opshift.cli.synonyms import synonym
+from opshift.cli.options import GroupedCommand, WholeWords, files_beside, shown_options
+from opshift.cli.synonyms import misplaced, other_command, synonym
 from opshift.cli.terminal import Output
 from opshift.isolation_default import Isolation, set_default, usual
 from opshift.text import printable, suggestion
@@ -62,8 +62,10 @@ class Commands(click.Group):
         if word not in names:
             if word.lower().endswith(".onnx") or os.path.exists(word):
                 return DEFAULT, self.get_command(ctx, DEFAULT), args
+            same = other_command(word)
             near = suggestion(word, [*names, "--help", *files_beside(word)], 1)
-            ctx.fail(f"{word!r} is neither a command nor a file{near}")
+            cure = f"; use `opshift {same}`" if same else near
+            ctx.fail(f"{word!r} is neither a command nor a file{cure}")
         settings.apply(ctx, self.get_command(ctx, word), word)
         return super().resolve_command(ctx, args)
 
@@ -127,7 +129,9 @@ def _sentence(error: click.ClickException) -> str:
         return _bad_value(error, error.param)
     extra = re.match(r"Got unexpected extra arguments? \((.+)\)", error.format_message())
     if extra and isinstance(error, click.UsageError) and error.ctx:
-        return f"{_called(error.ctx)} has too many arguments; leave out: {extra[1]}"
+        option = misplaced(extra[1], shown_options(error.ctx.command, error.ctx))
+        cure = f"write {option} {extra[1]}" if option else f"leave out: {extra[1]}"
+        return f"{_called(error.ctx)} has too many arguments; {cure}"
     return error.format_message()
 
 
@@ -135,7 +139,7 @@ def _other_option(name: str, ctx: click.Context) -> str:
     """Suggests an option, argument or command for an option that the command does not have."""
     if name in OTHER_NAMES:
         return f"; write {OTHER_NAMES[name]} after the name of the command"
-    options, parameters = _options(ctx.command, ctx), ctx.command.params
+    options, parameters = shown_options(ctx.command, ctx), ctx.command.params
     arguments = [
         param.human_readable_name.strip("[].")
         for param in parameters
@@ -152,17 +156,13 @@ def _other_option(name: str, ctx: click.Context) -> str:
     return suggestion(name, options)
 
 
-def _options(command: click.Command, ctx: click.Context) -> list[str]:
-    """Returns the options that the help of a command shows."""
-    shown = (param for param in command.get_params(ctx) if not getattr(param, "hidden", False))
-    return [word for param in shown for word in param.opts if word.startswith("-")]
-
-
 def _with_option(name: str, ctx: click.Context) -> list[str]:
     """Returns the commands that have an option."""
     commands_by_name = ((verb, main.get_command(ctx, verb)) for verb in main.list_commands(ctx))
     return [
-        verb for verb, command in commands_by_name if command and name in _options(command, ctx)
+        verb
+        for verb, command in commands_by_name
+        if command and name in shown_options(command, ctx)
     ]
 
 

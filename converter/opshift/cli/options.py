@@ -16,6 +16,7 @@ from opshift import deprecation
 from opshift.cli import exit_codes, settings
 from opshift.cli.complete import complete_domains
 from opshift.cli.exit_codes import BAD_INPUT, BUG, INTERRUPTED
+from opshift.cli.synonyms import misplaced
 from opshift.cli.terminal import Output
 from opshift.text import suggestion
 
@@ -339,6 +340,23 @@ def _cause(error: OSError) -> str:
     if not error.strerror:
         return str(error)
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+class ModelPath(click.Path):
+    """The path of a model; for a version or a runtime in its place, the error names the option."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if ctx is not None and isinstance(value, str):
+            available = shown_options(ctx.command, ctx)
+            if option := misplaced(value, available):
+                raise click.UsageError(f"{value} is not a file; write {option} {value}", ctx)
+        return super().convert(value, param, ctx)
+
+
+def shown_options(command: click.Command, ctx: click.Context) -> list[str]:
+    """Returns the options that the help of a command shows."""
+    shown = (param for param in command.get_params(ctx) if not getattr(param, "hidden", False))
+    return [word for param in shown for word in param.opts if word.startswith("-")]
 
 
 def files_beside(path: str) -> list[str]:

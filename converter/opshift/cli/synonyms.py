@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps options of other converters to the options or arguments of opshift with the same effect."""
+"""Maps the words of other tools to the commands, options and arguments with the same effect."""
 
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Collection
 
 SIMILAR = 0.85  # the least similarity (0 to 1) of a mistyped option and an option of this table
@@ -34,9 +35,9 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "--overwrite-input-shape": ("--shape",),
     "--fixed-shape": ("--shape",),
     "--batch-size": ("--dim",),
-    "--fp16": ("--types",),
-    "--half": ("--types",),
-    "--fp32": ("--types",),
+    "--fp16": ("--types float=float16",),
+    "--half": ("--types float=float16",),
+    "--fp32": ("--types float16=float",),
     "--dtype": ("--types",),
     "--simplify": ("--modernize",),
     "--optimize": ("--modernize",),
@@ -44,11 +45,49 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "--compare": ("--verify",),
     "--html": ("--report",),
 }
+# For each command of another tool: the command line of opshift with the same effect.
+COMMANDS: dict[str, str] = {
+    "upgrade": "convert",
+    "downgrade": "convert",
+    "migrate": "convert",
+    "version-convert": "convert",
+    "modernize": "convert --modernize",
+    "optimize": "convert --modernize",
+    "simplify": "convert --modernize",
+    "types": "convert --types",
+    "shape": "convert --shape",
+    "shapes": "convert --shape",
+    "compare": "diff",
+    "validate": "check",
+    "lint": "check",
+    "test": "verify",
+    "inspect": "info",
+    "show": "info",
+    "describe": "info",
+    "print": "info",
+    "runtimes": "targets",
+    "supports": "accepts",
+    "version": "--version",
+    "help": "--help",
+}
+
+
+def other_command(word: str) -> str:
+    """Returns the command line with the effect of another tool's command; empty without one."""
+    return COMMANDS.get(word.lower().replace("_", "-"), "")
+
+
+def misplaced(word: str, available: Collection[str]) -> str:
+    """Returns the option for an argument that is a version or a runtime; empty for a path."""
+    option = "--for" if "==" in word else "--to" if word.isdecimal() or word == "latest" else ""
+    if option == "--to" and option not in available:
+        option = "--opset"
+    return option if option in available and not os.path.exists(word) else ""
 
 
 def synonym(option: str, available: Collection[str]) -> str:
-    """Returns the option or argument with the same effect; empty if there is none."""
+    """Returns the option (with a value) or argument with the same effect; empty without one."""
     word = option.replace("_", "-")
     near = [word] if word in SYNONYMS else difflib.get_close_matches(word, SYNONYMS, 1, SIMILAR)
     equivalents = SYNONYMS[near[0]] if near else ()
-    return next((name for name in equivalents if name in available), "")
+    return next((words for words in equivalents if words.partition(" ")[0] in available), "")

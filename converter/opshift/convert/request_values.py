@@ -7,7 +7,7 @@ import fnmatch
 from collections.abc import Mapping, Sequence
 
 from opshift.errors import BadTarget
-from opshift.opsets.type_pairs import BY_NAMES
+from opshift.opsets.type_pairs import BY_NAMES, name_of_type
 
 
 def shapes_of(shape: object) -> dict[str, tuple[int, ...]] | None:
@@ -48,13 +48,11 @@ def types_of(types: object) -> dict[str, str] | None:
         raise BadTarget(f"types is {types!r}; give a mapping such as {{'bfloat16': 'float'}}")
     found: dict[str, str] = {}
     for start, to in types.items():
-        same = [
-            own
-            for own, new in BY_NAMES
-            if fnmatch.fnmatchcase(own, str(start).lower()) and new == str(to).lower()
-        ]
+        pattern, name = name_of_type(str(start)), name_of_type(str(to))
+        same = [own for own, new in BY_NAMES if fnmatch.fnmatchcase(own, pattern) and new == name]
         if not same:
-            offered = ", ".join(f"{own}={new}" for own, new in BY_NAMES)
+            pairs = [pair for pair in BY_NAMES if pair[0] == pattern] or BY_NAMES
+            offered = ", ".join(f"{own}={new}" for own, new in pairs)
             raise BadTarget(f"types cannot change {start!r} to {to!r}; possible changes: {offered}")
-        found.update(dict.fromkeys(same, str(to).lower()))
+        found.update(dict.fromkeys(same, name))
     return dict(sorted(found.items()))

@@ -28,9 +28,10 @@ from opshift.opsets.targets import RuntimeRelease
 from opshift.protos import FunctionProto, ModelProto, TensorProto, isolation
 from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
-from opshift.text import Line, Role, Shown, qualified, shortened, show_versions
+from opshift.text import Line, Role, Shown, cut, qualified, shortened, show_versions
 
 Model = ModelProto | str | os.PathLike[str]
+MOST_LETTERS = 60  # the number of letters of a value that a line shows
 MOST_ROWS = 20  # the number of rows of one kind that are shown without -v
 
 _EFFECTS = {
@@ -56,6 +57,12 @@ class Difference:
                 f" {self.before or self.after}"
             )
         return f"{self.name}: {self.before} -> {self.after}"
+
+    @property
+    def shortened(self) -> str:
+        """Returns the text with the first letters of long values; JSON has the whole values."""
+        before, after = cut(self.before, MOST_LETTERS), cut(self.after, MOST_LETTERS)
+        return str(Difference(self.kind, self.name, before, after))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -179,7 +186,7 @@ _TITLES = {
 def _rows(kind: str, rows: list[Difference]) -> Iterator[Line]:
     yield Line(f"  {_TITLES[kind]}")
     for number, row in enumerate(rows):
-        yield Line(f"    {row}", more=number >= MOST_ROWS)
+        yield Line(f"    {row.shortened}", more=number >= MOST_ROWS)
     if len(rows) > MOST_ROWS:
         yield Line(f"    and {len(rows) - MOST_ROWS} more; -v shows each")
 

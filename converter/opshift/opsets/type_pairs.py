@@ -50,6 +50,16 @@ PAIRS = tuple(
 
 
 BY_NAMES = {(pair.start.name.lower(), pair.to.name.lower()): pair for pair in PAIRS}
+# Names of element types in numpy, torch and other converters.
+OTHER_NAMES = {
+    "float32": "float", "fp32": "float", "float64": "double", "fp64": "double",
+    "fp16": "float16", "half": "float16", "bf16": "bfloat16",
+}  # fmt: skip
+
+
+def name_of_type(word: str) -> str:
+    """Returns ONNX's name of an element type, such as `float` for `float32`."""
+    return OTHER_NAMES.get(word.lower(), word.lower())
 
 
 def replacements(start: str) -> list[str]:

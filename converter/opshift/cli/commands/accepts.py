@@ -25,7 +25,7 @@ EXIT_CODES = {"yes": DONE, "no": REFUSED, "may": NOT_KNOWN, "not known": NOT_KNO
     "opshift accepts model.onnx --for onnxruntime==1.10",
     "opshift accepts models/*.onnx --opset 15 --ir 8 --model-version 1.2",
 )
-@click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
+@click.argument("sources", metavar="IN...", nargs=-1, required=True, type=options.ModelPath())
 @click.option("--for", "runtime", metavar="NAME==VERSION", shell_complete=complete_runtimes,
               help="Check for this runtime; `opshift targets` lists all.")  # fmt: skip
 @click.option(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "opshift check --strict models/*.onnx",
     "opshift check models/*.onnx --results opshift.sarif --results junit.xml",
 )
-@click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
+@click.argument("sources", metavar="IN...", nargs=-1, required=True, type=options.ModelPath())
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @results_option
 @documents

@@ -40,7 +40,7 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
     "opshift convert model.onnx -o edge.onnx --for opencv==4.8 --runtime device/bin/python",
     "opshift convert *.onnx --to 13 --check",
 )
-@click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
+@click.argument("sources", metavar="IN...", nargs=-1, required=True, type=options.ModelPath())
 @click.option(
     "-o",
     "--output",
@@ -105,7 +105,9 @@ def command(
     if writes and in_place == (output is not None):
         missing = "-o and --in-place are both given; give one of them"
         if output is None:
-            missing = "the command names no file for the result; give -o OUT or --in-place"
+            last = sources[-1]
+            path = "OUT" if len(sources) < 2 or os.path.exists(last) else last
+            missing = f"the command names no file for the result; give -o {path} or --in-place"
         raise click.UsageError(missing)
     if output is not None and len(sources) > 1:
         raise click.UsageError("-o names one file, but there are several models; give --in-place")

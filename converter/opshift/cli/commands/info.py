@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @options.command("opshift info model.onnx", "opshift model.onnx")
-@click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
+@click.argument("sources", metavar="IN...", nargs=-1, required=True, type=options.ModelPath())
 @documents
 @common
 def command(output: Output, sources: tuple[str, ...]) -> int:

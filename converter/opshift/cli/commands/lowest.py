@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @options.command("opshift lowest model.onnx")
-@click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
+@click.argument("sources", metavar="IN...", nargs=-1, required=True, type=options.ModelPath())
 @documents
 @common
 @permissions

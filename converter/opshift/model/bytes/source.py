@@ -141,7 +141,7 @@ def opened(model: object) -> Opened:
 def _opened(path: str) -> int:
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
-        raise _error(path, "this is a folder and not a model; give the path of the model")
+        raise _error(path, "this is a folder; `opshift batch` converts all models of a folder")
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
         raise _error(path, "this is a device and not a model; give a file or a pipe")
     return os.open(path, os.O_RDONLY | BINARY)
