@@ -42,8 +42,8 @@ MODULES = (
     "convert.legal.ir_rules", "convert.legal.model_rules", "convert.legal.nested_lengths",
     "convert.legal.opening", "convert.legal.rules", "convert.legal.runtime",
     "convert.legal.uncalled", "convert.legal.verdict", "convert.legal.written_rules",
-    "convert.step", "model.bytes.staging", "model.rename", "model.sweep", "verify.randomness",
-    "verify.tolerance",
+    "convert.step", "model.bytes.staging", "model.rename", "model.replace", "model.sweep",
+    "verify.randomness", "verify.tolerance",
 )  # fmt: skip
 SECONDS = 120  # a mutant that takes longer hangs, and counts as killed
 CPU_SECONDS = 10  # more than the tests of any function take
