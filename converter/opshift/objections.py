@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from string import ascii_letters, digits
@@ -228,8 +229,8 @@ def axes(ops: str, names: str = "axis", *, extra: int = 0, data: int = 0, domain
                     has = "cannot have so many" if rank is None else f"has {rank}"
                     return f"{name} is {axis}, but the input {has} dimensions"
             if isinstance(value, list) and rank is not None:
-                named = [axis % rank for axis in value]
-                if twice := [axis for axis in named if named.count(axis) > 1]:
+                counts = Counter(axis % rank for axis in value)
+                if twice := [axis for axis, count in counts.items() if count > 1]:
                     return f"{name} names dimension {twice[0]} twice"
         return None
 

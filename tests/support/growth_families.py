@@ -17,6 +17,7 @@ from onnx import (
     helper,
     numpy_helper,
 )
+from opshift.opsets.types import LARGEST_RANK
 
 Family = Callable[[int], ModelProto]
 SOURCE, TARGET = 12, 13  # Softmax, Squeeze and others change between them
@@ -202,6 +203,15 @@ def inputs_of_one_concat(n: int) -> ModelProto:
     concat.attribute.add(name="axis", type=2, i=0)
     return model([concat, softmax("x", "y")], [value("y"), value("c", (n,))],
                  [value(name, (1,)) for name in names])  # fmt: skip
+
+
+@family
+def lengths_of_one_tensor(n: int) -> ModelProto:
+    """More lengths than a tensor in memory can have."""
+    lengths = [1] * (LARGEST_RANK + n)
+    fill = NodeProto(op_type="ConstantOfShape", input=["shape"], output=["c"])
+    weights = [numbers("shape", *lengths)]
+    return model([fill, softmax("x", "y")], [value("y"), value("c", lengths)], weights=weights)
 
 
 @family

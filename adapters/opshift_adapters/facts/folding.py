@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opshift.adapter import Array, Node, Refusal, T, Value, fold, np
+from opshift.objections import LARGEST_RANK
 
 MAX_ELEMENTS = 1 << 16  # the largest constant that folding reads
 MAX_FILLED = 1 << 20
@@ -149,7 +150,9 @@ def squeeze(node: Node) -> Array | None:
 @fold("Unsqueeze")
 def unsqueeze(node: Node) -> Array | None:
     axes = listed(node, "axes", 1)
-    return None if axes is None else np.expand_dims(known(node, 0), tuple(axes))
+    if axes is None or len(axes) > LARGEST_RANK:
+        return None  # numpy takes quadratic time before it rejects so many axes
+    return np.expand_dims(known(node, 0), tuple(axes))
 
 
 @fold("Reshape")
@@ -163,8 +166,6 @@ def reshape(node: Node) -> Array | None:
 @fold("Flatten")
 def flatten(node: Node) -> Array | None:
     data, axis = known(node, 0), setting(node, "axis", 1)
-    if axis < 0:
-        axis += data.ndim
     return data.reshape(math.prod(data.shape[:axis]), math.prod(data.shape[axis:]))
 
 
