@@ -35,7 +35,7 @@ def test_a_reshape_is_one_reshape_and_the_report_states_the_assumption():
     assert operators(found.model) == ["Reshape"]
     assert not found.model.graph.node[0].attribute
     assert found.report.assumptions == (
-        "Reshape 'y': no dimension of its tensors is 0 (no-zero-dims)",
+        "Reshape 'y': no dimension of a tensor is 0 (no-zero-dims)",
     )
     assert "assumed: Reshape 'y'" in str(found.report)
     assert opshift.Report.from_json(found.report.to_json()) == found.report

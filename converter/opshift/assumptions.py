@@ -24,5 +24,5 @@ class Assumption(enum.Enum):
         return codes.page(self.name).cure
 
 
-_CLAUSES = {Assumption.NO_ZERO_DIMS: "no dimension of its tensors is 0"}
+_CLAUSES = {Assumption.NO_ZERO_DIMS: "no dimension of a tensor is 0"}
 NAMES = tuple(assumption.value for assumption in Assumption)

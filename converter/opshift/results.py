@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the results of many models for other programs: JSON Lines, CSV, JUnit or SARIF.
+"""Writes the results of many models as JSON Lines, CSV, JUnit or SARIF for other programs.
 
 The extension of the file name chooses the format. A file appears complete or not at all. The
 results are iterated more than once, so that they need not all be in memory.

@@ -63,6 +63,11 @@ def option(name: str, value: object = "") -> str:
     return both if who is Caller.BOTH else command
 
 
+def name_of(name: str) -> str:
+    """Returns the name of an option, such as `ir_version` in Python and `--ir` in the command."""
+    return name if caller() is Caller.PYTHON else _in_command(name, "")
+
+
 def spelled(text: str) -> str:
     """Replaces `<<name>>` and `<<name=value>>` in a text by options in the caller's spelling."""
     return _MARK.sub(lambda match: option(match[1], match[2] or ""), text)

@@ -28,7 +28,7 @@ CASES = {
     "TreeEnsembleRegressor": ({"": 18, "ai.onnx.ml": 3}, {"ai.onnx.ml": 5}, f'(float[2,1] x) => (float[2,1] y) {{ y = ai.onnx.ml.TreeEnsembleRegressor<n_targets=1,post_transform="LOGISTIC",{TREES}>(x) }}', {"x": [[0], [1]]}, "there is a single target"),
     "TreeEnsembleClassifier": ({"": 18, "ai.onnx.ml": 3}, {"ai.onnx.ml": 5}, CLASSIFIED.format(CLASSES, ""), {"x": [[0], [1]]}, "wins if its score is above zero"),
     "TreeEnsembleClassifier with numbers": ({"": 18, "ai.onnx.ml": 3}, {"ai.onnx.ml": 5}, CLASSIFIED.format(CLASSES, "").replace("string[2] y", "int64[2] y").replace('classlabels_strings=["a","b"]', "classlabels_int64s=[7,9]"), {"x": [[0], [1]]}, "wins if its score is above zero"),
-    "TreeEnsembleClassifier with bases": ({"": 18, "ai.onnx.ml": 3}, {"ai.onnx.ml": 5}, CLASSIFIED.format(CLASSES, ",base_values=[0.5,0.125]"), {"x": [[0], [1]]}, "only one of the two base values is used"),
+    "TreeEnsembleClassifier with bases": ({"": 18, "ai.onnx.ml": 3}, {"ai.onnx.ml": 5}, CLASSIFIED.format(CLASSES, ",base_values=[0.5,0.125]"), {"x": [[0], [1]]}, "of two base values for two classes, only one is used"),
     "AveragePool": ({"": 19}, {"": 18}, '(float[1,1,7] x) => (float[1,1,n] y) { y = AveragePool<kernel_shape=[3], dilations=[2], strides=[2], auto_pad="SAME_LOWER">(x) }', {}, "no dilations"),
     "Clip": ({"": 12}, {"": 13}, "(float[3] x) => (float[3] y) <float l = {nan}> { y = Clip(x, l) }", {"x": [-1, 0, 1]}, "min of Clip is NaN and has no effect"),
     "Squeeze": ({"": 13}, {"": 12}, "(float[2,1] x) => (float[a,b] y) <int64[0] s = {}> { y = Squeeze(x, s) }", {}, "every axis of size 1"),

@@ -81,7 +81,7 @@ def test_a_refusal_is_on_stderr_and_its_json_on_stdout(tmp_path):
         (["--in-place", "--to", "13", "--to", "14"], "is given twice for ai.onnx"),
         (["--in-place", "--to", "acme=latest"], "the versions of domain 'acme' are not known"),
         (["--in-place", "--to", "99"], "no known release of onnx has it); give "),
-        (["--in-place", "--to", "13", "--ir", "99"], "ir_version is 99; give"),
+        (["--in-place", "--to", "13", "--ir", "99"], "--ir is 99; give"),
         (["--in-place", "--to", "onnxruntime==1.10"], "--for takes the name of a runtime"),
         (["--format"], "write --output-format json after the name of the command"),
         (

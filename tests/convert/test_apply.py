@@ -73,7 +73,7 @@ def test_an_approximation_names_the_node_or_else_its_output(with_adapters):
 
 def test_an_assumption_is_no_approximation(with_adapters):
     done = stepped(TEXT, assuming, with_adapters, assume=[Assumption.NO_ZERO_DIMS])
-    assert done.step.assumptions == ["Gelu 'h': no dimension of its tensors is 0 (no-zero-dims)"]
+    assert done.step.assumptions == ["Gelu 'h': no dimension of a tensor is 0 (no-zero-dims)"]
     assert done.step.approximations == []
     assert done.step.approximated == done.step.inexact == set()
 

@@ -115,8 +115,8 @@ def test_content_above_the_ir_version_and_names_are_warnings():
     assert texts(proto) == []
     assert texts(proto, "warning") == [
         "element type or container float8e5m2 needs IR 9, but the model states IR 8; raise it with `ir_version=9`",
-        "a node name is not written like an identifier of C, such as '/a/b'",
-        "a value name is not written like an identifier of C, such as 'w.1'",
+        "a node name is not a C identifier, such as '/a/b'",
+        "a value name is not a C identifier, such as 'w.1'",
     ]
     assert texts(proto, "info") == [
         "IR 10 introduced metadata of a node; readers of IR 8 ignore it"
@@ -338,8 +338,8 @@ def _describe_an_image(proto):
         (GOOD, _describe_twice, "VALUE_INFO_TWICE", "warning", ["describes value 'a' twice"]),
         (GOOD, _map_of_numbers, "ELEMENT_TYPE", "error", ["value 'm' is a map with keys of FLOAT"]),
         (GOOD, _initialize_from_an_input, "TRAINING_INPUT", "error", ["training_info[0] has input 'given'"]),
-        (GOOD, _name_the_graph, "GRAPH_IDENTIFIER", "warning", ["a graph name is not written like an identifier of C, such as '7 not a name'"]),
-        (CALL, _name_the_function, "GRAPH_IDENTIFIER", "warning", ["a function name is not written like an identifier of C, such as 'Run.1'"]),
+        (GOOD, _name_the_graph, "GRAPH_IDENTIFIER", "warning", ["a graph name is not a C identifier, such as '7 not a name'"]),
+        (CALL, _name_the_function, "GRAPH_IDENTIFIER", "warning", ["a function name is not a C identifier, such as 'Run.1'"]),
         (GOOD, _describe_an_image, "METADATA_FORM", "info", ["'image.bitmappixelformat' is 'Cmyk'; ONNX defines it as one of Gray8", "'license_url' is 'MIT'; ONNX defines it as a URL", "'author' is 'A,,B'"]),
     ],
 )  # fmt: skip

@@ -198,7 +198,7 @@ def test_an_index_that_follows_from_the_size_is_compared():
     )
     model = parse_model(f'<ir_version: 8, opset_import: ["" : 13]> g {text}')
     assert convert(model, dim={"N": 4}).report.changed
-    with pytest.raises(BadTarget, match=r"Gather 'y' cannot .* its index 4 is outside of axis 0"):
+    with pytest.raises(BadTarget, match=r"Gather 'y' cannot .* the index 4 is outside of axis 0"):
         convert(model, dim={"N": 5})
 
 
@@ -236,7 +236,7 @@ def test_a_node_that_may_never_run_is_noted_and_not_refused():
     fixed = convert(model, dim={"N": 3})
     (note,) = [one for one in fixed.report.notes if "cannot compute" in one]
     assert note.startswith(
-        "in a subgraph that may never run, Gather 'p' cannot compute with these sizes: its index 3"
+        "in a subgraph that may never run, Gather 'p' cannot compute with these sizes: the index 3"
     )
     session = runtime.InferenceSession(fixed.model.SerializeToString())
     (y,) = session.run(None, {"x": np.ones(3, np.float32), "c": np.array(False)})

@@ -91,16 +91,16 @@ def test_a_lack_is_a_refusal_of_a_conversion_for_the_runtime():
         (8, 15, PLAIN, []),
         (9, 15, PLAIN, ["the model has IR 9; it==1.0 reads IR only up to 8"]),
         (9, 15, replace(PLAIN, ir=None), []),
-        (8, 16, PLAIN, ["the model imports ai.onnx 16; it==1.0 reads it only up to 15"]),
+        (8, 16, PLAIN, ["the model imports ai.onnx 16; it==1.0 reads ai.onnx only up to 15"]),
         (8, 16, replace(PLAIN, imports={}), []),
         (
             9,
             16,
             replace(PLAIN, columns={"compares": False}),
             [
-                "the model has IR 9; it==1.0 loads the model unchecked, but knows IR only up to 8",
-                "the model imports ai.onnx 16; it==1.0 loads the model unchecked, but knows only"
-                " versions up to 15",
+                "the model has IR 9; it==1.0 loads the model unchecked, but supports IR only up to 8",
+                "the model imports ai.onnx 16; it==1.0 loads the model unchecked, but supports ai.onnx only"
+                " up to 15",
             ],
         ),
     ],
@@ -114,7 +114,7 @@ def test_versions_above_those_of_a_runtime(ir, opset, row, expected):
 def test_another_domain_is_named():
     made = model(NEG, more=', "ai.onnx.ml" : 3')
     assert of_document(runtime.stamps, made, PLAIN) == [
-        "the model imports ai.onnx.ml 3; it==1.0 reads it only up to 2"
+        "the model imports ai.onnx.ml 3; it==1.0 reads ai.onnx.ml only up to 2"
     ]
 
 
@@ -398,7 +398,7 @@ def test_the_outcome_of_a_probe_is_named():
     missing = Missing(("T",), frozenset({("double",)}), outcomes={("double",): probed.DIES})
     found = checked(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13))
     (lack,) = runtime.kernels(found.facts, without(Neg_13=missing))
-    assert str(lack) == "Neg of double ends the process of it 1.0 ('y')"
+    assert str(lack) == "Neg of double crashes the process of it 1.0 ('y')"
 
 
 TWO = Missing(("T1", "T2"), frozenset({("float", "int32")}))
@@ -709,7 +709,7 @@ def test_a_form_with_which_no_model_ran():
     row = replace(PLAIN, probed=probe("runs float\nrefused @alpha"))
     found = checked(model(ELU, 13))
     ((key, says), places), *rest = runtime.failed_forms(found.facts, row).items()
-    assert (key, says, rest) == (("", "Elu"), "Elu 6 with alpha is not run by it==1.0", [])
+    assert (key, says, rest) == (("", "Elu"), "Elu 6 with alpha does not run in it==1.0", [])
     assert [scope.node(at).output[0] for scope, at in places] == ["a"]
     assert sentences(runtime.forms(found.facts, row)) == [f"{says} ('a')"]
     assert runtime.failed_forms(found.facts, PLAIN) == {}
@@ -721,7 +721,7 @@ def test_a_form_with_which_no_model_ran():
 def test_the_rank_of_the_first_input_is_a_feature():
     row = replace(PLAIN, probed=probe("runs float\ndies @rank=1"))
     assert of_facts(runtime.forms, model(ELU, 13), row) == [
-        "Elu 6 with rank=1 ends the process of it==1.0 ('a' and 1 more)"
+        "Elu 6 with rank=1 crashes the process of it==1.0 ('a' and 1 more)"
     ]
     nodes, op, rules = builder_of(model(ELU, 13))
     assert not runtime.runs(nodes, op, row, rules)
@@ -740,7 +740,10 @@ def test_nodes_that_no_probe_has_run():
     assert "whether it==1.0 runs Neg 13 ('c' and 1 more)" in with_negs
     assert any(one.startswith("whether it==1.0 runs Elu 6 with") for one in with_negs)
     foreign = model(FOREIGN, more=', "acme" : 1')
-    alone = "whether it==1.0 runs the nodes in this model: a probe ran only single nodes like these"
+    alone = (
+        "whether it==1.0 runs the nodes in this model: a probe ran each of these nodes only in a"
+        " model of one node"
+    )
     assert of_facts(runtime.unknown, foreign, row)[1:] == [alone]
     assert of_facts(runtime.unknown, model("(float[2] x) => (float[2] x) { }"), row) == []
 
@@ -749,7 +752,8 @@ def test_nodes_that_ran_alone_may_fail_together():
     row = replace(PLAIN, probed=probe("runs float\nruns @rank=1"))
     made = model("(float[2] x) => (float[2] y) { y = Elu(x) }", 13)
     assert of_facts(runtime.unknown, made, row) == [
-        "whether it==1.0 runs the nodes in this model: a probe ran only single nodes like these"
+        "whether it==1.0 runs the nodes in this model: a probe ran each of these nodes only in a"
+        " model of one node"
     ]
 
 
@@ -757,7 +761,7 @@ def test_an_operator_that_the_release_does_not_read_is_not_unknown():
     row = replace(PLAIN, probed=probe("refused float"))
     made = model("(float[2] x) => (float[2] y) { y = Elu(x) }", 13)
     assert not any("Elu" in one for one in of_facts(runtime.unknown, made, row))
-    assert of_document(runtime.lacking, made, row) == ["Elu 6 is not run by it==1.0 ('y')"]
+    assert of_document(runtime.lacking, made, row) == ["Elu 6 does not run in it==1.0 ('y')"]
 
 
 # -- types that written nodes choose themselves ----------------------------------------------------
@@ -905,7 +909,7 @@ def test_a_node_without_inputs_has_no_rank():
     row = replace(PLAIN, probed=probe("runs float\nrefused @rank=1"))
     text = "(float[2] x) => (float[2] y) { c = Constant<value_float = 1.0>() h = Elu(x) y = Add(h, c) }"
     assert of_facts(runtime.forms, model(text, 13), row) == [
-        "Elu 6 with rank=1 is not run by it==1.0 ('h')"
+        "Elu 6 with rank=1 does not run in it==1.0 ('h')"
     ]
     nodes, op, rules = builder_of(model(text, 13))
     assert runtime.runs([nodes[0]], op, row, rules)

@@ -298,7 +298,7 @@ def test_a_form_for_the_deepest_graph_that_needs_another_graph_is_refused():
     before = model("(float[N] x, bool c, int64[1,K] n) => (int64[1,K] y) { y = Identity(n) }", 9, 4)
     before.graph.node.append(leaf.node[0])
     with pytest.raises(
-        Refused, match="NonZero 'o' 9->8: its replacement nests graphs more than 30"
+        Refused, match="NonZero 'o' 9->8: the replacement nests graphs more than 30"
     ):
         convert_version(before, 8)
 

@@ -103,7 +103,7 @@ FAULTS = {
     name_of_another_value: "neither an output nor a new name",
     value_that_is_written_later: "'late', which is written later",
     own_output: "Neg reads 'h' before it is written",
-    wrong_type: "'h' becomes tensor(double)[2], but it was tensor(float)[2]",
+    wrong_type: "the type of 'h' changes from tensor(float)[2] to tensor(double)[2]",
     no_import: "is of domain 'acme', which graph does not import",
     operator_of_another_version: "Swish does not exist at ai.onnx 19",
     unknown_attribute: "has no attribute 'alpha'",
@@ -215,7 +215,7 @@ AROUND = """(float[2] x, float[2] z, bool c) => (float[2] y, float[2] late) {
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("y", "the node around it writes"), ("late", "is written later"), ("early", ""), ("z", "")],
+    [("y", "the outer node writes"), ("late", "is written later"), ("early", ""), ("z", "")],
 )
 def test_a_branch_reads_what_is_written_before_its_node(name, why, with_adapters):
     @adapter("Gelu", 20, 19)
@@ -442,7 +442,7 @@ def test_a_wrong_rank_inside_of_a_node_is_caught_at_its_step(bug, place, check, 
     with_adapters(adapter("Gelu", 20, 19)(bug))
     with pytest.raises(AdapterBug) as caught:
         convert_version(model(INSIDE[place], 20), 13, check=check)
-    for part in ("ai.onnx 20->19", bug.__name__, "on Gelu", "becomes tensor(float)["):
+    for part in ("ai.onnx 20->19", bug.__name__, "on Gelu", "] to tensor(float)["):
         assert part in str(caught.value)
 
 
@@ -522,7 +522,7 @@ def same_type(node, op):
 
 
 def test_a_change_of_a_declared_type_is_found_once_for_each_kind(findings):
-    told = "'a' becomes tensor(double), but it was tensor(float)"
+    told = "the type of 'a' changes from tensor(float) to tensor(double)"
     assert findings(written_rules.types, wrong_type, two_gelus(T.FLOAT, T.FLOAT)) == [[told], []]
     assert findings(written_rules.types, wrong_type, two_gelus()) == [[], []]
     assert findings(written_rules.types, same_type, two_gelus(T.FLOAT, T.FLOAT)) == [[], []]
@@ -661,7 +661,7 @@ def test_a_node_that_inference_rejects_itself_proves_nothing(
 @pytest.mark.parametrize("sound", [True, False])
 def test_lengths_are_suspect_only_if_the_replaced_node_is_sound(sound, findings, monkeypatch):
     monkeypatch.setattr(written_rules, "_is_sound", lambda written: sound)
-    told = "'h' becomes tensor(float)[4], but it was tensor(float)[2]"
+    told = "the type of 'h' changes from tensor(float)[2] to tensor(float)[4]"
     found = findings(written_rules.suspect_lengths, twice_as_long, model(TEXT, 20))
     assert found == [[told] * sound]
 

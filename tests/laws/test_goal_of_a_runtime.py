@@ -13,7 +13,7 @@ from opshift import InvalidModel, Refused, convert_version
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.convert.legal import runtime
-from opshift.convert.legal.verdict import Judged, verdict
+from opshift.convert.legal.support import ComparedModel, support_of
 from opshift.model.document import Document
 from opshift.model.imports import versions
 from opshift.model.weights import Weights
@@ -64,7 +64,7 @@ def _runs(model: ModelProto, row: targets.RuntimeRelease, opset: int) -> bool:
         other = convert_version(model, opset, ir_version=row.ir)
     except (Refused, InvalidModel):
         return False
-    return not verdict(Judged.of(facts_of(other)), row).reasons
+    return not support_of(ComparedModel.of(facts_of(other)), row).reasons
 
 
 @pytest.mark.skipif((schemas.latest("") or 0) < 28, reason="the installed onnx is older")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift accepts` for a consumer that knows certain versions."""
+"""`opshift accepts` for a consumer that supports certain versions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def versioned(version="1.2.3", opset=17, ir=8):
     [
         ({"": 17}, 8, "1.2", []),
         ({"": 21}, 10, "1.0.7", []),
-        ({"": 11}, None, None, ["up to 11 (Neg, Softmax changed since then); convert it with `target=11`"]),
+        ({"": 11}, None, None, ["up to 11 (Neg, Softmax changed since that version); convert it with `target=11`"]),
         ({}, 7, None, ["has IR 8, but the consumer reads IR up to 7; convert it with `ir_version=7`"]),
         ({}, None, "2.0", ["another MAJOR version"]),
         ({}, None, "1.3", ["an older model may lack"]),
@@ -59,8 +59,8 @@ def test_below_one_each_minor_version_may_break():
 def test_what_a_model_does_not_store_is_noted():
     found = may_use(versioned(), Consumer(model_version=written_for("1.2.3-rc.1+b7")))
     assert found.remarks == (
-        "whether the model is 1.2.3-rc.1+b7: a model does not store rc.1 and b7, so 1.2.3 was"
-        " compared with 1.2.3",
+        "whether the model has the version 1.2.3-rc.1+b7: model files do not store rc.1 and b7, so"
+        " opshift compared 1.2.3 with 1.2.3",
     )
 
 
@@ -69,7 +69,7 @@ def test_a_domain_that_nobody_asked_about_is_not_known():
         "(float[2] x) => (float[2] y) { y = com.acme.Run(x) }", 15, more=', "com.acme" : 3'
     )
     (told,) = may_use(proto, Consumer({"": 15})).unknown
-    assert told == "whether the consumer knows com.acme 3; give --opset com.acme=N"
+    assert told == "whether the consumer supports com.acme 3; give --opset com.acme=N"
     assert not may_use(proto, Consumer({"": 15, "com.acme": 2})).accepted
 
 
@@ -133,7 +133,7 @@ def test_functions_count_with_what_they_import():
     proto = model(text, 15, more=', "com.acme" : 1')
     (told,) = may_use(proto, Consumer({"": 15})).reasons
     assert "18" in told
-    assert "(Mish changed since then)" in told
+    assert "(Mish changed since that version)" in told
 
 
 def test_the_command(tmp_path):
@@ -148,7 +148,9 @@ def test_the_command(tmp_path):
         done = run("--opset", opset, *words)
         told = json.loads(done.stdout)
         assert (done.exit_code, told["answer"], told["accepted"]) == (code, answer, False)
-        assert told["target"] == f"a consumer that knows opset {opset}, IR 8, model version 1.2.0"
+        assert (
+            told["target"] == f"a consumer that supports opset {opset}, IR 8, model version 1.2.0"
+        )
         assert len(told["reasons"] + told["conditions"]) == 1
     for words in ([], ["--for", "onnxruntime==1.10", "--ir", "8"], ["--model-version", "one"]):
         assert run(*words).exit_code == 2

@@ -114,7 +114,7 @@ def test_the_command(tmp_path):
 
 
 def test_minimal_is_a_target_of_its_own():
-    with pytest.raises(BadTarget, match="minimal cannot be combined with a target"):
+    with pytest.raises(BadTarget, match="minimal and a target are both given"):
         convert_version(
             model("(double[2] x) => (double[2] y) { y = Erf(x) }", 15), 14, minimal=True
         )

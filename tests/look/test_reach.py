@@ -39,4 +39,4 @@ def test_the_first_line_names_what_runs_for_certain():
     first = plain(reach.lines(both)).splitlines()[0]
     assert first == "Runs now in edge 1.1+; after a conversion in edge 1.0+."
     none = plain(reach.lines(fits("edge", now="n", after="?"))).splitlines()[0]
-    assert none.startswith("Runs now in no runtime that was measured; after a conversion in no")
+    assert none.startswith("Runs now in none of the measured runtimes; after a conversion in no")

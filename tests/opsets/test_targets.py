@@ -98,7 +98,10 @@ def test_a_name_has_a_ceiling(text, opset, ir):
         ),
         ("rocm 5.4", "migraphx 5.4 is not known; the known releases are 6.2.4..7.2.2"),
         ("zx81", "no target is called 'zx81'; if you know the versions"),
-        ("foobar 3", "no target is called 'foobar'; if you know the versions that it reads"),
+        (
+            "foobar 3",
+            "no target is called 'foobar'; if you know the versions that the runtime reads",
+        ),
         ("tensorrt", "tensorrt is given without a release; give one of 5.1"),
         ("", "no target is called ''"),
         ("onnxruntime==one", "onnxruntime one is not known"),
@@ -574,8 +577,8 @@ def test_a_release_that_compares_no_versions_loads_a_newer_model(tmp_path, relea
     onnx.save(model(PLAIN, 15, ir=8), path)
     shown = run("accepts", path, "--for", f"onnxruntime=={release}").stdout
     assert shown.startswith("No")
-    assert ("loads the model unchecked, but knows only versions" in shown) != compares
-    assert ("loads the model unchecked, but knows IR" in shown) != compares
+    assert ("loads the model unchecked, but supports ai.onnx only" in shown) != compares
+    assert ("loads the model unchecked, but supports IR" in shown) != compares
 
 
 def test_what_was_assumed_about_a_runtime_is_no_gap_in_what_is_known(tmp_path):

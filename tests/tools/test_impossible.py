@@ -78,7 +78,10 @@ def test_an_absent_attribute_has_its_default(
 
 
 def test_boundary_and_text_have_to_match(rows: Catalogue) -> None:
-    body, says = "(string[2] x) => (string[n] y) { y = Unique(x) }", "Unique of strings has no form"
+    body, says = (
+        "(string[2] x) => (string[n] y) { y = Unique(x) }",
+        "Unique of strings is impossible",
+    )
     assert accepted(rows, body, "Unique", 11, says)
     assert not accepted(rows, body, "Unique", 13, says)
     assert not accepted(rows, body, "Unique", 11, "the rank of 'x' is unknown")

@@ -102,7 +102,7 @@ def test_weights_of_another_type_are_found_behind_an_equal_interface():
     found = verify(source, narrow, isolated=False)
     assert found.equal
     assert len(numbers(found.notes)) == 3
-    assert "callers see" not in str(found)
+    assert "changed for callers" not in str(found)
 
 
 def test_a_conversion_of_types_states_the_numbers(tmp_path):
@@ -140,7 +140,7 @@ def test_a_difference_by_the_rounding_of_the_source_alone_is_none():
     wide = convert_version(source, types={"float8*": "float"})
     found = verify(source, wide, in_double=True, isolated=False)
     assert found.equal, str(found)
-    assert any("B is nearer to double" in row.detail for row in found.rows)
+    assert any("B is nearer to the result in double" in row.detail for row in found.rows)
 
 
 def test_a_wrong_scale_is_a_difference_although_the_source_rounds():

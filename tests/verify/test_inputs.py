@@ -178,4 +178,4 @@ def test_an_operator_that_is_not_registered_is_named(call):
     )
     told = str(verify(one, one))
     assert f"operator {call} is not registered in this onnxruntime" in told
-    assert "or more time" not in told
+    assert "or raise the time limit" not in told

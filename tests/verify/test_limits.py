@@ -46,7 +46,7 @@ def test_longer_than_allowed(engine):
     found = verify(endless, endless, engine=engine, limits=Limits(seconds=4))
     assert not found.equal
     assert found.rows[0].detail == "A gave no answer: not finished within the limit of 4 s"
-    assert "give your own inputs, or more time" in found.notes[0]
+    assert "give your own inputs, or raise the time limit" in found.notes[0]
 
 
 @pytest.fixture

@@ -174,7 +174,10 @@ def test_time_ends_the_search_for_inputs(monkeypatch):
 def test_the_reason_for_no_result_says_what_helps(monkeypatch):
     foreign = model("(float[2] x) => (float[2] y) { y = own.Run(x) }", more=', "own" : 1')
     (note,) = verify(foreign, foreign, engine="opshift").notes
-    assert note == "A has no result for generated inputs; give your own inputs, or more time"
+    assert (
+        note
+        == "A has no result for generated inputs; give your own inputs, or raise the time limit"
+    )
     monkeypatch.setattr(extra, "is_missing", lambda: True)
     assert verify(foreign, foreign).notes[0].endswith(extra.MISSING)
     assert not verify(foreign, foreign, X, engine="opshift").notes

@@ -41,7 +41,7 @@ MODULES = (
     "convert.legal.findings", "convert.legal.function_rules", "convert.legal.graph_rules",
     "convert.legal.ir_rules", "convert.legal.model_rules", "convert.legal.nested_lengths",
     "convert.legal.opening", "convert.legal.rules", "convert.legal.runtime",
-    "convert.legal.uncalled", "convert.legal.verdict", "convert.legal.written_rules",
+    "convert.legal.support", "convert.legal.uncalled", "convert.legal.written_rules",
     "convert.step", "model.bytes.staging", "model.rename", "model.replace", "model.sweep",
     "verify.randomness", "verify.tolerance",
 )  # fmt: skip

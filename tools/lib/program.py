@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the five programs: `python -m tools.PROGRAM NAME ...` runs one tool."""
+"""Starts the five programs, where `python -m tools.PROGRAM NAME ...` runs one tool."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ def in_order(
 ) -> Result:
     """Returns the node with ascending, non-negative `axes`, if the axes and the rank are known.
 
-    `along` names the inputs that have one or two entries for each axis. If one of them
-    is computed, the axes keep their order. With `inserted`, axes are counted along the output.
+    Inputs in `along` have one or two entries per axis and are sorted, too; if such an input is
+    computed, the axes keep their order. With `inserted`, axes are counted along the output.
     """
     if "axes" in node.attributes:
         axes = node.ints("axes")

@@ -46,16 +46,16 @@ def unfit_updates(node: Node) -> str | None:
     updates = node["updates"].rank_or_none
     named = (node["indices"].dims_or_none or (None,))[-1]
     if indices and updates is not None and updates < indices - 1:
-        return f"its updates have {updates} axes, and its indices {indices}"
+        return f"the updates have {updates} axes, but the indices have {indices}"
     if not isinstance(named, int) or data is None or not indices or updates is None:
         return None
     wanted = indices - 1 + data - named
     if updates != wanted:
-        return f"its updates have {updates} axes, and {wanted} are needed"
+        return f"the updates have {updates} axes, but must have {wanted}"
     found, sizes = node["updates"].dims, (*node["indices"].dims[:-1], *node["data"].dims[named:])
     for one, size in zip(found, sizes, strict=True):
         if isinstance(one, int) and isinstance(size, int) and one != size:
-            return f"its updates have size {one} on an axis that needs {size}"
+            return f"the updates have an axis of size {one}, but it must have size {size}"
     return None
 
 

@@ -93,7 +93,7 @@ def misfit(nodes: Iterable[Node], outputs: frozenset[str], width: int) -> str | 
 
 
 def _obstacle(node: Node) -> tuple[Why, str] | None:
-    """Returns why a blocked node has no form in ai.onnx; then all blocked nodes are refused."""
+    """Returns why ai.onnx cannot express a node with blocked channels, or None if it can."""
     if not _has_blocks(node):
         return None
     if node.op == "ReorderInput":
@@ -104,7 +104,7 @@ def _obstacle(node: Node) -> tuple[Why, str] | None:
     if node.op == "Conv":
         name, numbers = attribute(node, "activation", ""), attribute(node, "activation_params", [])
         if name and not is_known_activation(name, len(numbers)):
-            return Why.NOT_EXPRESSIBLE, f"ai.onnx has no form of the activation {name!r}"
+            return Why.NOT_EXPRESSIBLE, f"ai.onnx has no operator for the activation {name!r}"
         if node["W"].const_or_none() is None:
             return Why.NEEDS_CONSTANT, f"the filter {node['W'].name!r} is not a constant"
     return None
@@ -130,7 +130,7 @@ class ConvFilter:
 
     @property
     def reads_blocks(self) -> bool:
-        """Returns whether the input is blocked; one group of fewer channels than a block is not."""
+        """Returns whether the input has blocked channels; few channels in one group are plain."""
         return self.groups > 1 or self.inputs >= self.width
 
     @property
@@ -143,12 +143,12 @@ def filter_of(node: Node, width: int) -> ConvFilter:
     """Returns the sizes of the filter of a Conv; raises Misfit if they do not fill the blocks."""
     shape = node["W"].shape_or_none
     if shape is None or len(shape) != 4:
-        raise Misfit("the shape of its filter is unknown")
+        raise Misfit("the shape of the filter is unknown")
     found = ConvFilter(shape[0], shape[1], node.int("group"), width)
     sizes = [found.outputs, *([found.inputs] if found.has_inner_blocks else ())]
     sizes += [found.outputs // found.groups] if found.has_inner_blocks else []
     if any(size % width for size in sizes):
-        raise Misfit(f"its filter of the shape {list(shape)} does not fill blocks of {width}")
+        raise Misfit(f"the filter of shape {list(shape)} does not fill blocks of {width}")
     return found
 
 
@@ -173,7 +173,7 @@ class BlockReading:
             return known
         told = node.int("channels")
         if known is not None and known != round_up(told, self.width):
-            raise Misfit(f"{told} channels in blocks of {self.width} do not take {known} channels")
+            raise Misfit(f"{told} channels need another number of blocks than {known} channels")
         return PLAIN
 
     def _of_conv(self, node: Node) -> int:
@@ -181,7 +181,7 @@ class BlockReading:
         if sizes.reads_blocks:
             self._read(x, sizes.inputs * sizes.groups)
         elif x.name in self.channels:
-            raise Misfit(f"its plain input {x.name!r} lies in blocks of {self.width}")
+            raise Misfit(f"the input {x.name!r} of Conv must not be blocked")
         if added is not None:
             self._read(added, sizes.outputs)
         return sizes.outputs
@@ -189,7 +189,7 @@ class BlockReading:
     def _read(self, value: Value, wanted: int | None = None) -> int | None:
         """Returns the channels of a blocked value; raises Misfit if `wanted` differs."""
         if value.name not in self.channels:
-            raise Misfit(f"its input {value.name!r} does not have the blocked layout")
+            raise Misfit(f"the input {value.name!r} does not have the blocked layout")
         known = self.channels[value.name]
         if None not in (known, wanted) and known != wanted:
             raise Misfit(f"{value.name!r} has {known} channels, and {wanted} are needed")

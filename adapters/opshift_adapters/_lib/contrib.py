@@ -33,7 +33,7 @@ def refuse(node: Node, *names: str) -> None:
     """Refuses a node that sets one of these attributes; no adapter expresses their effect."""
     for name in names:
         if attribute(node, name, 0):
-            raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with {name} has no form in ai.onnx")
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with {name} is impossible in ai.onnx")
 
 
 def mean_of_last(op: Builder, x: Value) -> Value:
@@ -88,7 +88,7 @@ def is_known_activation(name: str, parameters: int) -> bool:
 def activated(op: Builder, x: Value, name: str, parameters: list[float]) -> Value:
     """Writes the activation of a fused operator; `parameters` follow the order of the schema."""
     if not is_known_activation(name, len(parameters)):
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"ai.onnx has no form of the activation {name!r}")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"ai.onnx has no operator for the activation {name!r}")
     if name == "Clip":
         low, high = (op.const(one, like=x) for one in parameters)
         return op.Clip(x, low, high)

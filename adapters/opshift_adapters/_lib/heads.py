@@ -98,7 +98,8 @@ def padding(node: Node, op: Builder, mask: Value, batch: Value, k: Value, fill: 
         return op.Unsqueeze(added, op.const([1]))
     if mask.rank > 3:
         raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"{node.op} with a mask of rank {mask.rank} has no form in ai.onnx"
+            Why.NOT_EXPRESSIBLE,
+            f"{node.op}: a mask of rank {mask.rank} is impossible in ai.onnx",
         )
     return op.Unsqueeze(added, op.const([1, 2]))
 
@@ -143,9 +144,9 @@ def biases_of(
 def turn(
     op: Builder, x: Value, cos: Value, sin: Value, *, pairs: bool, half: int | None, partly: bool
 ) -> Value:
-    """Applies rotary embedding to pairs of neighbours (`pairs`), or of a number from each half.
+    """Rotates pairs of numbers: neighbours if `pairs`, else numbers from both halves of the head.
 
-    If `partly`, only the first 2 * half numbers rotate; else all rotate, and `half` may be unknown.
+    If `partly` is set, only the first 2 * half numbers rotate. Without it, `half` may be unknown.
     """
     turning = last(op, x, 0, 2 * half) if partly and half else x
     if pairs:

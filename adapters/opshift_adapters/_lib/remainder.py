@@ -14,7 +14,7 @@ MOST_FOLDS = 3
 
 @dataclass(frozen=True)
 class Reduction:
-    """The plan of a float remainder: large numbers get smaller by factors, then by divisions."""
+    """The factors and divisions with which nodes reduce large numbers to their remainder."""
 
     rounds: int
     bits: int
@@ -51,7 +51,7 @@ def _are_finite_divisors(b: Value) -> bool:
 
 
 def _reduction(b: Value, kind: int) -> Reduction:
-    """Returns the steps with the fewest nodes for the largest quotient that this divisor allows."""
+    """Returns the reduction with the fewest nodes that is exact for every dividend of `b`."""
     known = b.const_or_none()
     if known is None or not _are_finite_divisors(b):
         limits = T(kind).fraction
@@ -72,7 +72,7 @@ def _width(number: float) -> int:
 
 
 def _folded(sizes: Array, kind: int, bits: int, folds: int) -> Reduction | None:
-    """Returns the steps with `folds` factors, or None if float32 cannot represent a factor."""
+    """Returns the reduction with this number of factors, or None if float32 cannot hold them."""
     limits = T(kind).fraction
     lowest = int(np.frexp(sizes)[1].min()) - 1
     kept = limits.bits - 1
@@ -91,7 +91,7 @@ def _folded(sizes: Array, kind: int, bits: int, folds: int) -> Reduction | None:
 
 
 def _factor(size: float, exponent: int) -> float:
-    """Returns (2**exponent % size) / 2**exponent, by which a number of this size is multiplied."""
+    """Returns (2**exponent % size) / 2**exponent, a factor that keeps the remainder by `size`."""
     from fractions import Fraction  # which imports decimals, for a rare divisor
 
     power = Fraction(2) ** int(exponent)
@@ -99,7 +99,7 @@ def _factor(size: float, exponent: int) -> float:
 
 
 def _factors(op: Builder, rest: Value, reduction: Reduction) -> Value:
-    """Returns the factor of each number; numbers below `starts[0]` have the factor 1."""
+    """Writes nodes that select the factor of each number; small numbers have the factor 1."""
     ones = np.ones_like(reduction.factors[0])
     found = op.const(reduction.factors[-1], T.FLOAT)
     for start, below in zip(

@@ -12,7 +12,7 @@ def cdist(node: Node, op: Builder) -> Result:
     metric = node.str("metric")
     if metric not in ("sqeuclidean", "euclidean"):
         raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"{node.op} with the metric {metric!r} has no form in ai.onnx"
+            Why.NOT_EXPRESSIBLE, f"{node.op} with the metric {metric!r} is impossible in ai.onnx"
         )
     a, b = node["A"], node["B"]
     twice = op.MatMul(a, op.Transpose(b, perm=[1, 0])) * op.const(-2.0, like=a)

@@ -51,9 +51,7 @@ def gated_rms_norm(node: Node, op: Builder) -> Result:
 def _activated(node: Node, op: Builder, gate: Value) -> Value:
     name = node.str("activation")
     if name not in ("silu", "swish", "sigmoid"):
-        raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"ai.onnx has no form of the activation {name!r} of GatedRMSNorm"
-        )
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"ai.onnx has no activation {name!r} for GatedRMSNorm")
     return op.Sigmoid(gate) if name == "sigmoid" else gate * op.Sigmoid(gate)
 
 

@@ -17,11 +17,11 @@ def gather_block_quantized(node: Node, op: Builder) -> Result:
     if data.elem_type != T.UINT8 or bits not in (4, 8) or data.rank != 2 or along != (1, 0):
         raise Refusal(
             Why.NOT_EXPRESSIBLE,
-            f"{node.op} has a form in ai.onnx only for 2-D uint8 data with blocks along the rows",
+            f"{node.op} needs 2-D uint8 data with blocks along the rows in ai.onnx",
         )
     if width != blocks * size:
         raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"{node.op} with an incomplete last block has no form in ai.onnx"
+            Why.NOT_EXPRESSIBLE, f"{node.op} with an incomplete last block is impossible in ai.onnx"
         )
     indices, kind = node["indices"], scale.elem_type
     codes = unpacked(op, op.Gather(data, indices, axis=0), bits, [-1, blocks, size], kind)

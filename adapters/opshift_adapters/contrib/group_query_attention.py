@@ -11,7 +11,7 @@ from opshift_adapters._lib.heads import LOWEST, length, scale_of, turn, width
 def group_query_attention(node: Node, op: Builder) -> Result:
     """GroupQueryAttention appends K and V to its cache and hides keys after each query."""
     if node.int("smooth_softmax") > 0:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with smooth_softmax has no form in ai.onnx")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with smooth_softmax is not in ai.onnx")
     heads, shared = node.int("num_heads"), node.int("kv_num_heads")
     q, k, v, size = _parts(node, op, heads, shared)
     own = length(op, q, 1)

@@ -12,9 +12,7 @@ def matmul_nbits(node: Node, op: Builder) -> Result:
     """MatMulNBits is written as MatMul with weights that are unpacked and scaled."""
     bits = node.int("bits")
     if bits not in (4, 8) or node.input("g_idx") is not None:
-        raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"{node.op} has a form in ai.onnx only for 4 or 8 bits, no g_idx"
-        )
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} needs 4 or 8 bits and no g_idx in ai.onnx")
     if node.int("accuracy_level") > 1:
         op.approximate(f"{node.op}: onnxruntime may quantize A, but the new MatMul does not")
     rows, columns = node.int("N"), node.int("K")

@@ -11,11 +11,11 @@ from opshift_adapters._lib.heads import apart, attended, biases_of, scale_of, wi
 def multi_head_attention(node: Node, op: Builder) -> Result:
     """MultiHeadAttention is written as Softmax(Q @ K^T * scale + biases) @ V."""
     if node.output("qk") is not None:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with the output qk has no form in ai.onnx")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with the output qk is impossible in ai.onnx")
     q, k, v = (node.input(name) for name in ("query", "key", "value"))
     if q is None or k is None or v is None or q.rank != 3:
         raise Refusal(
-            Why.NOT_EXPRESSIBLE, f"{node.op} with Q, K and V in one tensor has no form in ai.onnx"
+            Why.NOT_EXPRESSIBLE, f"{node.op} with Q, K and V in one tensor is impossible in ai.onnx"
         )
     heads, bias, known = node.int("num_heads"), node.input("bias"), k.rank == 4
     size = width(q, 2, "a query") // heads

@@ -88,7 +88,7 @@ def qlinear_softmax(node: Node, op: Builder) -> Result:
 @misread(
     "QLinearSoftmax",
     "onnxruntime 1.12..1.28",
-    "QLinearSoftmax of int8 wraps around to the lowest code for 1.0 if its codes do not reach 1.0",
+    "QLinearSoftmax of int8 returns the lowest code for 1.0 if the highest code is less than 1.0",
     source="2026-11-29 measured in onnxruntime 1.13 to 1.32: 6 forms of QLinearSoftmax",
     domain=MICROSOFT,
 )

@@ -261,7 +261,7 @@ def shrink_9_8(node: Node, op: Builder) -> Result:
 def thresholded_relu(node: Node, op: Builder) -> Result:
     """ThresholdedRelu below opset 10, which runtimes run although onnx lacks it, becomes Where."""
     if op.version < 7:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "ThresholdedRelu has no form below opset 7")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "ThresholdedRelu is impossible below opset 7")
     x = node.inputs[0]
     if x is None:
         raise Refusal(Why.AMBIGUOUS, f"{node.op} lacks its input")

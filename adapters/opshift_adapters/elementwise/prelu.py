@@ -56,7 +56,7 @@ def prelu_7_6(node: Node, op: Builder) -> Result:
         return op.same(node, inputs={"slope": op.Reshape(slope, op.const([-1]))})
     known = slope.const_or_none()
     if known is not None and not np.isfinite(known).all():
-        raise Refusal(Why.NOT_EXPRESSIBLE, "PRelu with an infinite slope has no form below opset 7")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "infinite slopes of PRelu are impossible below opset 7")
     below = op.Relu(-x)
     whole = slope if dims == x.dims and None not in dims else op.Expand(slope, shape_of(op, x))
     return op.Relu(x) - below * whole

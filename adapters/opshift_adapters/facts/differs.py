@@ -67,10 +67,10 @@ def votes_for_both_classes(node: Node) -> str | None:
         np.size(node.attr(name) if name == "base_values" else node.tensor(name)) == 2
         for name in bases
     ):
-        return "only one of the two base values is used"
+        return "of two base values for two classes, only one is used"
     if len(set(node.ints("class_ids"))) < 2:
         return None
-    return "the second of two classes with votes wins if its score is above zero"
+    return "of two classes with votes, the second wins if its score is above zero"
 
 
 @differs("TreeEnsemble", domain=ML)

@@ -44,7 +44,7 @@ def vectors_of_other_features(node: Node) -> str | None:
     count, given = _features(node), len(node.attr("support_vectors") or ())
     if count is None or vectors <= 0 or given == vectors * count:
         return None
-    return f"its {vectors} support vectors have {given} numbers in total for {count} features"
+    return f"the {vectors} support vectors have {given} numbers in total for {count} features"
 
 
 @flaw("TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor", domain=ML)
@@ -66,4 +66,4 @@ def columns_outside(node: Node) -> str | None:
     size = dims[-1] if dims else None
     if not isinstance(size, int) or known is None or not np.any((known < 0) | (known >= size)):
         return None
-    return f"its index {int(known.max())} is outside of the {size} columns of the input"
+    return f"the index {int(known.max())} is outside of the {size} columns of the input"

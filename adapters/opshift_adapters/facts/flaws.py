@@ -107,14 +107,14 @@ def gaps(node: Node) -> str | None:
     """Concat, Einsum, Loop, Max, Mean, Min and Sum must not omit an input of their input list."""
     first = 2 if node.op == "Loop" else 0
     lost = [at for at, value in enumerate(node.inputs) if at >= first and value is None]
-    return f"its input {lost[0]} is omitted" if lost else None
+    return f"the required input {lost[0]} is omitted" if lost else None
 
 
 @flaw("Concat")
 def parts_of_other_ranks(node: Node) -> str | None:
     """The inputs of Concat must have equal ranks, which onnx may not check below opset 6."""
     ranks = {value.rank_or_none for value in node.inputs if value is not None} - {None}
-    return f"its inputs have the ranks {' and '.join(map(str, ranks))}" if len(ranks) > 1 else None
+    return f"the inputs have the ranks {' and '.join(map(str, ranks))}" if len(ranks) > 1 else None
 
 
 @flaw("GatherND ScatterND")
@@ -122,10 +122,10 @@ def places_beyond_the_data(node: Node) -> str | None:
     """Each row of indices (GatherND, ScatterND) needs at least one number, at most one per axis."""
     rank, dims = node["data"].rank_or_none, node["indices"].dims_or_none
     if dims == ():
-        return "its indices are a scalar, but must have at least one axis"
+        return "the indices are a scalar, but must have at least one axis"
     named = dims[-1] if dims else None
     wrong = rank is not None and isinstance(named, int) and not 0 < named <= rank
-    return f"each of its indices has {named} numbers for {rank} axes" if wrong else None
+    return f"each of the indices has {named} numbers for {rank} axes" if wrong else None
 
 
 updates_of_other_ranks = flaw("ScatterND")(unfit_updates)
@@ -153,11 +153,11 @@ def zero_points_of_other_shapes(node: Node) -> str | None:
     known = [() if shape == (1,) else shape for shape in shapes if shape is not None]
     words = " and its zero points ".join(f"have the shape {list(shape)}" for shape in known)
     if len(set(known)) > 1:
-        return f"its scales {words}"
+        return f"the scales {words}"
     ranks = [value and value.rank_or_none for value in node.inputs[1:]]
     told = [rank for rank in ranks if rank is not None]
     other = len(set(told)) > 1 and max(told) > 1
-    return f"its scales have {told[0]} axes, but its zero points {told[1]}" if other else None
+    return f"the scales have {told[0]} axes, the zero points have {told[1]}" if other else None
 
 
 @flaw("DequantizeLinear QuantizeLinear")
@@ -185,7 +185,7 @@ def blocks_of_other_ranks(node: Node) -> str | None:
     blocked = "block_size" in node.attributes and node.int("block_size")
     for given, name in ((scales, "scales"), (zeros, "zero points")):
         if blocked and given and data not in (None, given):
-            return f"block_size is set: its {name} have {given} axes, but the data {data}"
+            return f"with block_size, the {name} need {data} axes like the data, not {given}"
     return None
 
 
@@ -235,9 +235,9 @@ def labels_of_other_ranks(node: Node) -> str | None:
     """The scores of a loss operator must have one axis more than the labels (the classes)."""
     scores, labels = (one and one.rank_or_none for one in node.inputs[:2])
     if scores is not None and scores < 2:
-        return f"its scores have {scores} axes, but must have 2 or more"
+        return f"the scores have {scores} axes, but must have 2 or more"
     wrong = None not in (scores, labels) and scores != (labels or 0) + 1
-    return f"its scores have {scores} axes, so its labels cannot have {labels}" if wrong else None
+    return f"the scores have {scores} axes, so the labels cannot have {labels}" if wrong else None
 
 
 @flaw("Resize Upsample")
@@ -266,7 +266,7 @@ def regions_of_other_counts(node: Node) -> str | None:
     if not crops or node.str("coordinate_transformation_mode") != "tf_crop_and_resize" or not rank:
         return None
     wrong = dims and isinstance(dims[0], int) and dims[0] not in [2 * one for one in (*known, rank)]
-    return f"its roi has {dims[0]} numbers for {[*known, rank][0]} axes" if dims and wrong else None
+    return f"the roi has {dims[0]} numbers for {[*known, rank][0]} axes" if dims and wrong else None
 
 
 @flaw("Scan")
@@ -275,7 +275,7 @@ def scalars_to_scan(node: Node) -> str | None:
     count = node.int("num_scan_inputs")
     scanned = node.inputs[-count:] if 0 < count <= len(node.inputs) else ()
     scalars = [value.name for value in scanned if value is not None and value.rank_or_none == 0]
-    return f"its scan input {scalars[0]!r} is a scalar" if scalars else None
+    return f"the scan input {scalars[0]!r} is a scalar" if scalars else None
 
 
 @flaw("Squeeze")
@@ -345,7 +345,7 @@ def larger_second_input(node: Node) -> str | None:
     pairs = zip(a[::-1], b[::-1], strict=False)
     at_end = not node.int("broadcast") or node.attr("axis") in (None, -1)
     longer = at_end and any(of_a == 1 != of_b and isinstance(of_b, int) for of_a, of_b in pairs)
-    told = "its second input is larger than the first, which is legal only from opset 7 on"
+    told = "the second input is larger than the first, which is legal only from opset 7 on"
     return told if longer or len(b) > len(a) else None
 
 
@@ -378,7 +378,7 @@ def conditions_that_are_no_tensors(node: Node) -> str | None:
     body = node.attr("body") if "body" in node.attributes else None
     given = (*body.input[1:2], *body.output[:1]) if body is not None else ()
     wrong = [one.name for one in given if one.type.WhichOneof("value") not in (None, "tensor_type")]
-    return f"the condition {wrong[0]!r} of its body is not a tensor" if wrong else None
+    return f"the condition {wrong[0]!r} of the body is not a tensor" if wrong else None
 
 
 @flaw("DepthToSpace")
@@ -387,7 +387,7 @@ def channels_left_over(node: Node) -> str | None:
     dims, size = node["input"].dims_or_none, node.int("blocksize") ** 2
     channels = dims[1] if dims is not None and len(dims) == 4 else None
     left_over = isinstance(channels, int) and size > 0 and channels % size > 0
-    return f"its {channels} channels are not a multiple of {size}" if left_over else None
+    return f"the {channels} channels are not a multiple of {size}" if left_over else None
 
 
 @flaw("SpaceToDepth")
@@ -416,7 +416,7 @@ def channels_of_other_groups(node: Node) -> str | None:
 @flaw("CumProd CumSum")
 def sums_along_no_axis(node: Node) -> str | None:
     """The input of CumSum and CumProd must not be a scalar."""
-    return "its input is a scalar, which has no axis" if node["x"].rank_or_none == 0 else None
+    return "the input is a scalar, which has no axis" if node["x"].rank_or_none == 0 else None
 
 
 @flaw("If")
@@ -427,7 +427,7 @@ def branches_of_other_ranks(node: Node) -> str | None:
     for one, other in pairs if old else ():
         found = one.rank_or_none, other.rank_or_none
         if None not in found and len(set(found)) > 1:
-            return f"its branches return the ranks {found[0]} and {found[1]}, which needs opset 11"
+            return f"the branches return the ranks {found[0]} and {found[1]}, which needs opset 11"
     return None
 
 
@@ -440,7 +440,7 @@ def offsets_of_other_groups(node: Node) -> str | None:
         return None
     found, wanted = offset[1], 2 * node.int("offset_group") * prod(places)
     wrong = isinstance(found, int) and found != wanted
-    return f"its offset has {found} channels, but must have {wanted}" if wrong else None
+    return f"the offset has {found} channels, but must have {wanted}" if wrong else None
 
 
 @flaw("Col2Im")

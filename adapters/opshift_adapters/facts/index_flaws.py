@@ -21,7 +21,7 @@ def _beyond(node: Node, name: str, size: Size) -> int | None:  # pragma: no cove
 
 
 def _index_flaw(index: int, axis: int, size: Size) -> str:  # pragma: no cover: as above
-    return f"its index {index} is outside of axis {axis}, which has size {size}"
+    return f"the index {index} is outside of axis {axis}, which has size {size}"
 
 
 @flaw("Gather GatherElements Scatter ScatterElements")
@@ -96,7 +96,7 @@ def pads_beyond_the_axis(node: Node) -> str | None:
     for axis in sorted(pads.keys() & sizes.keys()):
         most, left = max(pads[axis]), sizes[axis] + sum(min(pad, 0) for pad in pads[axis])
         if most > 0 and left < (1 if mode == "edge" else most + 1):
-            return f"its mode {mode} adds {most} elements to axis {axis}, which has only {left}"
+            return f"the mode {mode} adds {most} elements to axis {axis}, which has only {left}"
     return None
 
 

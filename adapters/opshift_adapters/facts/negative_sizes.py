@@ -50,7 +50,7 @@ NEGATIVE = [
 
 @shrinks("DFT MaxUnpool STFT")
 def anyhow(node: Node) -> bool:
-    """Returns False: no condition excludes a negative size, which depends on several inputs."""
+    """Returns False, because no test of one input excludes a negative output size."""
     return False
 
 

@@ -90,11 +90,11 @@ def masks_of_other_sizes(node: Node) -> str | None:
     last = mask[-1]
     fits = last <= total if short and isinstance(last, int) else not differ(last, total)
     if last != 1 and not fits:
-        return f"its mask has {last} keys instead of {total}"
+        return f"the mask has {last} keys instead of {total}"
     rows = mask[-2] if len(mask) > 1 else 1
     count = queries[-2] if queries and len(queries) > 2 else None
     wrong = rows != 1 and differ(rows, count)
-    return f"its mask has {rows} queries instead of {count}" if wrong else None
+    return f"the mask has {rows} queries instead of {count}" if wrong else None
 
 
 @flaw("Attention")
@@ -103,7 +103,7 @@ def masks_for_another_batch(node: Node) -> str | None:
     mask, queries = dims_of(node, "attn_mask") or (), dims_of(node, "Q")
     wanted = (queries[0] if queries else None, _heads(node, "Q", "q_num_heads")[0])
     if not broadcasts(mask[:-2], wanted):
-        return f"its mask has the shape {list(mask)}, but batch and heads are {list(wanted)}"
+        return f"the mask has the shape {list(mask)}, but batch and heads are {list(wanted)}"
     return None
 
 
@@ -127,7 +127,7 @@ def angles_of_other_sizes(node: Node) -> str | None:
         return f"position_ids has the shape {list(places)} instead of {each}"
     cosines, sines = caches
     if cosines is not None and sines is not None and any(map(differ, cosines, sines)):
-        return f"its caches have the shapes {list(cosines)} and {list(sines)}"
+        return f"the two caches have the shapes {list(cosines)} and {list(sines)}"
     axes = 3 if node.input("position_ids") is None else 2
     for cache in caches:
         if cache is not None and len(cache) != axes:
@@ -185,7 +185,7 @@ def windows_beyond_the_result(node: Node) -> str | None:
     for at, size in enumerate(dims[2:] if dims is not None else ()):
         cut = pads[at] + pads[at + count] - kernel[at]
         if isinstance(size, int) and size and (size - 1) * strides[at] < cut:
-            return f"its pads crop {cut} elements of an axis of size {(size - 1) * strides[at]}"
+            return f"the pads crop {cut} elements of an axis of size {(size - 1) * strides[at]}"
     return None
 
 
@@ -197,11 +197,11 @@ def outputs_of_other_groups(node: Node) -> str | None:
     if len(doubled) > 1 and isinstance(doubled[1], int):
         doubled[1] *= 2
     if offset and any(map(differ, offset, doubled)):
-        return f"its offset has the shape {list(offset)}, but its mask {list(mask or ())}"
+        return f"the offset has the shape {list(offset)}, the mask has {list(mask or ())}"
     kernel, groups = dims_of(node, "W"), node.int("group")
     outputs = kernel[0] if kernel else None
     odd = isinstance(outputs, int) and groups > 0 and (not outputs or outputs % groups)
-    return f"its {outputs} output channels do not divide into {groups} groups" if odd else None
+    return f"the {outputs} output channels do not divide into {groups} groups" if odd else None
 
 
 @flaw("Conv ConvInteger ConvTranspose DeformConv QLinearConv")

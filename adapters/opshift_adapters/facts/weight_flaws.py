@@ -70,7 +70,7 @@ def channels_of_no_group(node: Node) -> str | None:
     dims, groups = dims_of(node, "X"), node.int("num_groups")
     channels = dims[1] if dims is not None and len(dims) > 1 else None
     if isinstance(channels, int) and groups > 0 and channels % groups:
-        return f"its {channels} channels are not a multiple of the {groups} groups"
+        return f"the {channels} channels are not a multiple of the {groups} groups"
     by_group = node.schema is not None and node.schema.since < 21
     for name in ("scale", "bias"):
         own = dims_of(node, name)
@@ -89,7 +89,7 @@ def more_labels_than_scores(node: Node) -> str | None:
     pairs = zip(labels or (), (scores[0], *scores[2:]) if scores else (), strict=False)
     if not any(isinstance(a, int) and isinstance(b, int) and a > b for a, b in pairs):
         return None
-    return f"its scores have the shape {list(scores or ())}, but its labels {list(labels or ())}"
+    return f"the shapes of scores and labels are {list(scores or ())} and {list(labels or ())}"
 
 
 @flaw("MatMulNBits", domain=MICROSOFT)
@@ -119,7 +119,7 @@ def batches_of_two_sizes(node: Node) -> str | None:
         return None
     given = [value.dims_or_none for value in node.inputs[1:] if value is not None]
     found = {dims[0] for dims in given if dims and isinstance(dims[0], int)}
-    return f"its inputs have different batch sizes: {sorted(found)}" if len(found) > 1 else None
+    return f"the inputs have different batch sizes: {sorted(found)}" if len(found) > 1 else None
 
 
 @flaw("Col2Im")
@@ -131,7 +131,7 @@ def blocks_that_do_not_fit(node: Node) -> str | None:
         return None
     elements = int(block.prod())
     if isinstance(found[1], int) and elements > 0 and found[1] % elements:
-        return f"its axis 1 has size {found[1]}, not a multiple of the block size {elements}"
+        return f"axis 1 has size {found[1]}, not a multiple of the block size {elements}"
     if image is None or image.size != block.size:
         return None
     pads = np.reshape(node.ints_or_none("pads") or [0] * 2 * block.size, (2, -1)).sum(0)

@@ -22,7 +22,7 @@ def kernels_of_other_sizes(node: Node) -> str | None:
     stated = node.ints_or_none("kernel_shape")
     if not weights or not stated or not any(map(differ, weights[2:], stated)):
         return None
-    return f"kernel_shape is {stated}, but its weights have the shape {list(weights)}"
+    return f"kernel_shape is {stated}, but the weights have the shape {list(weights)}"
 
 
 @flaw(CONVOLUTIONS)
@@ -35,7 +35,7 @@ def windows_beyond_the_input(node: Node) -> str | None:
     for axis, (size, span, pad) in enumerate(zip(dims[2:], spans, pads, strict=False), 2):
         whole = size + pad if isinstance(size, int) else None
         if whole is not None and (size == 0 or (whole < span and not same.startswith("SAME"))):
-            return f"its kernel spans {span} elements, but the padded axis {axis} has {whole}"
+            return f"the kernel spans {span} elements, but the padded axis {axis} has {whole}"
     return None
 
 
@@ -44,7 +44,7 @@ def windows_over_nothing(node: Node) -> str | None:
     """A pooling must not have an empty axis, unless the batch is empty."""
     dims = _dims(node) or ()
     empty = [axis for axis, size in enumerate(dims) if axis and size == 0]
-    return f"axis {empty[0]} of its input has size 0" if empty and dims[0] != 0 else None
+    return f"axis {empty[0]} of the input has size 0" if empty and dims[0] != 0 else None
 
 
 @flaw("DeformConv")
@@ -59,7 +59,7 @@ def offsets_of_other_sizes(node: Node) -> str | None:
     ):
         if isinstance(size, int) and differ(offset[axis], (size + pad - span) // stride + 1):
             count = (size + pad - span) // stride + 1
-            return f"its offset has size {offset[axis]} on axis {axis}, but the result {count}"
+            return f"the offset has size {offset[axis]} on axis {axis}, but the result has {count}"
     return None
 
 

@@ -86,10 +86,10 @@ def grid_sample_in_other_words(node: Node, op: Builder) -> Result:
 def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:
     """Writes GridSample as one Gather of all elements around all positions, and one sum.
 
-    Axis 0 has the coordinates of a position, last axis of the image first. The next axis has the
-    taps: the elements along one axis that the mode reads. For the sum, one axis has all
-    combinations of taps, because some runtimes do not support rank 6. The positions are the last
-    axes, because runtimes are slow if a short last axis is broadcast.
+    Axis 0 of the nodes has the coordinates, the last axis of the image first. Axis 1 has the taps:
+    the elements along one image axis that the mode reads. The sum has all combinations of taps on
+    one axis, because some runtimes do not support rank 6. Positions are on the last axes, because
+    runtimes are slow if a short last axis is broadcast.
     """
     x, grid, kind = node["X"], node["grid"], node["X"].elem_type
     if mode != "nearest" and kind not in FLOATS:

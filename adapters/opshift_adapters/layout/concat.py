@@ -195,7 +195,7 @@ def tile_5_6(node: Node, op: Builder) -> Result:
 
 
 def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
-    """Returns the vector of repeats: `times` at the index `axis`, and 1 for other axes."""
+    """Returns the repeats of all axes, which are `times` at the index `axis` and else 1."""
     axis = op.Cast(op.Reshape(axis, op.const([1])), to=T.INT64)
     there = op.Cast(op.Equal(places, axis, broadcast=1), to=T.INT64)
     more = times - op.const([1])

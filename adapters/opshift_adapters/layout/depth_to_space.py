@@ -70,7 +70,7 @@ def col2im_18_17(node: Node, op: Builder) -> Result:
     """Below opset 18, Col2Im becomes a Gather of block elements and a sum for each pixel."""
     x, kind = node["input"], node["input"].elem_type
     if kind in (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128):
-        raise Refusal(Why.TYPE_NOT_AVAILABLE, "Col2Im of this type has no form below opset 18")
+        raise Refusal(Why.TYPE_NOT_AVAILABLE, "Col2Im of this type is impossible below opset 18")
     image, block = node["image_shape"], node["block_shape"]
     size, span = image.const_or_none(), block.const_or_none()
     if size is not None and span is not None:

@@ -36,7 +36,7 @@ UNUSED_FILLER = {"constant_value": "only the mode constant of Pad uses `constant
 
 
 def _by_axis(node: Node, op: Builder) -> Value:
-    """Writes Pad axis by axis for any type: Concat or Gather, and Slice for negative pads.
+    """Writes Pad of any element type as Concat or Gather per axis, and Slice for negative pads.
 
     In the mode `constant`, the Slice is last, because it may remove elements that were added.
     """

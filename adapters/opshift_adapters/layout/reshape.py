@@ -136,7 +136,7 @@ CUT_SHAPES = [
     misread(
         "Shape",
         "openvino 2022.1..2023.3",
-        f"Shape with {name} gives all sizes",
+        f"Shape ignores {name} and returns all sizes",
         source="2026-11-29 measured in OpenVINO 2022.1 to 2026.4: a model of one node",
         since=15,
     )(

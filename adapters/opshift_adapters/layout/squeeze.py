@@ -60,7 +60,7 @@ def one_axis_after_the_other(node: Node, op: Builder) -> Result:
 
 
 @EMPTY_NAME(
-    "Squeeze", releases="onnxruntime 1.6..1.32", source="2026-11-29 measured in ten releases"
+    "Squeeze", releases="onnxruntime 1.6..1.32", source="2026-11-29 measured in ten of them"
 )
 def has_unnamed_axes(node: Node) -> bool:
     return has_empty_name(node)

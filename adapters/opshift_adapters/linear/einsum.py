@@ -72,7 +72,7 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
             if more > len(HIDDEN):
                 raise Refusal(
                     Why.NOT_EXPRESSIBLE,
-                    f"Einsum with an ellipsis of {more} axes has no form below opset 12",
+                    f"Einsum with an ellipsis of {more} axes is impossible below opset 12",
                 )
             mine = HIDDEN[len(HIDDEN) - more :]
             hidden = max(hidden, mine, key=len)
@@ -84,7 +84,7 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
     wanted = wanted.replace(ELLIPSIS, hidden)
     unknown = [letter for letter in wanted if letter not in "".join(names)]
     if unknown or len(set(wanted)) < len(wanted):
-        fault = f"letter {unknown[0]!r} that no input has" if unknown else "letter twice"
+        fault = f"letter {unknown[0]!r} that is in no input" if unknown else "letter twice"
         raise InvalidModel(f"equation {equation!r} has a result with a {fault}")
     return names, wanted
 

@@ -361,7 +361,7 @@ def det_11_10(node: Node, op: Builder) -> Result:
     if not isinstance(size, int):
         raise Refusal(Why.NEEDS_SHAPE, f"the number of rows of {x.name!r} is unknown")
     if not 1 <= size <= WRITTEN_OUT:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "Det of more than 4 rows has no form below opset 11")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "Det of more than 4 rows is impossible below opset 11")
     if kind == T.DOUBLE:
         op.approximate("Det is written as a sum of products, which rounds differently")
     if size == 1:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RNN, GRU and LSTM: `layout`, `output_sequence` and `linear_before_reset`."""
+"""RNN, GRU and LSTM with their attributes for layout, outputs and reset gate."""
 
 from opshift.adapter import (
     KEEP,

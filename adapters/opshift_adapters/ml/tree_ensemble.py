@@ -55,7 +55,7 @@ def lists_that_do_not_fit(node: Node) -> str | None:
         if kind == "nodes" and node.has(optional):
             sizes[optional.removeprefix("nodes_")] = _count(node, optional)
         if len(set(sizes.values())) > 1:
-            return f"its lists have unequal lengths: {kind} " + ", ".join(
+            return f"the lists have unequal lengths: {kind} " + ", ".join(
                 f"{n} {k}" for n, k in sizes.items()
             )
     modes, trees = node.strings("nodes_modes"), node.ints("nodes_treeids")
@@ -145,7 +145,7 @@ def regressor_4_5(node: Node, op: Builder) -> Result:
     forest = read_classic(node, "target")
     how = node.str("aggregate_function")
     if how in ("MIN", "MAX") and forest.least_votes < 1:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"TreeEnsemble has no {how} over leaves without votes")
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"TreeEnsemble lacks {how} of leaves without votes")
     y = _transformed(node, op, forest, node.int("n_targets"), how)
     return op.Cast(y, to=T.FLOAT) if _in_double(node) else y
 
@@ -305,7 +305,7 @@ def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
 
 
 def _of_doubles(node: Node, op: Builder, forest: Forest, how: str, post: str) -> Value:
-    """Sums votes in double by Gather: TreeEnsembleRegressor only finds the leaf of each tree."""
+    """Sums votes in double by Gather; TreeEnsembleRegressor only finds the leaf of each tree."""
     targets = node.int("n_targets")
     if post in TRANSFORMS[3:] or (how in ("MIN", "MAX") and targets > 1):
         raise Refusal(Why.NOT_EXPRESSIBLE, "TreeEnsembleRegressor has no double output")

@@ -125,6 +125,6 @@ def scores(op: Formula, q: Term, k: Term) -> Term:
 
 
 def capped(op: Formula, q: Term, k: Term) -> Term:
-    """Matches the capped scores: Tanh(scores / cap) * cap."""
+    """Matches scores of attention with a soft cap, Tanh(scores / cap) * cap."""
     cap = op.number("softcap")
     return op.Tanh(scores(op, q, k) / cap) * cap

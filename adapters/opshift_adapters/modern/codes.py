@@ -24,7 +24,7 @@ def is_scalar(found: Found, *names: str) -> bool:
 
 
 def whole_point(found: Found) -> dict[str, Any] | None:
-    """Returns {} or the zero point cast to the type of the data; None if that cannot hold it."""
+    """Returns {} or the zero point cast to the type of the data; None if the cast loses digits."""
     x, zero = found["x"], found["x_zero_point"]
     if zero.elem_type_or_none == x.elem_type_or_none:
         return {}

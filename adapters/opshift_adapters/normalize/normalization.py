@@ -155,7 +155,7 @@ def layer_normalization_early(node: Node, op: Builder) -> Result:
 def _not_before_7(node: Node, op: Builder) -> None:
     """Refuses a conversion to an opset below 7, at which the scale cannot broadcast."""
     if op.version < 7:
-        raise Refusal(Why.AMBIGUOUS, f"{node.op} has no form below opset 7")
+        raise Refusal(Why.AMBIGUOUS, f"{node.op} is impossible below opset 7")
 
 
 @retired("SimplifiedLayerNormalization")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reduce operators: `axes` became an input in opset 13 (ReduceSum) or 18 (the other operators)."""
+"""Reduce operators, whose `axes` became an input in opset 13 (ReduceSum) or 18 (others)."""
 
 import math
 

@@ -54,7 +54,7 @@ early = partial(
     misread,
     "MatMulInteger",
     "onnxruntime 1.0..1.3",
-    source="2026-11-23 measured in 1.0 to 1.3 and 1.14: nodes of single element types",
+    source="2026-11-23 measured in onnxruntime 1.0 to 1.3, 1.14: one node per element type",
 )
 
 

@@ -57,7 +57,7 @@ def non_zero_9_8(node: Node, op: Builder) -> Result:
         return op.const(known)
     x = node["X"]
     if x.rank == 0 or x.elem_type in (T.STRING, T.COMPLEX64, T.COMPLEX128):
-        raise Refusal(Why.NOT_EXPRESSIBLE, "NonZero of this rank or type has no form below opset 9")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "NonZero of this rank or type is impossible at opset 8")
     flat = op.Reshape(x, op.const([-1]))
     rest = true_positions(op, as_type(op, flat, T.BOOL))
     rows = []

@@ -67,7 +67,7 @@ def scatter_18_17(node: Node, op: Builder) -> Result:
     "ScatterElements ScatterND",
     "onnxruntime 1.11..1.13",
     "{op} below opset 18 with the reduction max or min of opset 18 only overwrites values",
-    source="2026-11-29 measured in onnxruntime 1.11.1 to 1.32: 14 forms, as exporters write them",
+    source="2026-11-29 measured in onnxruntime 1.11.1 to 1.32: 14 nodes as exporters write them",
     since=16,
     before=18,
 )
@@ -124,7 +124,7 @@ class _Lines:
     updates: Value
 
     def are_few(self, most: int) -> bool:
-        """Returns whether at most `most` pairs of a float element and an update can match."""
+        """Returns whether the data are floats, and elements times updates per line are few."""
         dims, sizes, axis = self.data.shape_or_none, self.indices.shape_or_none, self.axis
         if self.data.elem_type not in WIDE_FLOATS or not dims or not sizes:
             return False

@@ -13,9 +13,9 @@ def unique_11_10(node: Node, op: Builder) -> Result:
     """Below opset 11, Unique becomes a comparison of each element with every other element."""
     x = node["X"]
     if x.elem_type in (T.STRING, T.COMPLEX64, T.COMPLEX128):
-        raise Refusal(Why.NOT_EXPRESSIBLE, "Unique of strings has no form below opset 11")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "Unique of strings is impossible below opset 11")
     if node.attr("axis") is not None and x.rank != 1:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "Unique of slices has no form below opset 11")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "Unique of slices is impossible below opset 11")
     flat = op.Reshape(x, op.const([-1]))
     keys = op.Cast(flat, to=T.INT32) if x.elem_type == T.BOOL else flat
     place = arange(op, op.Size(flat))

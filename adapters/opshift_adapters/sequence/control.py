@@ -477,7 +477,7 @@ def _packed(
 
 
 def _unpacked(op: Builder, parts: Iterator[Value], rank: int | None) -> Value:
-    """Reads the next value, one or two parts, from the values that `_packed` yields."""
+    """Returns the next value; if its rank is unknown, joins its elements and its shape again."""
     value = next(parts)
     return value if rank is not None else op.Reshape(value, next(parts), allowzero=1)
 

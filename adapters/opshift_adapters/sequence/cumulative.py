@@ -12,7 +12,7 @@ Step = Callable[[Builder, Value, Value], Value]
 
 
 def along(node: Node, op: Builder, step: Step, start: int) -> Value:
-    """Writes a cumulative operation: `step` combines the result so far with the next element.
+    """Writes a cumulative operation, in which `step` combines a result with the next element.
 
     The first result is `start`. A known size needs steps of doubled length, an unknown size a Scan.
     """

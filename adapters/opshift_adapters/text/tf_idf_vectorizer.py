@@ -28,7 +28,7 @@ MOST = 10_000  # n-grams that are compared with each position of a row, at most
 def tf_idf_vectorizer_9_8(node: Node, op: Builder) -> Result:
     """Below opset 9, TfIdfVectorizer is written as Equal with each n-gram, and sums."""
     if node.attr("pool_strings") is not None:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "TfIdfVectorizer of strings has no form below opset 9")
+        raise Refusal(Why.NOT_EXPRESSIBLE, "TfIdfVectorizer of strings is impossible below opset 9")
     grams, goals = _grams(node)
     x, size = node["X"], max(node.ints("ngram_indexes")) + 1
     if x.rank not in (1, 2):

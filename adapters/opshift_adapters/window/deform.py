@@ -10,7 +10,7 @@ from opshift_adapters._lib.kinds import as_type
 BFLOAT16_22 = boundary(22, "DeformConv:3b4cba", cast=cast_around("float"))
 
 
-@adapter("DeformConv", 19, 18, ignores={"kernel_shape": "it repeats the shape of W"})
+@adapter("DeformConv", 19, 18, ignores={"kernel_shape": "`kernel_shape` repeats W's shape"})
 def deform_conv_19_18(node: Node, op: Builder) -> Result:
     """Below opset 19, DeformConv is written as interpolated samples times the weights."""
     kind = node["X"].elem_type

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LpPool and GlobalLpPool: `dilations`, `ceil_mode`, and `p`, which was a float at opset 1."""
+"""LpPool and GlobalLpPool with dilations, `ceil_mode`, and `p` (a float at opset 1)."""
 
 from opshift.adapter import (
     KEEP,

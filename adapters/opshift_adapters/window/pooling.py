@@ -26,7 +26,7 @@ from opshift.combinators import cast_around
 from opshift_adapters._lib import merged_pads, windows
 from opshift_adapters._lib.blocks import END, size_of
 
-INDICES_ORDER = {"storage_order": "it affects only Indices, which no node reads"}
+INDICES_ORDER = {"storage_order": "only unread Indices depend on it"}
 COUNTS = "AveragePool with ceil_mode and count_include_pad returns wrong numbers"
 
 BFLOAT16_22 = boundary(

@@ -22,7 +22,7 @@ _Rule = TypeVar("_Rule")
 
 
 class ModelEnv(Env):
-    """An environment with the facts about the values of a graph and with inference of its nodes."""
+    """An environment that finds facts about the values of one graph and infers its nodes."""
 
     scope: Scope
 

@@ -73,8 +73,8 @@ _Rule = TypeVar("_Rule")
 class Proved(NamedTuple):
     """The type of a value that follows from the model's inputs, not from its own declared type.
 
-    The field `claimed` is true if the rank follows only from the declared rank of another value;
-    `counted` is true if a dimension follows only from such a declared rank.
+    The field `claimed` is true if the rank follows only from the declared rank of another value.
+    The field `counted` is true if a dimension follows only from the declared rank of another value.
     """
 
     kind: TypeProto | None
@@ -500,7 +500,7 @@ class Facts:
         return rank_of(completed(proved.kind, owner.declared.get(name))) is not None
 
     def _is_in(self, places: Mapping[str, Sequence[Path]], owner: Scope, name: str) -> bool:
-        """Returns whether `places` lists the value in this graph, or the graph is unknown."""
+        """Returns whether `places` has a value of a graph, or inference does not have the graph."""
         paths = places.get(name)
         if paths is None:
             return False
@@ -580,7 +580,7 @@ class Facts:
         return kinds, claimed
 
     def _tells_more(self, place: Scope, position: int) -> bool:
-        """Returns whether facts about a node are known that whole-model inference did not use."""
+        """Returns whether inference of this node may find more types than whole-model inference."""
         node = place.node(position)
         if any(map(self.document.is_written, (*node.input, *node.output))):
             return True
@@ -618,7 +618,7 @@ class Facts:
         return has_rule and any(rank_of(kind) is None for kind in outputs)
 
     def _is_news(self, place: Scope, name: str) -> bool:
-        """Returns whether a type or constant is known that whole-model inference did not find."""
+        """Returns whether whole-model inference lacks a known type or constant of a value."""
         owner = place.owner(name)
         position = owner.producers.get(name) if owner is not None else None
         if owner is None or position is None:

@@ -227,7 +227,7 @@ def _negative_sizes(types: Mapping[str, TypeProto]) -> Iterator[str]:
 
 
 def _imports(schema: schemas.Schema, env: ModelEnv, version: int | None) -> dict[str, int]:
-    """Returns the imports for a node that is read at another version of its domain."""
+    """Returns the imports of a one-node model, with the domain of the node at `version`."""
     imported = env.scope.root.imports
     default = {"": imported[""]} if "" in imported else {}
     return {**default, schema.domain: version or imported[schema.domain]}
@@ -276,7 +276,7 @@ def _correct(
 def ranks_by_rule(
     rule: OutputRanks | None, node: NodeProto, schema: schemas.Schema | None, env: Env
 ) -> Sequence[int]:
-    """Returns the ranks of a node's outputs by an adapter author's rule; () without an answer."""
+    """Returns the ranks of a node's outputs by an author's rule; () if the rule finds none."""
     if rule is None or schema is None:
         return ()
     return answer_of(rule.run, Node(node, schema, env)) or ()

@@ -310,9 +310,9 @@ def alternative(
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares a replacement for nodes for which a runtime has no kernel, at any version.
 
-    A conversion for such a runtime writes the nodes if the runtime has a kernel for each of them.
-    The tests convert the examples for the runtime `runtime`. The function returns KEEP if there are
-    no such nodes.
+    A conversion for a runtime without the kernel writes nodes for which the runtime has kernels.
+    The tests convert the examples for the runtime `runtime`. The function returns KEEP if no
+    replacement exists.
     """
     return adapter(
         ops, *ALTERNATIVE, domain=domain, emits=emits, handles_types=True, runtime=runtime
@@ -328,9 +328,9 @@ def in_other_words(
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares how operators that a runtime lacks are written with other operators.
 
-    A conversion for such a runtime writes the nodes if the runtime runs each of them, directly or
-    after other rules. A cycle of such rules is allowed: each of two operators may be written with
-    the other. The function writes the newest version of each operator, and returns KEEP for a node
+    A conversion for a runtime that lacks the operator writes the nodes if the runtime runs each of
+    them, directly or after other rules. Two operators may each have a rule that writes the other
+    operator. The function writes the newest version of each operator, and returns KEEP for a node
     that it cannot write. The examples are converted for a runtime that lacks only these operators.
     """
     return adapter(
@@ -401,10 +401,10 @@ def boundary(
 
     Each name is followed by the fingerprint of the reviewed schemas (`Add:5d3f01`), or by several
     with `/` if releases of onnx describe the operator differently. opshift derives checks of
-    element types, new attributes and new inputs from the schemas. `up` and `down` convert nodes
-    that these checks cannot cover. `cast` converts a node down if the older version lacks its
-    element type. `ignores` gives the reason for each attribute and input that `up` and `down` may
-    leave unread.
+    element types, new attributes and new inputs from the schemas. The functions `up` and `down`
+    convert nodes for which the derived checks fail. `cast` converts a node down if the older
+    version lacks its element type. `ignores` gives the reason for each attribute and input that
+    `up` and `down` may leave unread.
     """
     reviewed = {}
     for word in ops.split():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts one model. This package can be called like a function: `opshift.convert(model, 13)`."""
+"""Converts one model. This package can be called like the function `opshift.convert(model, 13)`."""
 
 from __future__ import annotations
 

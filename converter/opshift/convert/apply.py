@@ -44,7 +44,7 @@ class Applier:
         return [place for written in places for place in written]
 
     def _note(self, change: NodeChange, written: list[Place]) -> None:
-        """Records who wrote the new nodes, and the element types that they bring into the model."""
+        """Records the adapter of the new nodes, and the element types that the nodes add."""
         self.step.touched |= dict.fromkeys(written, change.task.adapter.source)
         for place in written:
             carried = change.made.carried if place == change.place else frozenset[str]()

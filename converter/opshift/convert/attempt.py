@@ -36,7 +36,7 @@ from opshift.convert.legal import (
 )
 from opshift.convert.legal.findings import Checked
 from opshift.convert.legal.function_rules import called, never_called
-from opshift.convert.legal.verdict import Judged, verdict
+from opshift.convert.legal.support import ComparedModel, support_of
 from opshift.convert.request import Request
 from opshift.convert.state import State
 from opshift.convert.strategies import (
@@ -390,7 +390,7 @@ class Conversion(State):
         """Refuses a result that the runtime cannot run, unless the caller wants to keep it."""
         document = Document(self.skeleton, self.document.prefix)
         facts = Facts(document, self.weights, self.adapters, self._result)
-        found = verdict(Judged.of(facts), row)
+        found = support_of(ComparedModel.of(facts), row)
         self.unrunnable = list(equal_forms.refusals(self, row, found.reasons))
         if self.unrunnable and not self.options.keep_unrunnable:
             raise self.refused(self.unrunnable, row.stands_for)

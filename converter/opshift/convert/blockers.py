@@ -136,7 +136,7 @@ def refuse_what_lies_too_deep(changes: Sequence[NodeChange], blockers: Blockers)
     for change in changes:
         scope, proto = change.place[0], change.node.proto
         if scope.depth + walk.levels(change.made.nodes) > MAX_NESTING:
-            told = f"its replacement nests graphs more than {MAX_NESTING} levels deep"
+            told = f"the replacement nests graphs more than {MAX_NESTING} levels deep"
             blockers.add(scope, proto, Refusal(Why.NOT_EXPRESSIBLE, told))
 
 

@@ -25,8 +25,8 @@ def add(model: ModelProto, adapters: Registry) -> list[str]:
         return []
     model.opset_import.add(version=max(opsets))
     return [
-        f"the model imports no operator set; opset {max(opsets)} was added, because its operators"
-        f" mean the same in every opset of IR {model.ir_version}"
+        f"the model imports no operator set; opset {max(opsets)} was added, because every opset of"
+        f" IR {model.ir_version} defines the operators of the model in the same way"
     ]
 
 
@@ -40,8 +40,8 @@ def add_domains(model: ModelProto, adapters: Registry) -> list[str]:
         if (version := _first(domain, ops, adapters)) is not None:
             model.opset_import.add(domain=domain, version=version)
             notes.append(
-                f"the model does not import {domain}; version {version} was added, because its"
-                " operators mean the same in every version that has them"
+                f"the model does not import {domain}; version {version} was added, because"
+                " all versions define the operators of the model in the same way"
             )
     return notes
 

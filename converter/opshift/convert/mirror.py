@@ -56,7 +56,7 @@ FLOATS = (0.40625, 0.71875, 1.1875)
 
 
 class Below:
-    """The versions for a Builder that writes nodes for the opset below that of the operator."""
+    """The step of a Builder that writes nodes one opset below the opset of their operator."""
 
     enters = ""
     allow_approximate = False

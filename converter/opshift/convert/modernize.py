@@ -236,7 +236,7 @@ def _replaces(old: Value, new: Value, *, shaped: bool) -> bool:
 
 
 def _stands_alone(document: Document, scope: Scope, result: str, found: Binding) -> bool:
-    """Returns whether the inner values of a formula are used only inside it, and not declared."""
+    """Returns whether only the matched nodes use the values between them, without annotations."""
     nodes = [scope.node(position) for position in found.nodes]
     inside = {name for node in nodes for name in node.output if name} - {result}
     reads = Counter(name for node in nodes for name in node.input if name in inside)

@@ -96,10 +96,9 @@ class CrossingPlan:
         self.follow(key[0], [key[1]], version, self.goal.get(key[0], version))
 
     def add_forms(self, row: RuntimeRelease | None, newer: Mapping[Key, Edge]) -> None:
-        """Plans the equivalent nodes of each operator in the plan, and of the operators in these.
+        """Adds the rewrites at one version of each planned operator, and of the written operators.
 
-        `newer` has the edges to newer operators, by the last operator of the nodes that they
-        replace. Equivalent nodes are written only for nodes that cannot stay.
+        `newer` maps the last operator of a group of nodes to the rewrite by a newer operator.
         """
         waiting = self.leads_to()
         planned = set(waiting)

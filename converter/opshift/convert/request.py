@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
-from opshift import option_texts, versions
+from opshift import option_texts, terms, versions
 from opshift.assumptions import NAMES, Assumption
 from opshift.convert.request_values import shapes_of, sizes_of, types_of
 from opshift.errors import BadTarget
@@ -118,9 +118,8 @@ class Request:
         if self.unknown_domains not in ("keep", "refuse"):
             raise BadTarget(f"unknown_domains is {self.unknown_domains!r}; give 'keep' or 'refuse'")
         if self.minimal and self.target not in (None, NOTHING):
-            raise BadTarget(
-                "minimal cannot be combined with a target; give either minimal or a target"
-            )
+            minimal = terms.name_of("minimal")
+            raise BadTarget(f"{minimal} and a target are both given; give one of them")
         for name in _FLAGS:
             _require_flag(name, getattr(self, name))
         if self.prune_imports is not None:
@@ -279,7 +278,7 @@ def _allowed(domains: Collection[str]) -> tuple[str, ...]:
     if not _is_names(domains):
         raise BadTarget(f"domains is {domains!r}; give a list of names such as ['ai.onnx']")
     if not domains:
-        raise BadTarget("domains names no domain; give at least 'ai.onnx'")
+        raise BadTarget(f"{terms.name_of('domains')} is empty; give at least 'ai.onnx'")
     return tuple(sorted({normal(domain) for domain in domains}))
 
 
@@ -299,7 +298,8 @@ def require_ir(wanted: str | int) -> None:
         return
     if isinstance(wanted, bool) or not isinstance(wanted, int) or not 3 <= wanted <= NEWEST_IR:
         raise BadTarget(
-            f"ir_version is {wanted!r}; give 'auto', 'keep' or a number from 3 to {NEWEST_IR}"
+            f"{terms.name_of('ir_version')} is {wanted!r}; give 'auto', 'keep' or a number from 3"
+            f" to {NEWEST_IR}"
         )
 
 
@@ -348,7 +348,8 @@ def checkable(ir_version: str | int) -> None:
     if isinstance(ir_version, int) and ir_version > IR_VERSION:
         raise BadTarget(
             f"the installed onnx {versions.installed_name()} can check at most IR {IR_VERSION},"
-            f' not IR {ir_version}; install a newer onnx, or pass check="none"'
+            f" not IR {ir_version}; install a newer onnx, or skip the checks with"
+            f" {terms.option('check', 'none')}"
         )
 
 

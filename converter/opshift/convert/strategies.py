@@ -131,7 +131,7 @@ class Strategies:
                 self._add(strategy)
 
     def _loses_more(self, strategy: Strategy) -> bool:
-        """Returns whether a strategy inlines more functions than the best result, if exact."""
+        """Returns whether the best result is exact and inlines fewer functions than a strategy."""
         best = self.best
         exact = best is not None and not best.report.approximations
         return exact and best is not None and len(strategy.inlined) > best.lost
@@ -218,7 +218,7 @@ def alternatives(
 
 
 def _deciding(unread: Collection[Key], opset: int) -> frozenset[Key]:
-    """Returns operators for which versions are chosen; if `opset` is set, none of ai.onnx."""
+    """Returns the operators without those of ai.onnx if the opset of ai.onnx is already chosen."""
     return frozenset(key for key in unread if key[0] or not opset)
 
 

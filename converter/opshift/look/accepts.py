@@ -15,7 +15,7 @@ from opshift.convert import aim, model_opening
 from opshift.convert.blockers import Outgrown
 from opshift.convert.cheapest_strategy import OpenSkeleton, opener_of
 from opshift.convert.legal import diagnose, rules
-from opshift.convert.legal.verdict import Judged, verdict
+from opshift.convert.legal.support import ComparedModel, support_of
 from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import AdapterBug, OpshiftError
 from opshift.look import reach
@@ -268,7 +268,7 @@ def _fit(row: RuntimeRelease, now: RuntimeAnswer, after: RuntimeAnswer) -> Fit:
 class _SourceOrResult:
     """A model and its inferred types, which are used for many releases."""
 
-    judged: Judged
+    judged: ComparedModel
     added: Collection[str] = ()  # the domains whose imports the model lacked
 
     @staticmethod
@@ -288,12 +288,12 @@ class _SourceOrResult:
         return _SourceOrResult(_judged(Document(skeleton), large_tensors, registry.default()))
 
     def told(self, row: RuntimeRelease) -> RuntimeAnswer:
-        return verdict(self.judged, row, added=self.added).in_words
+        return support_of(self.judged, row, added=self.added).in_words
 
 
-def _judged(document: Document, large_tensors: Weights, adapters: Registry) -> Judged:
+def _judged(document: Document, large_tensors: Weights, adapters: Registry) -> ComparedModel:
     view = weights.checkable(document.model)
-    return Judged.of(Facts(document, large_tensors, adapters, lambda: view))
+    return ComparedModel.of(Facts(document, large_tensors, adapters, lambda: view))
 
 
 class KnownResults:

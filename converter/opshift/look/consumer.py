@@ -44,7 +44,7 @@ class Consumer:
     def __str__(self) -> str:
         known = show_versions({**self.opsets, **({"IR": self.ir} if self.ir else {})})
         model = f"model version {self.model_version}" if self.model_version else ""
-        return f"a consumer that knows {', '.join(filter(None, (known, model)))}"
+        return f"a consumer that supports {', '.join(filter(None, (known, model)))}"
 
 
 def written_for(text: str) -> ModelVersion:
@@ -109,9 +109,9 @@ def _later(model: ModelProto, domain: str, knows: int) -> tuple[str, bool]:
     if domain not in changelog.default().domains:
         why = "no installed package describes its operators"
     elif changed:
-        why = f"{', '.join(changed)} changed since then"
+        why = f"{', '.join(changed)} changed since that version"
     else:
-        why = "no operator of the model changed since then"
+        why = "no operator of the model changed since that version"
     text = (
         f"the model imports {shown} {_newest(model)[domain]}, but the consumer supports {shown} up"
         f" to {knows} ({why}); convert it with {terms.option('target', option)}"
@@ -147,7 +147,7 @@ def _not_asked(model: ModelProto, consumer: Consumer) -> Iterator[str]:
     for domain, version in sorted(_newest(model).items()):
         if consumer.opsets and domain not in consumer.opsets and domain in used:
             shown = domain or "ai.onnx"
-            yield f"whether the consumer knows {shown} {version}; give --opset {shown}=N"
+            yield f"whether the consumer supports {shown} {version}; give --opset {shown}=N"
 
 
 def _breaking(stored: ModelVersion, wanted: ModelVersion) -> Iterator[str]:
@@ -157,9 +157,9 @@ def _breaking(stored: ModelVersion, wanted: ModelVersion) -> Iterator[str]:
         if stored != wanted:
             yield f"{told}; a plain number does not show whether the change breaks the consumer"
     elif stored.major != wanted.major:
-        yield f"{told}; another MAJOR version breaks those who use the model"
+        yield f"{told}; another MAJOR version breaks programs that use the model"
     elif not stored.major and stored.minor != wanted.minor:
-        yield f"{told}; below 1.0.0 each MINOR version may break those who use the model"
+        yield f"{told}; below 1.0.0 each MINOR version may break programs that use the model"
     elif stored.minor < wanted.minor:  # a PATCH version changes nothing that a consumer depends on
         yield f"{told}; an older model may lack what the consumer needs"
 
@@ -168,6 +168,6 @@ def _not_stored(stored: ModelVersion, wanted: ModelVersion) -> Iterator[str]:
     parts = [part for part in (wanted.pre_release, wanted.build) if part]
     if parts:
         yield (
-            f"whether the model is {wanted}: a model does not store {' and '.join(parts)}, so"
-            f" {stored} was compared with {wanted.stored}"
+            f"whether the model has the version {wanted}: model files do not store"
+            f" {' and '.join(parts)}, so opshift compared {stored} with {wanted.stored}"
         )

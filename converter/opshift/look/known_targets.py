@@ -106,7 +106,7 @@ def _marked(name: str) -> list[RuntimeRelease]:
         meant = find(name).versions
     except BadTarget:  # the name has no default release
         return found
-    told = f"{name.strip()} without a release means this release"
+    told = f"the name {name.strip()} without a release selects this release"
     return [
         dataclasses.replace(row, remark=told) if row.versions == meant else row for row in found
     ]
@@ -132,7 +132,7 @@ def _lacks(row: RuntimeRelease) -> list[tuple[str, Fact]]:
     own = Fact(row.source, row.date)
     fields = {"without": [one.shown for one in row.without]}
     fields["only"] = [f"all but {counted(len(row.only), 'operator')}"] if row.only else []
-    fields["other_forms"] = [f"the usual form of {op}" for op in row.other_forms]
+    fields["other_forms"] = [f"{op} as opshift usually writes it" for op in row.other_forms]
     fields["functions"] = [] if row.functions else ["functions of the model"]
     for column in described().values():
         if column.lacks:

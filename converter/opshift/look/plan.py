@@ -43,7 +43,7 @@ class Hop:
 
     @property
     def where(self) -> str:
-        """The versions as text: `12->13`, or `at 13, another` before the word `form`."""
+        """The versions as text, such as `12->13`, or `at 13, another` before the word `form`."""
         return f"{self.start}->{self.to}" if self.start != self.to else f"at {self.to}, another"
 
 

@@ -55,7 +55,7 @@ def _verdict(by_runtime: dict[str, list[Fit]]) -> Line:
             for name, found in by_runtime.items()
             if any(getattr(fit, side) == "yes" for fit in found)
         ]
-        parts.append(f"{words} {', '.join(sure) or 'no runtime that was measured'}")
+        parts.append(f"{words} {', '.join(sure) or 'none of the measured runtimes'}")
     return Line(f"{'; '.join(parts)}.", Role.GOOD)
 
 

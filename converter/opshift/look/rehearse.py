@@ -86,7 +86,7 @@ class Rehearsals:
     ) -> Limit:
         """Returns the reachable version of a domain that is nearest to `end`, and its blockers.
 
-        `told` is the result of a conversion to `wanted`, which may already show the version.
+        `told` is the result of an earlier conversion to `wanted`, which may save a new one.
         """
         start = source.get(domain)
         if start is None or start == end:

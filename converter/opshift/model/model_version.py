@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes a model's own version: SemVer packed into one integer, or a plain number."""
+"""Reads and writes a model's own version, which is a plain number or SemVer in one integer."""
 
 from __future__ import annotations
 

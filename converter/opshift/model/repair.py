@@ -71,7 +71,7 @@ def bare_initializers(model: ModelProto) -> list[str]:
     bare = [tensor for tensor in graph.initializer if tensor.name not in inputs]
     graph.input.extend(ValueInfoProto(name=one.name, type=tensor_type(one)) for one in bare)
     text = counted(len(bare), "initializer is now an input", "initializers are now inputs")
-    return [f"{text}, as IR {model.ir_version} demands"] if bare else []
+    return [f"{text}, as IR {model.ir_version} requires"] if bare else []
 
 
 def rejected(model: ModelProto, weights: Weights) -> list[str]:

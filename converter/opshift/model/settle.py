@@ -80,7 +80,7 @@ def _drop_annotations(document: Document) -> Iterator[tuple[Scope, str]]:
                 del notes[i]
                 document.note_change()
                 text = f"removed the quantization annotation of {name!r}"
-                yield scope, f"{text}: the result has no such tensor"
+                yield scope, f"{text}: the result does not contain this tensor"
 
 
 def move_shardings(document: Document, place: Place, companions: list[NodeProto]) -> None:

@@ -14,7 +14,7 @@ EMPTY: Mapping[str, Cell] = {"flag": False, "texts": (), "pairs": {}}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: the kind of its cells ("flag", "texts" or "pairs"), and a sentence about it."""
+    """A column of the runtime table: its name, the kind of its cells, and a description."""
 
     name: str
     kind: str
@@ -24,7 +24,7 @@ class Column:
 
     @property
     def empty(self) -> Cell:
-        """The cell of a row that does not state the column."""
+        """The default cell of the column, for a release of which the table has no cell."""
         return self.default or EMPTY[self.kind]
 
     def read(self, raw: Any) -> Cell:

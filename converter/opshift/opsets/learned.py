@@ -27,14 +27,14 @@ else:
 FILE = "learned.toml"
 LISTS = ("other_forms", "without")
 HEAD = (
-    "# Written by `opshift targets --learn`: what runtimes of this machine have shown.\n"
+    "# Written by `opshift targets --learn`: settings with which models ran on this machine.\n"
     "# A table may be changed or deleted.\n"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Measured facts that correct the entry of one release. A field with None changes nothing."""
+    """Measured facts that correct the table's entry of one release; a None corrects nothing."""
 
     source: str
     date: str
@@ -42,7 +42,7 @@ class Learned:
     lowest: int | None = None  # the lowest opset for a model
     other_forms: tuple[str, ...] = ()
     functions: bool = True
-    without: tuple[str, ...] = ()  # operators that are rewritten in others
+    without: tuple[str, ...] = ()  # operators that conversions replace
 
 
 def fact_about(shown: str, path: Path) -> Learned | None:
@@ -53,9 +53,9 @@ def fact_about(shown: str, path: Path) -> Learned | None:
 
 
 def learn(report: Mapping[str, Any], name: str, path: Path) -> str:
-    """Stores the result of a successful `convert --runtime` report; returns its target.
+    """Adds the settings with which a model ran in a runtime to the file `path`; returns the target.
 
-    `name` is the file name of the report, for messages. Other facts in the file at `path` stay.
+    `report` is the JSON of `opshift convert --runtime`, and messages call it `name`.
     """
     trials = report.get("trials") if isinstance(report, Mapping) else None
     if not trials:

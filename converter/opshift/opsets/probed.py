@@ -32,9 +32,9 @@ Types = tuple[str, ...]
 RUNS, PARTLY, WRONG, REFUSED, DIES = "runs", "partly", "wrong", "refused", "dies"
 FAILED = (WRONG, REFUSED, DIES)
 WORDS = {
-    WRONG: "gives other numbers in {}",
-    REFUSED: "is not run by {}",
-    DIES: "ends the process of {}",
+    WRONG: "computes other numbers in {}",
+    REFUSED: "does not run in {}",
+    DIES: "crashes the process of {}",
 }
 UNUSED = "-"
 NEGATIVE = "@negative-indices"  # a feature of input values, which a node alone does not show
@@ -203,7 +203,7 @@ class ReleaseTable:
         if names:
             return f"with {named(names[0])}"
         partly = types in outcomes.having(PARTLY, self.releases)
-        return "in this form, as some forms failed in a probe" if partly else ""
+        return "of perhaps this form, because a probe failed for some forms" if partly else ""
 
     def lost(self, key: Key) -> bool:
         """Returns whether no probed version of an operator runs."""

@@ -69,7 +69,7 @@ def split_provider(text: str, providers: Collection[str]) -> tuple[str, str]:
 
 def _advice() -> str:
     versions = f"{terms.option('target', 'N')} and {terms.option('ir_version', 'M')}"
-    return f"if you know the versions that it reads, convert to these with {versions}"
+    return f"if you know the versions that the runtime reads, convert with {versions}"
 
 
 def _require_runtime(text: str, plain: str) -> None:

@@ -444,8 +444,8 @@ def called(word: str) -> str | None:
     return spellings.get(target_names.squeezed(word))
 
 
-def ships(name: str, release: str) -> bool:
-    """Returns whether the shipped table has an entry for a release."""
+def is_in_own_table(name: str, release: str) -> bool:
+    """Returns whether opshift's own table of runtimes has an entry for a release of a runtime."""
     runtime = _read(SHIPPED, _shipped()).get(name)
     listed = [row.versions for row in runtime.releases] if runtime is not None else []
     return any(
@@ -562,7 +562,8 @@ def _row(name: str, row: Mapping[str, Any]) -> RuntimeRelease:
     ir, ir_source = row.get("ir"), row.get("source", "")
     release = versions.release_of("", imports.get("", 0)) if imports.get("") else None
     if ir is None and release is not None:
-        ir, ir_source = release.ir, f"that of onnx {release.name}, the first with its ai.onnx"
+        ir_source = f"the IR of onnx {release.name}, the first release with its ai.onnx version"
+        ir = release.ir
     also = row.get("also", {})
     facts = {fact["name"]: Fact(fact["source"], str(fact["date"])) for fact in row.get("facts", ())}
     row_fact = Fact(row.get("source", ""), str(row.get("date", "")))

@@ -14,7 +14,7 @@ class Change(enum.Enum):
 
     WIDENS = "holds every number"
     ROUNDS = "rounds numbers"
-    BOUNDED = "holds only numbers that are proved to fit"
+    BOUNDED = "holds every number in the proved range"
 
 
 class TypePair(NamedTuple):

@@ -69,8 +69,8 @@ def _known(path: Path) -> dict[str, Any]:
 
 
 def _row(probing: Probing) -> dict[str, Any] | None:
-    """Returns the versions that a release reads, unless opshift ships a table about the release."""
-    if targets.ships(probing.name, probing.release):
+    """Returns the versions that a release reads, unless opshift already lists them."""
+    if targets.is_in_own_table(probing.name, probing.release):
         return None
     reads, row = probing.reads, dict[str, Any](versions=probing.release)
     if reads.lowest or reads.highest:
@@ -82,7 +82,7 @@ def _row(probing: Probing) -> dict[str, Any] | None:
 
 
 def _ship(path: Path, table: probed.ProbeTable) -> None:
-    """Adds the models that run to the table that opshift ships, without rare element types."""
+    """Adds the models that run to the table of opshift, without rare element types."""
     head, *texts = path.read_text("utf-8").split("\nruntime ")
     tables_by_runtime = {
         entry.runtime: entry for entry in map(probed.read, (f"runtime {text}" for text in texts))

@@ -57,7 +57,7 @@ def bounded(rule: OutputBounds, example: Example) -> tuple[ModelProto, Bounds | 
 
 
 def assert_bounds(rule: OutputBounds, example: Example) -> None:
-    """Asserts that the result is within the bounds; with `refuses=`, that opshift finds none."""
+    """Asserts that results lie in the bounds, or that there are no bounds if `refuses` is set."""
     model, bounds = bounded(rule, example)
     if example.refuses is not None:
         if bounds is not None:

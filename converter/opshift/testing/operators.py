@@ -52,7 +52,7 @@ def _converts(
     imports: Mapping[str, int] | None = None,
     **how: Any,
 ) -> ModelProto:
-    """Converts a model of one node; `to` replaces the newest version as start or target."""
+    """Converts a model of one node; None as `start` or `end` means `to`, or the newest version."""
     newest = schemas.latest(domain) if to is None else to
     if newest is None:
         raise AssertionError(f"the versions of domain {domain!r} are unknown")

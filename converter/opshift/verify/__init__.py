@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the results of two models. The package can be called as a function: `verify(a, b)`."""
+"""Compares the results of two models. A call of the package, `verify(a, b)`, calls the function."""
 
 from __future__ import annotations
 

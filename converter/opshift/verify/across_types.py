@@ -91,7 +91,8 @@ def _rounded(pair: Pair, name: str, three: Sequence[float]) -> str:
     source, result, apart = three
     before, after = (BY_TYPE.get(kind, EXACT).rtol for kind in pair.computed_in(name))
     nearer, far = ("A", result >= source) if before < after else ("B", result <= source)
-    return f"{nearer} is nearer to double" if far and apart <= max(before, after) else ""
+    explained = far and apart <= max(before, after)
+    return f"{nearer} is nearer to the result in double" if explained else ""
 
 
 def _in_double(pair: Pair, folder: Path) -> Subject:

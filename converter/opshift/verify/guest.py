@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs models in a runtime of the Python (3.6 or later) that executes this file.
 
-This file imports nothing of opshift. Its folder contains job.json and the inputs of case N of model
+This file does not import opshift. Its folder contains job.json and the inputs of case N of model
 M as in<M>_<N>.npz. The program writes arrays to out<M>_<N>.npz, and a line of JSON for each model
 to answers<FIRST>.jsonl, so that the models without a line show where a process crashed. FIRST is
 the number of models to skip.

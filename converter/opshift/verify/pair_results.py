@@ -63,7 +63,9 @@ def reference_of(pair: Pair, inputs: Inputs | None) -> Reference:
     note = ""
     if inputs is None and all(error for _, error in results):
         lacks = any(LACKS in error for _, error in results)
-        helps = "convert it for the runtime" if lacks else "give your own inputs, or more time"
+        helps = "give your own inputs, or raise the time limit"
+        if lacks:
+            helps = "convert A for the runtime"
         helps = extra.MISSING if extra.is_missing() else helps
         note = f"A has no result for generated inputs; {helps}"
     return Reference(side, cases, results, note)

@@ -38,12 +38,12 @@ class Layout:
             path = path if is_url(output) else os.path.normpath(path)
             if path in self.outputs:
                 raise BadDestination(
-                    f"its data file {printable(location)!r} would have the name of the result of"
+                    f"the data file {printable(location)!r} would have the name of the result of"
                     f" another model; {choose_external('one-file', 'inline')}"
                 )
             if self.home and HIDDEN in path[len(self.home) :].replace(os.sep, "/").split("/"):
                 raise BadDestination(
-                    f"its data file {printable(location)!r} would be in {HIDDEN}, where opshift"
+                    f"the data file {printable(location)!r} would be in {HIDDEN}, where opshift"
                     f" keeps its own files; {choose_external('one-file', 'inline')}"
                 )
 
@@ -54,10 +54,10 @@ def refused(models: Pairs, home: str) -> dict[str, str]:
     why: dict[str, str] = {}
     for name, _ in models:
         if HIDDEN in name.replace(os.sep, "/").split("/"):
-            why[name] = f"it is in {HIDDEN}, where opshift keeps its own files; move the model"
+            why[name] = f"the model is in {HIDDEN}, where opshift keeps its own files; move it"
         elif above := next((parent for parent in _parents(name) if parent in names), None):
             why[name] = (
-                f"its folder would have the same name as the result {printable(above)!r}; rename"
+                f"the folder would have the same name as the result {printable(above)!r}; rename"
                 " one of them"
             )
     if home and not is_url(home):
@@ -79,10 +79,10 @@ def _over_sources(pairs: Pairs, home: str) -> dict[str, str]:
     for name, _ in pairs:
         goal = real_of(os.path.join(home, name))
         if goal in models:
-            why[name] = "its result would overwrite a model of this run; give another folder"
+            why[name] = "the result would overwrite a model of this run; give another folder"
         elif not goal.startswith(os.path.join(real, "")):
             why[name] = (
-                f"its result would go to {printable(goal)!r} through a link; remove the link"
+                f"the result would go to {printable(goal)!r} through a link; remove the link"
             )
     return why
 
@@ -120,11 +120,11 @@ def _over_data(models: Pairs, home: str) -> dict[str, str]:
     for name, paths in data.items():
         folder = os.path.dirname(os.path.join(home, name))
         if os.path.realpath(os.path.join(home, name)) in needed:
-            why[name] = "its result would overwrite a data file of this run; give another folder"
+            why[name] = "the result would overwrite a data file of this run; give another folder"
         for location, _ in paths:
             if len(places[os.path.normpath(os.path.join(folder, location))]) > 1:
                 why[name] = (
-                    f"its data file {printable(location)!r} would share its name with another file;"
+                    f"the data file {printable(location)!r} would share its name with another file;"
                     f" {choose_external('one-file', 'inline')}"
                 )
     return why

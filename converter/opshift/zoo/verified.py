@@ -34,7 +34,7 @@ def objection(
         return "", ""
     row = next((row for row in verification.rows if row.outcome not in (EQUAL, LIKE)), None)
     if row is None:
-        return "no answer", "it has no outputs to compare"
+        return "no answer", "the model has no outputs to compare"
     if row.output:
         cause = f"; {' '.join(str(verification.cause).split())}" if verification.cause else ""
         return row.outcome, f"output {row.output!r} differs: {row.detail}{cause}"

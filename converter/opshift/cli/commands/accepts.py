@@ -54,8 +54,8 @@ def command(
 
     With --for, opshift compares the model with the operators and element types that the runtime
     supports. --opset, --ir and --model-version describe another program by the versions that it
-    reads. The exit code is 1 if it cannot use one of the models. The exit code is 5 if this is not
-    known, or if it can use a model only by ignoring the version numbers of the model.
+    reads. The exit code is 1 if the runtime or program cannot use one of the models. The exit code
+    is 5 if the answer is not known, or if a model can be used only by ignoring its version numbers.
     """
     documents = options.give_documents([word for word in opsets if word.endswith(SUFFIX)])
     words = tuple(word for word in opsets if not word.endswith(SUFFIX))

@@ -251,9 +251,9 @@ def read_shard(text: str) -> Shard:
 def _stops_cleanly(engine: Supervisor | Spread) -> Iterator[None]:
     """Ends a batch early, but with its summary and files; a third signal ends it at once.
 
-    After the first Ctrl-C, models that are being converted are finished. After SIGTERM, these
-    models get only a few seconds, because a system that sends SIGTERM (Kubernetes, Slurm, systemd)
-    soon kills the process. A second signal stops these conversions.
+    After the first Ctrl-C, models that are being converted are finished. After SIGTERM, running
+    conversions get only a few seconds, because a system that sends SIGTERM (Kubernetes, Slurm,
+    systemd) soon kills the process. A second signal stops the running conversions.
     """
     import signal
 

@@ -26,8 +26,8 @@ def command(output: Output, first: str, second: str) -> int:
     """Compare the models A and B, or the models of two folders.
 
     The answer is whether B is a MAJOR, MINOR or PATCH change for the users of A. The comparison
-    covers versions, interface, nodes by operator, weights by digest and metadata. opshift
-    also converts A to the versions of B. If this yields the nodes and weights of B, both models
+    covers versions, interface, nodes by operator, weights by digest and metadata. opshift also
+    converts A to the versions of B. If the converted A has the nodes and weights of B, both models
     compute the same results. In two folders, models with equal file names are compared, and the
     answer covers each model and the whole folder.
     """

@@ -221,7 +221,7 @@ class Lowering:
         places = itertools.chain(range(len(made), len(made) + len(graph.node)), range(len(made)))
         graph.node.extend(made)
         graph.node.sort(key=lambda _: next(places))
-        self.done["initializers of subgraphs made constants"] += len(made)
+        self.done["initializers of subgraphs replaced by Constant nodes"] += len(made)
 
     def _node_of(self, tensor: TensorProto) -> NodeProto:
         """Returns a node that produces a tensor in a subgraph; old Constants are float only."""

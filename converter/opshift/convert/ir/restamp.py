@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes only the IR version: rewrites the header of a file and copies the other bytes.
 
-This module does not import onnx and does not parse nodes. Unusual files and requests go through the
-whole conversion.
+This module does not import onnx and does not parse nodes. All other files and requests need a
+conversion of the whole model.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def calls(document: Document) -> Iterator[NamedText]:
                     yield (
                         frozenset({*given[len(known) :]}),
                         f"{named(node)} has {counted(len(given), what)}, but the called function"
-                        f" has {len(known)}; remove the others",
+                        f" has {len(known)}; remove the extra {what}s",
                     )
 
 

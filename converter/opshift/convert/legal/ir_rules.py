@@ -123,8 +123,10 @@ def _identifiers(what: str, names: Iterable[str]) -> Iterator[NamedText]:
     """Finds names that are not C identifiers; the specification requires them, runtimes do not."""
     bad = frozenset(name for name in names if name and not _IDENTIFIER.fullmatch(name))
     if bad:
-        count = f"{len(bad)} {what} names are" if len(bad) > 1 else f"a {what} name is"
-        yield (bad, f"{count} not written like an identifier of C, such as {min(bad)!r}")
+        text = f"a {what} name is not a C identifier"
+        if len(bad) > 1:
+            text = f"{len(bad)} {what} names are not C identifiers"
+        yield (bad, f"{text}, such as {min(bad)!r}")
 
 
 # -- names without a definition ------------------------------------------------------------------

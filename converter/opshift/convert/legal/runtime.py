@@ -176,8 +176,8 @@ def misread_nodes(
 ) -> Iterator[tuple[Key, Misread, list[Place]]]:
     """Yields the nodes that a runtime rejects or computes wrongly, by operator and by the fault.
 
-    With `doubtful`, these are the nodes that some processors or providers may misread, and the
-    nodes that are perhaps misread because a fact about them is unknown.
+    With `doubtful`, the function yields nodes that only some processors or providers may compute
+    wrongly, and nodes for which the fault depends on an unknown fact.
     """
     read_by, known = readers(), Seen().places if seen is None else seen.places
     roots = facts.document.roots
@@ -321,7 +321,7 @@ def in_doubt(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> lis
 
 
 def _may_be(types: Types, choice: Types, present: Collection[str]) -> bool:
-    """Returns whether the element types, if unknown ones are suitable, are equal to `choice`."""
+    """Returns whether element types may be equal to `choice`; "" stands for an unknown type."""
     pairs = zip(types, choice, strict=True)
     return all(other in present if one == "" else one == other for one, other in pairs)
 
@@ -453,7 +453,7 @@ def runs(
 ) -> bool:
     """Returns whether a runtime can run these nodes, as far as is known.
 
-    With `doubtful`, nodes that are perhaps misread do not count as nodes that run.
+    With `doubtful`, the result is also false if the runtime perhaps computes a node wrongly.
     """
     root = op.scope.root
 
@@ -568,7 +568,7 @@ def _run_alone(document: Document, row: RuntimeRelease) -> Iterator[str]:
     of its own.
     """
     if any(root.index for root in document.roots):
-        alone = "a probe ran only single nodes like these"
+        alone = "a probe ran each of these nodes only in a model of one node"
         yield f"whether {row.shown} runs the nodes in this model: {alone}"
 
 
@@ -651,15 +651,15 @@ def stamps(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
     found = []
     ir = document.model.ir_version
     if row.ir is not None and ir > row.ir:
-        reads = "reads IR" if row.flag("compares") else "loads the model unchecked, but knows IR"
+        reads = "reads IR" if row.flag("compares") else "loads the model unchecked, but supports IR"
         found.append(f"the model has IR {ir}; {row.shown} {reads} only up to {row.ir}")
     for domain, version in sorted(document.imports.as_dict().items()):
         top = row.imports.get(domain)
         if top is not None and version > top:
             shown = domain or "ai.onnx"
-            reads = f"reads it only up to {top}"
+            reads = f"reads {shown} only up to {top}"
             if not row.flag("compares"):
-                reads = f"loads the model unchecked, but knows only versions up to {top}"
+                reads = f"loads the model unchecked, but supports {shown} only up to {top}"
             found.append(f"the model imports {shown} {version}; {row.shown} {reads}")
     return [RuntimeLack("", "", "", 1, says) for says in found]
 

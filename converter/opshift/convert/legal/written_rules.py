@@ -92,7 +92,7 @@ def _unreachable(place: Place, name: str) -> str | None:
             return None  # a training algorithm runs after the main graph
         position, scope = holder(scope)
     if written == position:
-        return "the replaced node wrote" if owner is place[0] else "the node around it writes"
+        return "the replaced node wrote" if owner is place[0] else "the outer node writes"
     keys = [owner.order.get(at) or (at,) for at in (written, position)]
     return None if keys[0] < keys[1] else "is written later"
 
@@ -105,7 +105,7 @@ def holder(scope: Scope) -> tuple[int, Scope]:
         held = () if position in around.removed else graphs_of(node)
         if any(graph is scope.proto for _, graph in held):
             return position, around
-    raise AssertionError(f"no node holds graph {scope.proto.name!r}")
+    raise AssertionError(f"no node has the subgraph {scope.proto.name!r}")
 
 
 # -- schemas -------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def types(written: WrittenNodes) -> Iterator[str]:
         written.typed.add(kind)
         after = schemas.type_name(op.env.type(name))
         if after not in (None, before) and schemas.type_name(_before(written).get(name)) == before:
-            yield f"{name!r} becomes {after}, but it was {before}"
+            yield f"the type of {name!r} changes from {before} to {after}"
 
 
 def _inferred_types(written: WrittenNodes) -> Iterator[str]:
@@ -229,7 +229,7 @@ def suspect_lengths(written: WrittenNodes) -> Iterator[str]:
     for name in filter(env.is_read, written.node.proto.output):
         was, now = before.get(name), env.type(name)
         if was is not None and now is not None and not _fit(was, now):
-            yield f"{name!r} becomes {shown_type(now)}, but it was {shown_type(was)}"
+            yield f"the type of {name!r} changes from {shown_type(was)} to {shown_type(now)}"
 
 
 def is_inferred(written: WrittenNodes) -> bool:
@@ -274,7 +274,7 @@ def _changed_outputs(written: WrittenNodes) -> Iterator[str]:
         if was is None or now is None or not any(name in one.output for one in made):
             continue
         if not alike(was, now):
-            yield f"{name!r} becomes {shown_type(now)}, but it was {shown_type(was)}"
+            yield f"the type of {name!r} changes from {shown_type(was)} to {shown_type(now)}"
 
 
 def _unfit_types(one: NodeProto, written: WrittenNodes) -> Iterator[str]:

@@ -104,7 +104,9 @@ class Records:
         for question, answer in recorder.asked.items():
             if branch.leaf is not None or branch.question not in (None, question):
                 source = task.adapter.source
-                raise AssertionError(f"{source} asked {question}, but not for an equal node before")
+                raise AssertionError(
+                    f"{source} requested {question}, but did not for an equal node"
+                )
             branch.question = question
             if answer not in branch.branches:
                 branch.branches[answer] = Branch()

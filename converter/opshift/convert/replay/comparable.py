@@ -31,7 +31,7 @@ class Untraceable(Exception):  # noqa: N818 - a signal, not an error
 
 
 class NoAnswer(Untraceable):
-    """Raised if the result for this node cannot be recorded, although others of the kind can."""
+    """Raised if one result of a call cannot be recorded, although other results can."""
 
 
 class ConstantAnswer:

@@ -19,7 +19,7 @@ from opshift.opsets.elements import ELEMENTS
 from opshift.opsets.type_pairs import Change
 from opshift.protos import AttributeProto, ModelProto, NodeProto
 
-GIVEN = "a caller may give any number"
+GIVEN = "a caller of the model may pass any number"
 
 
 def keep_unproved(state: State, choice: TypeChoice, *, keep_io: bool) -> None:
@@ -58,14 +58,15 @@ def _fixed(state: State, choice: TypeChoice, bounded: set[int]) -> Iterator[tupl
     for scope in state.document.scopes():
         if scope.parent is not None:
             for name in (*scope.inputs, *scope.outputs):
-                yield (scope.owner(name), name), "it enters or leaves a subgraph"
+                yield (scope.owner(name), name), "the value enters or leaves a subgraph"
     for place, groups in choice.groups.items():
         scope, position = place
         if holds_graphs(scope.node(position)):
             for group in groups:
                 if group.start in bounded:
                     for value in choice.values(place, group):
-                        yield value, f"{scope.node(position).op_type} passes it to a subgraph"
+                        op = scope.node(position).op_type
+                        yield value, f"{op} passes the value to a subgraph"
 
 
 def _unproved(
@@ -82,7 +83,7 @@ def _unproved(
         to, (low, high) = named_type(kind), ELEMENTS[kind].limits
         bounds = facts.bounds(twins[owner], name)
         if bounds is None:
-            where = GIVEN if name in owner.inputs else "its bounds are not known"
+            where = GIVEN if name in owner.inputs else "the bounds of this value are not known"
             yield (owner, name), f"opshift cannot prove that {name!r} fits {to}: {where}"
         elif not (low <= bounds.lowest and bounds.highest <= high):
             far = bounds.highest if bounds.highest > high else bounds.lowest

@@ -16,7 +16,7 @@ from opshift.protos import GraphProto, NodeProto
 
 
 def take_known(state: State, sizes: Collection[str]) -> list[Replacement]:
-    """Returns replacements for outermost nodes such as If whose branch depends on `sizes`."""
+    """Returns the branches that replace nodes such as If, if `sizes` determine the branch."""
     known = dict(_known(state, sizes))
     return [
         Replacement(place, list(_nodes_of(state, place, branch)))
@@ -42,7 +42,7 @@ def _known(state: State, sizes: Collection[str]) -> Iterator[tuple[Place, GraphP
 
 
 def _outermost(known: dict[Place, GraphProto]) -> Iterator[tuple[Place, GraphProto]]:
-    """Yields the outermost of these nodes; nodes in their subgraphs follow later."""
+    """Yields the nodes that are not inside another of the nodes; later calls treat the others."""
     holders = {
         id(graph) for scope, at in known for _, graph in graphs_of(scope.node(at))
     }  # fmt: skip

@@ -47,11 +47,12 @@ def retype(state: State, wanted: Mapping[str, str], *, keep_io: bool) -> None:
     rewriting.run()
     state.notes += notes
     if rewriting.casts:
-        state.notes.append(f"two types meet in {counted(rewriting.casts, 'Cast')}")
+        casts = counted(rewriting.casts, "Cast")
+        state.notes.append(f"added {casts} between the old and the new element type")
     if rewriting.interface:
         ends = _listed(dict.fromkeys(rewriting.interface))
         state.notes.append(
-            f"callers see other types of {ends}; {terms.option('keep_io_types')} keeps the old ones"
+            f"the types of {ends} changed for callers; {terms.option('keep_io_types')} keeps them"
         )
     state.repaired |= (
         bool(state.inlined) or len(choice.stays) < len(choice.kinds) or bool(choice.narrow_ends)

@@ -139,7 +139,7 @@ def _keep_out_of_range(state: State, choice: TypeChoice) -> None:
         low, high = limits_of(state.weights, tensor)
         if high > limits[1]:
             to = named_type(choice.types[start])
-            choice.stays[owned] = f"it has the value {high:g}; the limit of {to} is {limits[1]:g}"
+            choice.stays[owned] = f"a value is {high:g}, but the limit of {to} is {limits[1]:g}"
         elif low < limits[0]:
             choice.small.append(owned)
 
@@ -157,7 +157,7 @@ def _keep_overflowing(state: State, choice: TypeChoice) -> None:
         top, limit = found.largest.get(value[1], 0), _limits(to)[1]
         if top > limit:
             why = (
-                f"it reaches {top:g} on {found.inputs}; the limit of {named_type(to)} is {limit:g}"
+                f"a value is {top:g} on {found.inputs}; the limit of {named_type(to)} is {limit:g}"
             )
             choice.stays.setdefault(value, why)
 
@@ -282,7 +282,7 @@ def _keep_sizes(state: State, choice: TypeChoice) -> None:
                 if end is not None and _follows(state, choice, scope, node, sizes, end):
                     sizes.add((scope, name))
                     to = named_type(choice.types[choice.kinds[scope, name]])
-                    why = f"it may be a size above {end}, and {to} rounds some integers above {end}"
+                    why = f"a size may be above {end}, and {to} rounds some integers above {end}"
                     choice.stays.setdefault((scope, name), why)
 
 

@@ -147,7 +147,7 @@ def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeG
 
 
 def _join_by_tensors(node: NodeProto, groups: list[TypeGroup]) -> None:
-    """Keeps all values of a type if one value keeps it and an attribute is a tensor of it."""
+    """Keeps the type of all values that share it with a tensor attribute if one value keeps it."""
     for start in {one.t.data_type for one in node.attribute if one.HasField("t")}:
         mine = [group for group in groups if group.start == start]
         why = next((group.reason for group in mine if group.stays), "")

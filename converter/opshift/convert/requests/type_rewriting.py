@@ -234,7 +234,7 @@ class TypeRewriting:
             self._retype(attribute.tp)
 
     def _leaves(self, number: int) -> bool:
-        """Returns whether each use of a type must change, even one only for inner computations."""
+        """Returns whether an attribute with this type changes, although only the kernel uses it."""
         changes = changes_of(self.choice.types)
         return changes.get(number) is Change.WIDENS or number == T.DOUBLE
 

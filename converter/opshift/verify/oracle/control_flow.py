@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluates Constant and Identity, and operators with subgraphs: If, Loop, Scan, SequenceMap."""
+"""Evaluates Constant, Identity, and operators with subgraphs (If, Loop, Scan, SequenceMap)."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def if_(frame: Any, call: Call, condition: np.ndarray) -> tuple[Value, ...]:
     results = tuple(frame.subgraph(branch, []))
     if len(results) != len(call.node.output):
         raise OracleError(
-            f"If: the branch has {len(results)} outputs, the node {len(call.node.output)}"
+            f"If: the branch has {len(results)} outputs, the node has {len(call.node.output)}"
         )
     return results
 

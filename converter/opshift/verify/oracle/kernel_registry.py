@@ -17,7 +17,7 @@ class Kernel:
     until: int
     run: Callable[..., Any]
     scoped: bool
-    """Whether `run` also takes the frame of the call, for subgraphs and random numbers."""
+    """Whether `run` takes the interpreter's frame first, for subgraphs and random numbers."""
 
     @property
     def why(self) -> str:

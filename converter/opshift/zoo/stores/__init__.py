@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes remote files: `stores` has the interface, other modules implement it."""
+"""Reads and writes remote files; `stores` has the interface, and other modules implement it."""

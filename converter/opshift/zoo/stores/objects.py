@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens object stores through obstore: S3, Google, Azure and compatible; HTTP is read-only."""
+"""Opens object stores (S3, Google, Azure and others) through obstore; HTTP is read-only."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import opshift
 import pytest
 from checked import checked
 from opshift.convert.legal import runtime
-from opshift.convert.legal.verdict import Judged, Verdict, verdict
+from opshift.convert.legal.support import ComparedModel, Support, support_of
 from text_models import model
 
 REASONS = ("stamps", "below_floor", "lacking", "forms", "kernels")
@@ -19,7 +19,7 @@ RELEASE = SimpleNamespace(shown="a runtime 1.0", later=None)
 
 SEEN = runtime.Seen()
 INNER = "with its functions written out"
-JUDGED = Judged("as it is", INNER, SEEN)
+MODEL = ComparedModel("as it is", INNER, SEEN)
 
 
 @pytest.fixture
@@ -42,16 +42,16 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple]:
 
 def test_each_part_adds_its_reasons(parts):
     """Kernels and forms are judged where functions are called."""
-    assert verdict(JUDGED, RELEASE) == Verdict("a runtime 1.0", REASONS, DOUBTS)
+    assert support_of(MODEL, RELEASE) == Support("a runtime 1.0", REASONS, DOUBTS)
     for name in ("stamps", "below_floor", "lacking", "called_functions"):
-        assert parts[name] == (JUDGED.document, RELEASE)
+        assert parts[name] == (MODEL.document, RELEASE)
     for name in ("forms", "kernels", *DOUBTS[1:]):
         assert parts[name] == (INNER, RELEASE, SEEN)
         assert parts[name][2] is SEEN
 
 
 def test_an_import_that_was_added_is_judged_too(parts):
-    found = verdict(JUDGED, RELEASE, added=[""])
+    found = support_of(MODEL, RELEASE, added=[""])
     assert found.reasons == ("rejected", *REASONS)
     assert found.unknown == ("doubted", *DOUBTS)
 
@@ -64,7 +64,7 @@ def test_a_release_between_two_rows_has_the_answer_of_both(parts, monkeypatch, r
     for name in (*REASONS, *DOUBTS):
         monkeypatch.setattr(runtime, name, lambda *_: [])
     monkeypatch.setattr(runtime, "lacking", lambda _, row: by_row[row.shown])
-    found = verdict(JUDGED, first)
+    found = support_of(MODEL, first)
     answer = found.in_words
     assert answer.target == "a runtime 2.0"
     if all(reasons):
@@ -78,16 +78,16 @@ def test_a_release_between_two_rows_has_the_answer_of_both(parts, monkeypatch, r
 
 def test_functions_are_written_out_if_the_model_calls_them():
     plain = checked(model("(float[2] x) => (float[2] y) { y = Neg(x) }", 13)).facts
-    assert Judged.of(plain).computed is plain
+    assert ComparedModel.of(plain).computed is plain
     text = """(float[2] x) => (float[2] y) { y = f.F(x) }
         <domain: "f", opset_import: ["": 13]> F (a) => (b) { b = Neg(a) }"""
-    judged = Judged.of(checked(model(text, 13, more=', "f": 1')).facts)
+    judged = ComparedModel.of(checked(model(text, 13, more=', "f": 1')).facts)
     ops = [[n.op_type for n in one.document.model.graph.node] for one in (judged, judged.computed)]
     assert ops == [["F"], ["Neg"]]
 
 
 def test_equal_reasons_are_told_once():
-    found = Verdict("a runtime 1.0", ("one", "two", "one"), ("perhaps",)).in_words
+    found = Support("a runtime 1.0", ("one", "two", "one"), ("perhaps",)).in_words
     assert tuple(found.reasons) == ("one", "two")
 
 

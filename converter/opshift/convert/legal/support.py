@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Support:
     """The known reasons why a runtime cannot run a model, and the open questions."""
 
     target: str
@@ -34,12 +34,16 @@ class Verdict:
     def in_words(self) -> RuntimeAnswer:
         """The answer in a report: the reasons and open questions as text."""
         reasons = tuple(dict.fromkeys(map(str, self.reasons)))
-        too = [f"whether this applies to {self.target}: {one}" for one in self.differing]
-        return RuntimeAnswer.of(self.target, reasons, (*dict.fromkeys(too), *self.unknown))
+        open_questions = [
+            f"whether this applies to {self.target}: {lack}" for lack in self.differing
+        ]
+        return RuntimeAnswer.of(
+            self.target, reasons, (*dict.fromkeys(open_questions), *self.unknown)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ComparedModel:
     """A model to be compared with the abilities of releases of runtimes."""
 
     document: Document
@@ -47,10 +51,10 @@ class Judged:
     seen: Seen
 
     @staticmethod
-    def of(facts: Facts) -> Judged:
+    def of(facts: Facts) -> ComparedModel:
         """Returns the model of the given inferred types, for comparison with runtimes."""
-        called = any(root.calls for root in facts.document.roots)
-        return Judged(facts.document, _written_out(facts) if called else facts, Seen())
+        has_calls = any(root.calls for root in facts.document.roots)
+        return ComparedModel(facts.document, _written_out(facts) if has_calls else facts, Seen())
 
 
 def _written_out(facts: Facts) -> Facts:
@@ -61,39 +65,41 @@ def _written_out(facts: Facts) -> Facts:
     return Facts(Document(copy), facts.weights, facts.adapters, lambda: view)
 
 
-def verdict(judged: Judged, row: RuntimeRelease, *, added: Collection[str] = ()) -> Verdict:
+def support_of(
+    model: ComparedModel, row: RuntimeRelease, *, added: Collection[str] = ()
+) -> Support:
     """Returns whether a runtime can run a model without a conversion.
 
     `added` has the domains whose missing imports opshift added. For a release between two measured
     releases, the answer is known only if both measured releases have the same answer.
     """
-    own = _of_row(judged, row, added)
+    before = _of_row(model, row, added)
     if row.later is None:
-        return own
-    then = _of_row(judged, row.later, added)
-    if own.reasons and then.reasons:
-        return replace(own, target=row.stands_for)
-    differing = (*own.reasons, *then.reasons)
-    return Verdict(row.stands_for, (), own.unknown or then.unknown, differing)
+        return before
+    after = _of_row(model, row.later, added)
+    if before.reasons and after.reasons:
+        return replace(before, target=row.stands_for)
+    differing = (*before.reasons, *after.reasons)
+    return Support(row.stands_for, (), before.unknown or after.unknown, differing)
 
 
-def _of_row(judged: Judged, row: RuntimeRelease, added: Collection[str]) -> Verdict:
+def _of_row(model: ComparedModel, row: RuntimeRelease, added: Collection[str]) -> Support:
     """Returns whether one measured release can run a model."""
-    document, computed = judged.document, judged.computed
+    document, computed = model.document, model.computed
     rejected, doubted = runtime.without_imports(row, added) if added else ([], [])
     reasons = (
         *rejected,
         *runtime.stamps(document, row),
         *runtime.below_floor(document, row),
         *runtime.lacking(document, row),
-        *runtime.forms(computed, row, judged.seen),
-        *runtime.kernels(computed, row, judged.seen),
+        *runtime.forms(computed, row, model.seen),
+        *runtime.kernels(computed, row, model.seen),
     )
     unknown = (
         *doubted,
         *runtime.called_functions(document, row),
-        *runtime.flawed(computed, row, judged.seen),
-        *runtime.unknown(computed, row, judged.seen),
-        *runtime.in_doubt(computed, row, judged.seen),
+        *runtime.flawed(computed, row, model.seen),
+        *runtime.unknown(computed, row, model.seen),
+        *runtime.in_doubt(computed, row, model.seen),
     )
-    return Verdict(row.shown, reasons, unknown)
+    return Support(row.shown, reasons, unknown)
