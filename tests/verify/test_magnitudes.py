@@ -15,8 +15,9 @@ from opshift.convert.requests import overflow, type_choice
 from opshift.model.arrays import to_array
 from opshift.model.weights import Weights
 from opshift.testing.model_text import parse_model
-from opshift.verify import oracle
+from opshift.verify import engine_choice, locate, oracle
 from opshift.verify.magnitudes import magnitudes
+from text_models import model as model_of
 
 NETWORK = (
     '<ir_version: IR, opset_import: ["" : 18]> g (float[2,8] x, bool c) => (float[2,8] y)'
@@ -179,3 +180,106 @@ def test_a_large_model_that_no_interpreter_computes_is_not_run(tmp_path, monkeyp
         overflow._last.clear()
         assert bool(told) == (not limit)
     assert "too large to run as a whole, and opshift has no description of com.microsoft" in told[0]
+
+
+@pytest.fixture
+def largest(tmp_path):
+    """Returns the largest magnitudes of a model on the given inputs, or the reason for none."""
+
+    def run(text, inputs, names=(), *, inside=False, large=False, opset=18):
+        path, fed = tmp_path / "model.onnx", tmp_path / "inputs.npz"
+        onnx.save(model_of(text, opset, more=', "own" : 1'), path)
+        np.savez(fed, **inputs)
+        return magnitudes(str(path), str(tmp_path), names, inside, large, str(fed))
+
+    return run
+
+
+CHAIN = "(float[n] x) => (float[n] y) { a = Neg(x) b = Add(a, a) d = Add(b, b) y = Add(d, d) }"
+X = {"x": np.array([-0.25, 0.125], "f4")}
+ALL = {"x": 0.25, "a": 0.25, "b": 0.5, "d": 1.0, "y": 2.0}
+
+
+@pytest.mark.parametrize("together", [1, 2, 256])
+def test_a_runtime_computes_the_wanted_values_and_the_inputs(largest, monkeypatch, together):
+    monkeypatch.setattr(locate, "TOGETHER", together)
+    assert largest(CHAIN, X) == ({"x": 0.25}, "")
+    assert largest(CHAIN, X, ["b"]) == ({"x": 0.25, "b": 0.5}, "")
+    assert largest(CHAIN, X, ["a", "b", "d", "y"]) == (ALL, "")
+
+
+def test_node_by_node_every_value_is_found(largest):
+    assert largest(CHAIN, X, ["b"], large=True) == (ALL, "")
+    assert largest(CHAIN, X, ["b"], inside=True) == (ALL, "")
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ([-3, 2], 3.0),
+        ([-0.5, 0.25], 0.5),
+        ([np.inf, -np.inf, np.nan, -2], 2.0),
+        ([np.inf, np.nan], 0.0),
+        ([], 0.0),
+    ],
+)
+def test_only_finite_numbers_count(largest, numbers, expected, large):
+    found, _ = largest(CHAIN, {"x": np.array(numbers, "f4")}, ["a"], large=large)
+    assert (found["x"], found["a"]) == (expected, expected)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_only_floats_count_also_in_sequences(largest, large):
+    text = """(float[2] x, int64[1] k, bool c) => (float[2] y) {
+        y = Add(x, x) s = SequenceConstruct(x, y) i = Add(k, k) n = Not(c) t = SequenceEmpty() }"""
+    inputs = {"x": np.array([1, -2], "f4"), "k": np.array([7]), "c": np.array(True)}
+    found, reason = largest(text, inputs, ["s", "i", "n", "y", "t"], large=large)
+    assert (found, reason) == ({"x": 2.0, "y": 4.0, "s": 4.0}, "")
+
+
+def test_values_of_one_name_in_several_graphs_and_runs_count_as_one(largest):
+    text = """(float[2] x) => (float[2] y) <int64 n = {3}, bool t = {1}> {
+        y = Loop (n, t, x) <body = l (int64 i, bool k, float[2] v) => (bool q, float[2] w) {
+            q = Identity(k) w = Mul(v, v) }> }"""
+    found, _ = largest(text, {"x": np.array([-3, 2], "f4")}, inside=True)
+    assert found == {"x": 3.0, "w": 3.0**8, "y": 3.0**8}
+    found, _ = largest(text, {"x": np.array([0.5, 0.25], "f4")}, inside=True)
+    assert found == {"x": 0.5, "w": 0.25, "y": 0.5**8}
+
+
+def test_values_that_a_runtime_does_not_give_leave_the_others(largest):
+    """A name inside a graph cannot become an output of the model."""
+    for place in range(4):
+        names = ["a", "b", "d"]
+        names.insert(place, "hidden")
+        assert largest(CHAIN, X, names) == ({name: ALL[name] for name in "xabd"}, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "opset"),
+    [
+        (CHAIN.replace("Add(a, a)", "Cosh(a)").replace("float", "double"), "f8", 18),
+        (CHAIN, "f4", 6),
+    ],
+)
+def test_a_model_that_the_runtime_cannot_run_is_computed_node_by_node(largest, text, kind, opset):
+    found, reason = largest(text, {"x": X["x"].astype(kind)}, ["b"], opset=opset)
+    assert (found.keys(), reason) == (ALL.keys(), "")
+
+
+@pytest.mark.parametrize("how", [{}, {"inside": True}, {"large": True}])
+def test_a_run_that_fails_gives_no_magnitudes(largest, how):
+    text = "(float[n] x) => (float[4] y) <int64[1] s = {4}> { a = Neg(x) y = Reshape(a, s) }"
+    found, reason = largest(text, X, ["a"], **how)
+    assert found == {}
+    assert reason
+
+
+def test_an_operator_without_a_description_is_the_reason(largest):
+    text = "(float[n] x) => (float[n] y) { a = Neg(x) y = own.Run(a) }"
+    why = engine_choice.objection(model_of(text, 18, more=', "own" : 1'), engine_choice.OURS)
+    assert largest(text, X, ["a"], inside=True) == ({}, why)
+    found, reason = largest(text, X, ["a"], large=True)
+    assert found == {}
+    assert reason.endswith(f", and {why}")
