@@ -48,14 +48,23 @@ class Advisory:
     """A fixed fault that gave wrong results: its text, the affected models, and the releases."""
 
     id: str
+    """The name of the advisory."""
     wrong: str
+    """A sentence about the wrong result."""
     condition: str
+    """A sentence about the affected models."""
     since: str
+    """The first affected version of opshift."""
     fixed: str
+    """The first corrected version of opshift."""
     adapters: tuple[str, ...] = ()
+    """The adapters that wrote the wrong result."""
     operators: tuple[str, ...] = ()
+    """The operators of which a wrong result has at least one."""
     versions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """The lowest and the highest version of a wrong result, by domain."""
     runtimes: Mapping[str, str] = field(default_factory=dict)
+    """The releases for which a wrong result was made, by runtime."""
 
     def judge(self, evidence: Evidence) -> Affected:
         """Judges whether a fault affects a result, by its versions, adapters and runtime."""

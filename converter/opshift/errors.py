@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from opshift import codes, terms
 from opshift.codes.refusals import Why
+from opshift.json_form import Form, Versions
 from opshift.records import dataclass
 from opshift.text import Line, Role, counted, plain, printable, qualified, show_versions
 
@@ -100,22 +101,32 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not an error
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedNode:
+class RefusedNode(Form):
     """A node that cannot be converted to the next version, with the reason."""
 
+    PART = "refusal"
+    ALSO = ("cure",)
+    HIDDEN = ("missed", "types", "shape")
+
     node: str
+    """The name of the node, or of its first output; `the model` if the IR version blocks."""
     op: str
+    """The operator; `IR` if the IR version blocks."""
     domain: str
+    """The domain of the operator."""
     boundary: tuple[int, int]
+    """The version before the step, and the version after it."""
     why: Why
+    """The code of the reason, one of `opshift.Why`; `opshift explain CODE` explains the code."""
     detail: str
+    """The missing fact about the node, or the impossible part of its conversion."""
     missed: Assumption | None = None  # the assumption that would avoid this refusal
     types: str = ""  # a change of element types that would avoid it, such as bfloat16=float
     shape: str = ""  # a fixed shape of an input that may make the node constant
 
     @property
     def cure(self) -> str:
-        """Returns the action that may avoid the refusal."""
+        """The action that may avoid the refusal."""
         if self.types:
             kinds = terms.option("types", self.types)
             return f"Change the element type with {kinds}, or choose a target nearer to the source."
@@ -126,22 +137,33 @@ class RefusedNode:
             )
         return (self.missed or self.why).cure
 
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the JSON form that `opshift schema` describes."""
-        return {
-            "node": self.node,
-            "op": self.op,
-            "domain": self.domain,
-            "boundary": list(self.boundary),
-            "why": self.why.name,
-            "detail": self.detail,
-            "cure": self.cure,
-        }
-
     def __str__(self) -> str:
         op = qualified(self.domain, self.op)
         start, to = self.boundary
         return printable(f"{op} {self.node!r} {start}->{to}: {self.detail} [{self.why.name}]")
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedForm(Form):
+    """The nodes that block a conversion, and the nearest versions that the model reaches.
+
+    Printed by `opshift convert, exit code 1`.
+    """
+
+    KIND = "refused"
+
+    message: str
+    """The answer in a sentence."""
+    target: Versions
+    """The versions that the caller asks for, by domain."""
+    nearest: Versions
+    """The versions nearest to the target that the model reaches, by domain."""
+    dead_ends: tuple[str, ...]
+    """The version changes for which the plan has no route."""
+    runtime: str
+    """The runtime that cannot run the converted model; empty for another reason."""
+    refusals: tuple[RefusedNode, ...]
+    """Every node that blocks the conversion in its last step."""
 
 
 class Refused(OpshiftError, RuntimeError):  # noqa: N818
@@ -223,6 +245,13 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
     def to_html(self) -> str:
         """Returns the page as a single HTML file."""
         return self.page().html()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the JSON form that `opshift schema` describes."""
+        return RefusedForm(
+            str(self).partition("\n")[0], self.target, self.nearest, self.dead_ends, self.runtime,
+            self.refusals,
+        ).as_dict()  # fmt: skip
 
     def __reduce__(self) -> tuple[type[Refused], tuple[object, ...]]:
         return Refused, (

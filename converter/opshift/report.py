@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
+from opshift.json_form import SCHEMA_VERSION, Form, Versions
 from opshift.page import Paged
 from opshift.records import dataclass
 from opshift.release import BUILD
@@ -18,7 +18,6 @@ from opshift.text import Line, Role, counted, show_versions
 if TYPE_CHECKING:
     from opshift.page.sheet import Page, Section
 
-SCHEMA_VERSION = 1
 YES, NO, NOT_KNOWN = "yes", "no", "not known"  # the possible answers whether a runtime runs a model
 KNOWN = {YES: True, NO: False, NOT_KNOWN: None}  # each answer as a JSON value
 MOST_NAMED = 16  # the most written nodes of one rewriting that are listed in order without -v
@@ -26,15 +25,24 @@ MOST_KINDS = 12  # the most kinds of rewriting that are shown without -v
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class Work(Form):
     """One kind of rewriting in one step, with the number of rewritten nodes."""
 
+    PART = "work"
+    OPTIONAL = ("why",)
+
     op: str
+    """The operator that was rewritten."""
     gives: tuple[str, ...]
+    """The operators that replace it, in order."""
     adapter: str
+    """The function of the adapter, which another release may move."""
     count: int
-    id: str = ""  # the verdict's fixed name, which stays when the adapter's function moves
-    why: str = ""  # a sentence about the change of the operator and the written nodes
+    """The number of rewritten nodes."""
+    id: str = ""
+    """The name of the adapter, such as `ai.onnx.Reshape-14-13`, which never changes."""
+    why: str = ""
+    """A sentence: what the version changed, and which nodes the adapter writes."""
 
     @property
     def same(self) -> bool:
@@ -43,24 +51,37 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """A node that replaces a group of nodes: its operator, its output and the size of the group."""
+class Site(Form):
+    """One node of a newer operator that replaces a group of nodes with the same result."""
+
+    PART = "site"
 
     op: str
+    """The newer operator."""
     value: str
+    """The output of the new node."""
     nodes: int
+    """The number of nodes that it replaces."""
     rule: str
+    """The function that declares the group of nodes, which another release may move."""
 
 
 @dataclass(frozen=True, slots=True)
-class StepReport:
+class StepReport(Form):
     """The rewritten and the unchanged nodes of one step."""
 
+    PART = "step"
+
     domain: str
+    """The domain whose version the step changes."""
     start: int
+    """The version before the step."""
     to: int
+    """The version after the step; equal to `start` if nodes are rewritten at the same version."""
     rewritten: tuple[Work, ...] = ()
+    """Each kind of rewriting."""
     kept: Mapping[str, int] = field(default_factory=dict)
+    """The number of nodes that were checked and stay unchanged, by operator."""
 
     @property
     def changed(self) -> bool:
@@ -84,9 +105,13 @@ class RuntimeAnswer:
     """The answer whether a runtime runs a model ("yes", "no" or "not known"), with the reasons."""
 
     target: str
-    answer: str
+    """The runtime and its release."""
+    answer: Annotated[str, YES, NO, NOT_KNOWN]
+    """Whether the runtime runs the model."""
     reasons: tuple[str, ...] = ()
+    """The reasons for the answer "no"."""
     unknown: tuple[str, ...] = ()
+    """The facts that are not known about the runtime."""
 
     @staticmethod
     def of(
@@ -96,13 +121,36 @@ class RuntimeAnswer:
         return RuntimeAnswer(target, answer_of(reasons, unknown), reasons, unknown)
 
 
+# Whether a runtime runs a model: "yes", "no" or "not known", in JSON true, false or null.
+Runs: TypeAlias = Annotated[str, True, False, None]
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeRuns(Form):
+    """Whether a runtime runs a model before and after a conversion."""
+
+    target: str
+    """The runtime and its release."""
+    now: Runs
+    """Whether the runtime runs the model without a conversion; null if this is not known."""
+    after: Runs
+    """Whether the runtime runs the model after a conversion; null if this is not known."""
+
+    def as_dict(self) -> dict[str, Any]:
+        answers = {"now": KNOWN[self.now], "after": KNOWN[self.after]}
+        return {**Form.as_dict(self), **answers}
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """The build of opshift, the runtime and the adapters that produced a result."""
 
     opshift_version: str
+    """The build of opshift."""
     runtime: str
+    """The runtime for which the result was made; empty if the caller named none."""
     adapters: tuple[str, ...]
+    """The adapters that rewrote nodes."""
 
     @staticmethod
     def from_dict(raw: Mapping[str, Any]) -> Origin:
@@ -115,26 +163,43 @@ class Origin:
 class Report(Paged):
     """The changes of a conversion.
 
+    Printed by `opshift convert`.
+
     Attributes
     ----------
-    source, result : mapping of str to int
-        The versions before and after, by domain.
-    ir_before, ir_after : int
-        The IR versions.
+    source : mapping of str to int
+        The versions before the conversion, by domain.
+    result : mapping of str to int
+        The versions after the conversion, by domain.
+    ir_before : int
+        The IR version before the conversion.
+    ir_after : int
+        The IR version after the conversion.
     steps : tuple of StepReport
         The rewritten and the unchanged nodes of each step, with the adapters.
-    approximations, assumptions, notes : tuple of str
-        The approximate rewritings, the assumptions that the result relies on, and other remarks.
+    approximations : tuple of str
+        A sentence about each node whose result is not exactly equal; empty unless
+        `allow_approximate` is given.
+    assumptions : tuple of str
+        A sentence about each node whose result relies on an assumption; empty unless `assume` is
+        given.
+    notes : tuple of str
+        Further remarks, such as the content that requires the IR version.
     inlined : tuple of str
         The functions whose calls were replaced by the nodes of their bodies.
     repaired : bool
         Whether a defect was repaired that runtimes accept and onnx rejects.
-    nodes_before, nodes_after : int or None
-        The number of nodes.
+    nodes_before : int or None
+        The number of nodes in all graphs and functions before the conversion; None (null) if the
+        nodes were not read.
+    nodes_after : int or None
+        The number of nodes in all graphs and functions after the conversion; None (null) if the
+        nodes were not read.
     modernized : tuple of Site
-        The newer operators that replaced groups of nodes.
+        The nodes of newer operators that replaced groups of nodes; empty unless `modernize` is
+        given.
     runtime : RuntimeAnswer or None
-        Whether the named runtime runs the result: `answer`, `reasons` and `unknown`.
+        Whether the named runtime runs the result; None (null) if the caller named none.
     opshift_version : str
         The build of opshift that made the result; empty if it is not known (up to 0.2.0).
 
@@ -146,8 +211,10 @@ class Report(Paged):
     (True, 13, 50)
     """
 
-    source: Mapping[str, int]
-    result: Mapping[str, int]
+    KIND = "report"
+
+    source: Versions
+    result: Versions
     ir_before: int
     ir_after: int
     steps: tuple[StepReport, ...] = ()
@@ -174,10 +241,6 @@ class Report(Paged):
         """Returns whether the result differs from the source model."""
         versions = dict(self.source) != dict(self.result) or self.ir_before != self.ir_after
         return versions or self.repaired or any(step.changed for step in self.steps)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the JSON form that `opshift schema` describes."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "report", **dataclasses.asdict(self)}
 
     @staticmethod
     def from_json(text: str) -> Report:

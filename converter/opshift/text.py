@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from opshift.json_form import Form
 
 
 class Role(enum.Enum):
@@ -112,7 +114,7 @@ def notebook(lines: Iterable[Line]) -> str:
     return "<pre>" + "\n".join(rows) + "</pre>"
 
 
-class Shown:
+class Shown(Form):
     """An outcome that shells, notebooks and files show as lines; the first line is the answer."""
 
     __slots__ = ()
@@ -120,16 +122,6 @@ class Shown:
     def lines(self) -> Iterator[Line]:
         """Yields the answer, then the action to take, then the details."""
         raise NotImplementedError
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the JSON form that `opshift schema` describes."""
-        raise NotImplementedError
-
-    def to_json(self) -> str:
-        """Returns the JSON form as text."""
-        import json
-
-        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def __str__(self) -> str:
         return plain(self.lines())

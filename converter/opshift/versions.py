@@ -24,11 +24,17 @@ class Release:
     """One release of onnx."""
 
     name: str
+    """The release."""
     ir: int
+    """The IR version."""
     onnx: int
+    """The version of ai.onnx."""
     ml: int
+    """The version of ai.onnx.ml."""
     training: int = 0
+    """The version of ai.onnx.preview.training; 0 if the release does not have it."""
     preview: int = 0
+    """The version of ai.onnx.preview; 0 if the release does not have it."""
 
     def version(self, domain: str) -> int:
         """Returns the release's version of a domain; 0 if the release does not have the domain."""

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = {
     "ops_database": ("shipped_tables", "database_files"),
     "targets": ("shipped_tables", "target_files"),
+    "schema": ("shipped_tables", "schema_files"),
     "index": ("adapter_index", "files"),
     "plans": ("shipped_tables", "plan_files"),
     "lengths": ("lengths", "files"),

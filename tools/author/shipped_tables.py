@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import opshift
 from opshift.author import registry
 from opshift.author.database import build, merged
+from opshift.cli import outcome_schema
 from opshift.convert import plan_table, verdict_edges
 from opshift.convert.ir import ir_plan
 from opshift.opsets import schemas, targets
@@ -35,6 +37,11 @@ def target_files() -> Mapping[Path, Callable[[], str]]:
     """Returns the shipped form of the table of runtimes."""
     source = OPSETS / "targets.toml"
     return {OPSETS / targets.SHIPPED: lambda: targets.shipped_of(source.read_text("utf-8"))}
+
+
+def schema_files() -> Mapping[Path, Callable[[], str]]:
+    """Returns the schema of outcomes."""
+    return {Path(opshift.__path__[0], outcome_schema.FILE): outcome_schema.text}
 
 
 def plan_files() -> Mapping[Path, Callable[[], str]]:

@@ -7,6 +7,7 @@ NAME is one of the following; without a name, all are written, in this order.
 
     ops_database  opset_changelog.bin: the operator database, with operators of the installed onnx
     targets       targets.json: the shipped form of targets.toml
+    schema        outcomes.schema.json: the fields of each JSON object that a command prints
     index         index.txt, writes.txt: the adapters, and the operators that each adapter writes
     plans         plans.txt: the adapters that conversions choose
     lengths       lengths.txt: the number of nodes and inputs of the result of each example

@@ -29,9 +29,11 @@ def converted(
     """
 
     def data() -> dict[str, Any]:
-        parts = {"verification": verification, "trials": trials}
-        more = {name: part.as_dict() for name, part in parts.items() if part is not None}
-        return {**report.as_dict(), **more}
+        if verification is None and trials is None:
+            return report.as_dict()
+        from opshift.verify.trials import CheckedReport
+
+        return CheckedReport(report, verification, trials).as_dict()
 
     if trials is not None and not kept:
         return talk.refused(lambda: _not_written(trials), data)

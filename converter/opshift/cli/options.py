@@ -21,7 +21,6 @@ from opshift.cli.terminal import Output
 from opshift.text import suggestion
 
 if TYPE_CHECKING:
-    from opshift.errors import Refused
     from opshift.opsets.wanted import IrVersion
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -304,7 +303,7 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
         return work()
     except Refused as refused:
         refusal = refused
-        return output.refused(refusal.lines, lambda: refused_as_dict(refusal))
+        return output.refused(refusal.lines, refusal.as_dict)
     except (InvalidModel, BadTarget, BadDestination, ClusterLost, MissingExtra) as error:
         return output.failed(str(error), exit_codes.of_error(error), error.code)
     except click.UsageError as error:
@@ -389,22 +388,6 @@ def known_operator(domain: str, op: str, operators: Sequence[str]) -> None:
     if alike := operator_search.described_by(op, domain, operators):
         near += f"{'' if near else ';'} the descriptions of {', '.join(alike)} contain this word"
     raise click.UsageError(f"{shown} has no operator {op!r}{near}")
-
-
-def refused_as_dict(refused: Refused) -> dict[str, Any]:
-    """Returns a refusal in the JSON form that `opshift schema` describes."""
-    from opshift.report import SCHEMA_VERSION
-
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "kind": "refused",
-        "message": str(refused).partition("\n")[0],
-        "target": refused.target,
-        "nearest": refused.nearest,
-        "dead_ends": list(refused.dead_ends),
-        "runtime": refused.runtime,
-        "refusals": [node.as_dict() for node in refused.refusals],
-    }
 
 
 def read_target(words: tuple[str, ...], option: str = "--to") -> dict[str, int]:

@@ -8,12 +8,14 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
 
 from opshift import codes
 from opshift.cli import exit_codes
+from opshift.json_form import Form, Part
+from opshift.records import dataclass
 from opshift.text import Line, Role, coloured, cut, plain, printable
 
 if TYPE_CHECKING:
@@ -25,6 +27,42 @@ OWN_CURE = (
     "BAD_DESTINATION", "BAD_TARGET", "BAD_USAGE", "BROKEN_PACKAGE", "FILE_ERROR", "INVALID_MODEL",
     "MISSING_EXTRA",
 )  # fmt: skip
+
+
+AnyOutcome: TypeAlias = Annotated[Mapping[str, Any], Part("outcome", "")]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorForm(Form):
+    """The error because of which a command has no answer.
+
+    Printed by `every command, exit codes 2, 3 and 130`.
+    """
+
+    KIND = "error"
+
+    code: str
+    """The code of the error; `opshift explain CODE` explains the code."""
+    message: str
+    """The problem and its place."""
+    cure: str
+    """The action to take."""
+    exit_code: Annotated[int, exit_codes.BAD_INPUT, exit_codes.BUG, exit_codes.INTERRUPTED]
+    """The exit code of the command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Several(Form):
+    """The outcomes of several models.
+
+    Printed by `accepts, check, info, lowest and convert with more than one model`.
+    """
+
+    KIND = "several"
+    MODEL = False
+
+    results: tuple[AnyOutcome, ...]
+    """Each outcome, with the name of its `model`. With `jsonl`, each outcome is a line."""
 
 
 class Output:
@@ -73,7 +111,7 @@ class Output:
         """Prints an error and its remedy on stderr; with -v also the traceback."""
         cure = codes.page(name).cure
         if self.form != "text":
-            self._data(error_as_dict(name, message, cure, code))
+            self._data(ErrorForm(name, message, cure, code).as_dict())
         lines = [Line(f"error: {line}", Role.BAD) for line in message.splitlines()[:1]]
         lines += [Line(f"  {line}") for line in message.splitlines()[1:]]
         if self.verbosity >= 0 and name in OWN_CURE and "; " in message:
@@ -111,7 +149,7 @@ class Output:
             codes.add(work(model))
         collected, self._several, self._model = self._several, None, ""
         if collected is not None:
-            self._data({"schema_version": 1, "kind": "several", "results": collected})
+            self._data(Several(tuple(collected)).as_dict())
         return exit_codes.of_several(codes)
 
     def _data(self, data: Mapping[str, Any]) -> None:
@@ -164,14 +202,6 @@ class Output:
         yield show
         if self.live:
             click.echo("\x1b[2K", nl=False, err=True)
-
-
-def error_as_dict(name: str, message: str, cure: str, exit_code: int) -> dict[str, Any]:
-    """Returns an error in the JSON form that `opshift schema` describes."""
-    return {
-        "schema_version": 1, "kind": "error", "code": name, "message": message, "cure": cure,
-        "exit_code": exit_code,
-    }  # fmt: skip
 
 
 def _colours(choice: str, terminal: bool) -> bool:

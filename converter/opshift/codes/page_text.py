@@ -6,18 +6,26 @@ from __future__ import annotations
 import functools
 
 from opshift import terms
+from opshift.json_form import Form
 from opshift.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class CodeText:
-    """The text of a code, from its file `CODE.md` or from `refusals`."""
+class CodeText(Form):
+    """The page of a code, from its file `CODE.md` or from `refusals`."""
+
+    PART = "page"
 
     code: str
+    """The code."""
     sentence: str
+    """The code in a sentence."""
     meaning: str
+    """The meaning of the code."""
     cure: str
+    """The action to take."""
     text: str
+    """The whole page as Markdown."""
 
 
 def parsed(code: str, text: str) -> CodeText:

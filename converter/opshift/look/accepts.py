@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Collection, Hashable, Iterable, Iterator
-from typing import Any
+from typing import Annotated
 
 from opshift.author import registry
 from opshift.author.facts import Facts
@@ -32,15 +32,18 @@ from opshift.opsets.wanted import Wanted
 from opshift.page.page_parts import ReleaseAnswer
 from opshift.protos import ModelProto, isolation
 from opshift.records import dataclass
-from opshift.report import KNOWN, NO, SCHEMA_VERSION, YES, RuntimeAnswer, answer_of
+from opshift.report import NO, NOT_KNOWN, YES, RuntimeAnswer, answer_of
 from opshift.text import Line, Role, Shown, table
 
+MAY = "may"
 Source = ModelProto | str | os.PathLike[str] | Opened
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Acceptance(Shown):
     """The answer whether a consumer can use a model without a conversion, with all reasons.
+
+    Printed by `opshift accepts`.
 
     Attributes
     ----------
@@ -62,6 +65,9 @@ class Acceptance(Shown):
     'not known'
     """
 
+    KIND = "accepts"
+    ALSO = ("answer", "accepted")
+
     target: str
     reasons: tuple[str, ...]
     unknown: tuple[str, ...] = ()
@@ -69,23 +75,19 @@ class Acceptance(Shown):
     conditions: tuple[str, ...] = ()
 
     @property
-    def answer(self) -> str:
-        """The answer: `"yes"`, `"no"`, `"may"` or `"not known"`."""
+    def answer(self) -> Annotated[str, YES, NO, MAY, NOT_KNOWN]:
+        """Whether the consumer can use the model: `"yes"`, `"no"`, `"may"` or `"not known"`.
+
+        `"may"` stands for versions above those of the consumer at which no operator of the model
+        changed.
+        """
         found = answer_of(self.reasons, self.unknown)
-        return "may" if found == YES and self.conditions else found
+        return MAY if found == YES and self.conditions else found
 
     @property
     def accepted(self) -> bool:
         """Whether the answer is yes."""
         return self.answer == YES
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form that `opshift schema` describes."""
-        own = {
-            "schema_version": SCHEMA_VERSION, "kind": "accepts", "answer": self.answer,
-            "accepted": self.accepted,
-        }  # fmt: skip
-        return {**own, **dataclasses.asdict(self)}
 
     def lines(self) -> Iterator[Line]:
         """Yields the answer, every reason, the open questions and the assumptions."""
@@ -112,6 +114,8 @@ _ANSWERS = {
 class RuntimeSurvey(Shown):
     """The runtimes that can run a model, before and after a conversion.
 
+    Printed by `opshift targets MODEL`.
+
     Attributes
     ----------
     fits : tuple of Fit
@@ -124,20 +128,14 @@ class RuntimeSurvey(Shown):
     {'onnxruntime==1.10': 'yes'}
     """
 
+    KIND = "survey"
+
     fits: tuple[Fit, ...]
 
     def by_runtime(self) -> Iterator[Line]:
         """Yields a summary and one line for each runtime."""
         yield from reach.lines(self.fits)
         yield from self._assumed()
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form that `opshift schema` describes."""
-        fits = [
-            {**dataclasses.asdict(fit), "now": KNOWN[fit.now], "after": KNOWN[fit.after]}
-            for fit in self.fits
-        ]
-        return {"schema_version": SCHEMA_VERSION, "kind": "survey", "fits": fits}
 
     def lines(self) -> Iterator[Line]:
         """Yields one line for each release, and how the releases were selected."""

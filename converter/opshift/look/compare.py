@@ -8,8 +8,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -27,7 +26,6 @@ from opshift.opsets import schemas, targets
 from opshift.opsets.targets import RuntimeRelease
 from opshift.protos import FunctionProto, ModelProto, TensorProto, isolation
 from opshift.records import dataclass
-from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, cut, qualified, shortened, show_versions
 
 Model = ModelProto | str | os.PathLike[str]
@@ -46,10 +44,14 @@ SAME_PARTS = "both models have the same nodes and weights"
 class Difference:
     """A difference between two models; `before` or `after` is "" if a model lacks the part."""
 
-    kind: str  # "version", "nodes", "weight" or "metadata"
+    kind: Annotated[str, "version", "nodes", "weight", "metadata"]
+    """The kind of part that differs."""
     name: str
+    """The name of the part."""
     before: str
+    """The part in the first model; empty if the model lacks it."""
     after: str
+    """The part in the second model; empty if the model lacks it."""
 
     def __str__(self) -> str:
         if not self.before or not self.after:
@@ -69,12 +71,16 @@ class Difference:
 class Diff(Shown):
     """All differences between two models, gravest first, and the advised model version.
 
+    Printed by `opshift diff`.
+
     Attributes
     ----------
     changes : tuple of SignatureChange
         The differences that concern users of the model, each with a level and a text.
-    before, after : ModelVersion
-        The versions of the two models.
+    before : ModelVersion
+        The model version of the first model.
+    after : ModelVersion
+        The model version of the second model.
     differences : tuple of Difference
         Versions, nodes, weights and metadata that are different.
     same : str
@@ -91,6 +97,10 @@ class Diff(Shown):
     >>> found.level.name, str(found.advised)
     ('NONE', '0')
     """
+
+    KIND = "diff"
+    ALSO = ("level", "advised", "advice", "same_computation", "established_by")
+    HIDDEN = ("same",)
 
     changes: tuple[SignatureChange, ...]
     before: ModelVersion
@@ -109,6 +119,16 @@ class Diff(Shown):
     def advised(self) -> ModelVersion:
         """The version that the second model should have according to SemVer."""
         return self.before.bump(self.level)
+
+    @property
+    def same_computation(self) -> bool:
+        """Whether it was shown that the second model computes the same results."""
+        return bool(self.same)
+
+    @property
+    def established_by(self) -> str:
+        """The proof that the second model computes the same results; empty without one."""
+        return self.same
 
     @property
     def advice(self) -> str:
@@ -133,20 +153,6 @@ class Diff(Shown):
             f"Advice: set the model version to {self.advised}. It was {self.before} in the first"
             f" model and is {self.after} in the second."
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form that `opshift schema` describes."""
-        changes = [
-            {"level": c.level.name, "reason": c.reason, "task": c.task} for c in self.changes
-        ]
-        return {
-            "schema_version": SCHEMA_VERSION, "kind": "diff", "level": self.level.name,
-            "changes": changes, "before": str(self.before), "after": str(self.after),
-            "advised": str(self.advised), "advice": self.advice,
-            "differences": [asdict(one) for one in self.differences],
-            "same_computation": bool(self.same), "established_by": self.same,
-            "raised": list(self.raised), "lost": list(self.lost),
-        }  # fmt: skip
 
     def lines(self) -> Iterator[Line]:
         """Yields the gravest level, each change, the other differences, and the advice."""

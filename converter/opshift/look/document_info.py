@@ -3,32 +3,36 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
-from typing import Any
 
 from opshift.opsets import operator_set
 from opshift.records import dataclass
-from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DocumentInfo(Shown):
-    """The operator set of a document."""
+    """The operator set of a document.
+
+    Printed by `opshift info FILE.onnxopset`.
+    """
+
+    KIND = "operator_set"
 
     path: str
+    """The file."""
     domain: str
+    """The domain; empty for ai.onnx."""
     version: int
+    """The version of the operator set."""
     operators: tuple[str, ...]
-    functions: tuple[str, ...]  # the operators with a function body
+    """Every operator."""
+    functions: tuple[str, ...]
+    """The operators with a function body."""
     experimental: tuple[str, ...]
-    unstated: tuple[str, ...]  # the operators without inputs, outputs, types and attributes
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the JSON form that `opshift schema` describes."""
-        own = {"schema_version": SCHEMA_VERSION, "kind": "operator_set"}
-        return {**own, **dataclasses.asdict(self)}
+    """The operators that may change without a new version."""
+    unstated: tuple[str, ...]
+    """The operators whose inputs, outputs, types and attributes are not stated."""
 
     def lines(self) -> Iterator[Line]:
         """Yields text: the domain and version, the operators, and how to use the document."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ from google.protobuf.message import DecodeError
 
 from opshift.convert.plan_table import farthest
 from opshift.errors import InvalidModel
+from opshift.json_form import Versions
 from opshift.look import header
 from opshift.model.bytes import documents, foreign, wire
 from opshift.model.bytes import outline_pb2 as outline
@@ -40,33 +40,50 @@ _EXTERNAL = bytes([14 << 3, 1])  # the field data_location with the value EXTERN
 class Info(Shown):
     """The facts that `opshift info` shows about a model.
 
+    Printed by `opshift info`.
+
     Attributes
     ----------
     path : str
         The file; empty for a model in memory.
-    size, weight_bytes : int
-        The size of the file, and of the weights in it, in bytes.
+    size : int
+        The size of the file, in bytes.
+    weight_bytes : int
+        The size of the weights in the file, in bytes.
     external : mapping
         The size of the weights in each data file, in bytes.
     ir_version : int
-        The version of the file format.
-    producer, model_version, domain, doc_string : str
-        The other entries of the header, as they are shown; empty if the model has none.
+        The IR version, which is the version of the file format.
+    producer : str
+        The program that wrote the model, and its version; empty if the model names none.
+    model_version : str
+        The version that the author gave the model.
+    domain : str
+        The domain of the model; empty if it has none.
+    doc_string : str
+        The description of the model; empty if it has none.
     metadata : mapping
         The metadata of the model, by key.
     imports : mapping
         The version of each imported domain.
-    inputs, outputs : tuple of str
-        The inputs and outputs, each with its type and shape, such as `x: float[N,3]`.
-    nodes, functions, weights : int
-        The number of nodes, functions and weights in the model.
+    inputs : tuple of str
+        The inputs, each with its type and shape, such as `x: float[N,3]`.
+    outputs : tuple of str
+        The outputs, each with its type and shape.
+    nodes : int
+        The number of nodes.
+    functions : int
+        The number of functions of the model.
+    weights : int
+        The number of weights (initializers).
     operators : mapping
         The number of nodes of each operator.
     experimental : tuple of str
         The operators that may change without a new version.
-    same, reach : mapping
-        By domain, the lowest and highest version at which no operator of the model changes, and
-        those that opshift's adapters can reach at best.
+    same : mapping
+        The lowest and the highest version at which no operator of the model changes, by domain.
+    reach : mapping
+        The lowest and the highest version that opshift's adapters can reach at best, by domain.
     runtimes : tuple of str
         The runtimes with a release that reads the versions of the model.
 
@@ -78,6 +95,8 @@ class Info(Shown):
     (12, 50)
     """
 
+    KIND = "info"
+
     path: str
     size: int
     ir_version: int
@@ -86,7 +105,7 @@ class Info(Shown):
     domain: str
     doc_string: str
     metadata: Mapping[str, str]
-    imports: Mapping[str, int]
+    imports: Versions
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     nodes: int
@@ -99,12 +118,6 @@ class Info(Shown):
     same: Mapping[str, tuple[int, int]]
     reach: Mapping[str, tuple[int, int]]
     runtimes: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form that `opshift schema` describes."""
-        from opshift.report import SCHEMA_VERSION
-
-        return {"schema_version": SCHEMA_VERSION, "kind": "info", **dataclasses.asdict(self)}
 
     def lines(self) -> Iterator[Line]:
         """The versions, the signature, the content, and the versions that can be reached."""

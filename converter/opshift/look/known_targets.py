@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from opshift import versions
 from opshift.author.misreadings import all_misreadings
 from opshift.author.registry import installed
 from opshift.errors import BadTarget
+from opshift.json_form import Form
+from opshift.opsets.columns import Cell
+from opshift.opsets.probed import ProbedRelease
 from opshift.opsets.targets import Fact, RuntimeRelease, described, find, rows, table
 from opshift.records import dataclass
-from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
 from opshift.text import table as shown_table
 
@@ -21,9 +23,40 @@ from opshift.text import table as shown_table
 NO_PATTERN = dict.fromkeys(("attribute", "holds", "values", "without_input"))
 
 
+@dataclass(frozen=True, slots=True)
+class ReleaseForm(Form):
+    """One release of a runtime, or several equal releases."""
+
+    MERGED = ("release", "columns")
+    OPTIONAL = ("built_on", "later")
+
+    release: RuntimeRelease
+    columns: Mapping[str, Cell]
+    built_on: str
+    """The release of onnx with the same operators; empty if it is not known."""
+    later: str
+    """The releases of the next row if the requested release lies before it; else empty."""
+    probed: ProbedRelease | None
+    """The probe of the release with `opshift probe`; null without one."""
+    forms: tuple[Mapping[str, Any], ...]
+    """The forms of nodes that the runtime misreads: the operator (`op`), a sentence (`says`), its
+    `source` and `date`, and the opsets from `since` to below `before`."""
+
+    @staticmethod
+    def of(row: RuntimeRelease) -> ReleaseForm:
+        """Returns the JSON form of a release."""
+        return ReleaseForm(
+            row, {name: row.cell(name) for name in described()}, row.built_on or "",
+            row.later.versions if row.later is not None else "",
+            row.probed.how if row.probed is not None else None, tuple(_forms(row)),
+        )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Targets(Shown):
     """Releases of runtimes, with the versions that they read and what they do not support.
+
+    Printed by `opshift targets`.
 
     Attributes
     ----------
@@ -38,12 +71,16 @@ class Targets(Shown):
     8
     """
 
+    KIND = "targets"
+    ALSO = ("targets",)
+    HIDDEN = ("rows",)
+
     rows: tuple[RuntimeRelease, ...]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the JSON form that `opshift schema` describes."""
-        found = [_as_dict(row) for row in self.rows]
-        return {"schema_version": SCHEMA_VERSION, "kind": "targets", "targets": found}
+    @property
+    def targets(self) -> tuple[ReleaseForm, ...]:
+        """The releases of the runtimes."""
+        return tuple(map(ReleaseForm.of, self.rows))
 
     def lines(self) -> Iterator[Line]:
         """Yields the number of releases and a line for each, or all about a single release."""
@@ -110,21 +147,6 @@ def _marked(name: str) -> list[RuntimeRelease]:
     return [
         dataclasses.replace(row, remark=told) if row.versions == meant else row for row in found
     ]
-
-
-def _as_dict(row: RuntimeRelease) -> dict[str, Any]:
-    """Returns a release as JSON, with nodes that it handles wrongly and details of its probe."""
-    how = dataclasses.asdict(row.probed.how) if row.probed is not None else None
-    fields = dataclasses.asdict(dataclasses.replace(row, probed=None, later=None))
-    del fields["columns"]
-    return {
-        **{name: value for name, value in fields.items() if not name.startswith("_")},
-        **{name: row.cell(name) for name in described()},
-        "built_on": row.built_on or "",
-        "later": row.later.versions if row.later is not None else "",
-        "probed": how,
-        "forms": list(_forms(row)),
-    }
 
 
 def _lacks(row: RuntimeRelease) -> list[tuple[str, Fact]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opshift.author import registry
 from opshift.author.registry import Registry
@@ -14,13 +14,13 @@ from opshift.convert.cheapest_strategy import opener_of
 from opshift.convert.ir import needs
 from opshift.convert.request import ConversionOptions, Request, spans, takes_options
 from opshift.errors import RefusedNode, blocking_nodes
+from opshift.json_form import Form
 from opshift.look.plan import OUTGROWN
 from opshift.look.rehearse import Rehearsals, newest
 from opshift.model.bytes import documents
 from opshift.opsets import schemas
 from opshift.protos import ModelProto, isolation
 from opshift.records import dataclass
-from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, table
 
 if TYPE_CHECKING:
@@ -28,23 +28,36 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Form):
     """The versions of a domain that a model can have, and the nodes that block the next one."""
 
+    PART = "reach"
+
     domain: str
+    """The domain."""
     version: int
+    """The version that the model imports."""
     same_from: int
+    """The lowest version at which no operator of the model changes."""
     same_to: int
+    """The highest version at which no operator of the model changes."""
     lowest: int
+    """The lowest version that a conversion reaches."""
     highest: int
+    """The highest version that a conversion reaches."""
     below: tuple[RefusedNode, ...]
+    """The nodes that block a lower version."""
     above: tuple[RefusedNode, ...]
-    outgrown: bool = False  # the search stopped because the model became too large
+    """The nodes that block a higher version."""
+    outgrown: bool = False
+    """Whether not all versions were tried, because the model became too large."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Lowest(Shown):
     """The versions to which a model can be converted, and the content that needs an IR version.
+
+    Printed by `opshift lowest`.
 
     Attributes
     ----------
@@ -64,6 +77,9 @@ class Lowest(Shown):
     (5, 4)
     """
 
+    KIND = "lowest"
+    ALSO = ("lowest_ir",)
+
     domains: tuple[Reach, ...]
     ir_version: int = 3
     ir_needs: tuple[needs.Need, ...] = ()
@@ -80,15 +96,6 @@ class Lowest(Shown):
 
     def __getitem__(self, domain: str) -> Reach:
         return next(reach for reach in self.domains if reach.domain == schemas.normal(domain))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the JSON form that `opshift schema` describes."""
-        raw = dataclasses.asdict(self)
-        for reach, own in zip(raw["domains"], self.domains, strict=True):
-            reach["below"] = [refusal.as_dict() for refusal in own.below]
-            reach["above"] = [refusal.as_dict() for refusal in own.above]
-        head = {"schema_version": SCHEMA_VERSION, "kind": "lowest", "lowest_ir": self.lowest_ir}
-        return {**head, **raw}
 
     def lines(self) -> Iterator[Line]:
         """Yields the reachable versions, a table of domains, then the blocking nodes."""

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from opshift.errors import RefusedNode, blocked, blockers, blocking
+from opshift.json_form import Form, Versions
 from opshift.page import Paged
 from opshift.records import dataclass
 from opshift.report import (
-    SCHEMA_VERSION,
     Site,
     StepReport,
     modernized,
@@ -31,15 +30,24 @@ OUTGROWN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
+class Hop(Form):
     """A change of an operator between two versions, or its rewrite at the target version."""
 
+    PART = "hop"
+
     op: str
+    """The operator before the change; another operator than that of the path if it replaces it."""
     start: int
+    """The version before the change."""
     to: int
+    """The version after the change; equal to `start` for a rewrite at the same version."""
     verdict: str
+    """The kind of change: `compatible`, `rewrite`, `decomposition`, `approximate` or `impossible`;
+    `form` for a rewrite at the same version."""
     emits: tuple[str, ...]
+    """The operators that may be written."""
     summary: str
+    """A sentence about the change."""
 
     @property
     def where(self) -> str:
@@ -48,43 +56,63 @@ class Hop:
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class Path(Form):
     """The changes of an operator up to the target; `dead_end` says what may block the operator."""
 
+    PART = "path"
+
     domain: str
+    """The domain of the operator."""
     op: str
+    """The operator."""
     count: int
+    """The number of nodes with this operator."""
     hops: tuple[Hop, ...]
+    """The changes of the operator, in order."""
     dead_end: str | None
+    """The reason why the operator may not reach the target; null if it reaches the target."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(Paged):
     """The steps of a conversion, or the nodes that block it and the nearest versions.
 
+    Printed by `opshift plan`.
+
     Attributes
     ----------
-    source, target : mapping of str to int
-        The versions of the model and the target versions, by domain.
+    source : mapping of str to int
+        The versions of the model, by domain.
+    target : mapping of str to int
+        The versions that the caller asks for, by domain.
     paths : tuple of Path
         For each operator, its change in each step, and the reason if it cannot be converted.
     steps : tuple of StepReport
-        What the conversion rewrites and keeps at each step.
+        The rewritten and the unchanged nodes of each step, up to the last possible step.
     refusals : tuple of RefusedNode
-        Every node that blocks the conversion, with the reason and what to do.
-    nearest, lowest, highest : mapping of str to int
-        The nearest versions to the target that the model reaches, and how far it can go.
-    approximations, assumptions, notes : tuple of str
-        Results that are not exact, assumptions about the model, and other notes.
+        Every node that blocks the conversion, with the reason and the action to take.
+    nearest : mapping of str to int
+        The versions nearest to the target that the model reaches, by domain.
+    lowest : mapping of str to int
+        The lowest versions that the model can have, by domain; empty with `header_only`.
+    highest : mapping of str to int
+        The highest versions that the model can have, by domain; empty with `header_only`.
+    approximations : tuple of str
+        A sentence about each node whose result is not exactly equal.
+    assumptions : tuple of str
+        A sentence about each node whose result relies on an assumption.
+    notes : tuple of str
+        Further remarks about the result.
     header_only : bool
-        Whether no operator changes.
+        Whether no operator changes, so that no other versions were tried.
     outgrown : tuple of str
         The domains of which not all versions were tried, because the model became too large.
     modernized : tuple of Site
-        The newer operators that would be written in place of several nodes.
-    ir_before, ir_after : int
-        The IR versions of the model and of the result; `ir_after` is None if a node blocks the
-        conversion.
+        The nodes of newer operators that would replace groups of nodes.
+    ir_before : int
+        The IR version of the model.
+    ir_after : int or None
+        The IR version of the result; None (null) if a node blocks the conversion.
 
     Examples
     --------
@@ -94,14 +122,17 @@ class Plan(Paged):
     (False, 5, 'NEEDS_CONSTANT')
     """
 
-    source: Mapping[str, int]
-    target: Mapping[str, int]
+    KIND = "plan"
+    ALSO = ("possible",)
+
+    source: Versions
+    target: Versions
     paths: tuple[Path, ...]
     steps: tuple[StepReport, ...]
     refusals: tuple[RefusedNode, ...]
-    nearest: Mapping[str, int]
-    lowest: Mapping[str, int]
-    highest: Mapping[str, int]
+    nearest: Versions
+    lowest: Versions
+    highest: Versions
     approximations: tuple[str, ...]
     ir_before: int
     ir_after: int | None
@@ -113,14 +144,8 @@ class Plan(Paged):
 
     @property
     def possible(self) -> bool:
-        """Whether no node blocks the conversion."""
+        """Whether no node blocks the conversion to the target."""
         return not self.refusals
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the JSON form that `opshift schema` describes."""
-        raw = dataclasses.asdict(self)
-        raw["refusals"] = [refusal.as_dict() for refusal in self.refusals]
-        return {"schema_version": SCHEMA_VERSION, "kind": "plan", "possible": self.possible, **raw}
 
     def lines(self) -> Iterator[Line]:
         """Yields text: whether the plan is possible, blockers, changes, and reachable versions."""

@@ -6,22 +6,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from opshift.records import dataclass
+from opshift.report import RuntimeRuns
 from opshift.text import Line, Role, table
 
 NEVER = "no"
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(RuntimeRuns):
     """Whether one release of a runtime runs a model before and after a conversion."""
 
-    target: str
-    now: str  # "yes", "no" or "not known"; so is `after`
-    after: str
-    reasons: tuple[str, ...]  # reasons against the source model
-    blockers: tuple[str, ...]  # reasons against the converted model
+    reasons: tuple[str, ...]
+    """The reasons why the release does not run the model without a conversion."""
+    blockers: tuple[str, ...]
+    """The reasons why the release does not run the converted model."""
     unknown: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()  # how the release was selected
+    """The facts that are not known about the release."""
+    remarks: tuple[str, ...] = ()
+    """The assumptions that led from the request of the caller to this release."""
 
     @property
     def first(self) -> str:

@@ -61,6 +61,8 @@ class ModelVersion:
     '1.2.345'
     """
 
+    AS_TEXT = True
+
     major: int = 0
     minor: int = 0
     patch: int = 0

@@ -42,8 +42,11 @@ class SignatureChange:
     """A difference, the version part that it raises, and the required change in users' code."""
 
     level: Level
+    """The level of the change in the sense of SemVer."""
     reason: str
+    """The change in a sentence."""
     task: str = ""
+    """The necessary change of code that uses the model; empty without one."""
 
 
 def signature(model: ModelProto) -> Signature:

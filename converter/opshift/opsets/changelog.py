@@ -7,13 +7,13 @@ import bisect
 import functools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, field, fields
-from typing import Any
+from dataclasses import field
 
 from google.protobuf.message import DecodeError
 
 from opshift import plugins, versions
 from opshift.errors import BadTarget
+from opshift.json_form import Form
 from opshift.opsets import described
 from opshift.opsets.identity import normal
 from opshift.opsets.opset_changelog_pb2 import Change, OpsetChangelog
@@ -43,8 +43,11 @@ class OperatorId:
     """
 
     domain: str
+    """The domain."""
     op_type: str
+    """The operator."""
     since_version: int
+    """The version of the domain that introduced the implementation."""
 
     @staticmethod
     def parse(text: str) -> OperatorId:
@@ -70,44 +73,84 @@ class OperatorId:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ParameterForm(Form):
+    """One input or output of an operator."""
+
+    PART = "parameter"
+    LEFT_OUT = ("rank",)
+
+    name: str
+    """The name."""
+    type: str
+    """The type, or the type variable."""
+    option: str
+    """`optional`, `variadic` or empty."""
+    rank: str
+    """The rule for the rank of an output, if the operator states a rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeForm:
+    """One attribute of an operator."""
+
+    name: str
+    """The name."""
+    type: str
+    """The type."""
+    required: bool
+    """Whether a node must have the attribute."""
+    default: str | None
+    """The default as JSON text; null without a default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Form):
     """One implementation of an operator, which may be deprecated."""
 
-    operator: OperatorId
-    deprecated: bool
-    replaced_by: tuple[str, ...]
-    has_function_body: bool
-    fingerprint: str
-    types: tuple[str, ...]
-    details: Details = field(default_factory=lambda: Details(), compare=False, repr=False)
+    PART = "entry"
+    MERGED = ("details",)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the implementation in the documented JSON form."""
-        members = {
-            member.name: getattr(self, member.name)
-            for member in fields(self)
-            if member.name != "details"
-        }
-        return {**members, "operator": asdict(self.operator), **self.details.as_dict()}
+    operator: OperatorId
+    """The domain, the name and the version of the implementation."""
+    deprecated: bool
+    """Whether the version deprecates the operator."""
+    replaced_by: tuple[str, ...]
+    """The operators that replace a deprecated operator."""
+    has_function_body: bool
+    """Whether onnx defines the operator by other operators."""
+    fingerprint: str
+    """The digest of the schema."""
+    types: tuple[str, ...]
+    """The types that each parameter accepts."""
+    details: Details = field(default_factory=lambda: Details(), compare=False, repr=False)
 
 
 UNSTATED = "inputs, outputs, types and attributes are not stated"
 
 
 @dataclass(frozen=True, slots=True)
-class Details:
+class Details(Form):
     """The signature of an implementation, and the address of its documentation."""
+
+    ALSO = ("status", "documentation", "stated", "inputs", "outputs", "attributes")
+    HIDDEN = ("change", "page")
 
     change: Change = field(default_factory=Change)
     page: str = ""  # the address of its documentation
 
     @property
     def status(self) -> str:
+        """`stable` or `experimental`."""
         return "experimental" if self.change.experimental else "stable"
 
     @property
+    def documentation(self) -> str:
+        """The address of the documentation; empty if it is not known."""
+        return self.page
+
+    @property
     def stated(self) -> bool:
-        """Whether the signature is known; every operator has an input, output or attribute."""
+        """Whether inputs, outputs and attributes are known; if not, their lists are empty."""
         return any((self.change.inputs, self.change.outputs, self.change.attributes))
 
     def lines(self) -> Iterator[str]:
@@ -127,24 +170,21 @@ class Details:
             default = f" = {attribute.default}" if attribute.default else ""
             yield f"attribute {attribute.name}: {attribute.type}{state}{default}"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the signature in the documented JSON form."""
-        inputs, outputs = (
-            [
-                {"name": param.name, "type": param.type, "option": param.option}
-                | ({"rank": param.rank} if param.rank else {})
-                for param in params
-            ]
-            for params in (self.change.inputs, self.change.outputs)
-        )
-        attributes = [
-            {"name": a.name, "type": a.type, "required": a.required, "default": a.default or None}
-            for a in self.change.attributes
-        ]
-        return {
-            "status": self.status, "documentation": self.page, "stated": self.stated,
-            "inputs": inputs, "outputs": outputs, "attributes": attributes,
-        }  # fmt: skip
+    @property
+    def inputs(self) -> tuple[ParameterForm, ...]:
+        """The inputs."""
+        return tuple(ParameterForm(p.name, p.type, p.option, p.rank) for p in self.change.inputs)
+
+    @property
+    def outputs(self) -> tuple[ParameterForm, ...]:
+        """The outputs."""
+        return tuple(ParameterForm(p.name, p.type, p.option, p.rank) for p in self.change.outputs)
+
+    @property
+    def attributes(self) -> tuple[AttributeForm, ...]:
+        """The attributes."""
+        found = self.change.attributes
+        return tuple(AttributeForm(a.name, a.type, a.required, a.default or None) for a in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +192,11 @@ class Delta:
     """An operator whose implementations at two versions differ."""
 
     op_type: str
+    """The operator."""
     before: Entry | None
+    """The implementation at the older version; null if the operator did not exist."""
     after: Entry | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the difference in the documented JSON form."""
-        before, after = (entry.as_dict() if entry else None for entry in (self.before, self.after))
-        return {"op_type": self.op_type, "before": before, "after": after}
+    """The implementation at the newer version; null if the operator no longer exists."""
 
     @property
     def kind(self) -> str:

@@ -21,6 +21,7 @@ class Column:
     says: str
     lacks: str = ""  # what a release does not run, with {} for each text of the cell
     default: bool = False
+    later: bool = False  # whether the JSON of earlier releases lacks the column
 
     @property
     def empty(self) -> Cell:

@@ -47,8 +47,11 @@ class ProbedRelease:
     """A release, and the date and source of its probe."""
 
     name: str
+    """The release."""
     date: str
+    """The day of the probe."""
     source: str
+    """A sentence about the probe: its size, and the machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ class SchemaChange:
     """A change; `breaks` says whether it can make a model of the older opset illegal or wrong."""
 
     text: str
+    """The change in a sentence."""
     breaks: bool
+    """Whether the change can make a model illegal or wrong."""
 
 
 def between(domain: str, op: str, start: int, to: int) -> tuple[SchemaChange, ...]:

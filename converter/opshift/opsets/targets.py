@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from opshift import plugins, terms, versions
 from opshift.errors import BadTarget
+from opshift.json_form import Form, Versions
 from opshift.lazy import deferred
 from opshift.opsets import columns as column_tables
 from opshift.opsets import fields as field_tables
@@ -44,7 +45,9 @@ class Fact:
     """The source of a value in the table, and the date on which it was read or measured."""
 
     source: str
+    """The page, or a sentence about the measurement."""
     date: str
+    """The day on which the page was read, or the measurement was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +55,11 @@ class Lacking:
     """An operator that a runtime cannot read in some versions: from `since` to below `before`."""
 
     pattern: str
+    """The operator; `*` stands for any letters."""
     since: int = 1
+    """The first of the versions."""
     before: int = 1 << 30
+    """The first version above the versions."""
 
     @staticmethod
     def parse(text: str) -> Lacking:
@@ -92,38 +98,61 @@ class Lacking:
 
 
 @dataclass(frozen=True, slots=True)
-class RuntimeRelease:
-    """One release of a runtime: the versions that it reads, and what it lacks."""
+class RuntimeRelease(Form):
+    """One release of a runtime, or several equal releases: the versions it reads, and its gaps."""
+
+    HIDDEN = ("probed", "columns", "later")
+    OPTIONAL = ("meant", "between")
 
     name: str
+    """The name of the runtime."""
     versions: str
-    imports: Mapping[str, int]
+    """The releases."""
+    imports: Versions
+    """The highest versions that the runtime reads, by domain."""
     ir: int | None
+    """The highest IR version; null if it is not known."""
     source: str
+    """The page that states the versions, or a sentence about the measurement."""
     same_as: str = ""
-    floors: Mapping[str, int] = field(default_factory=dict)
+    """The release of another runtime that is equal; empty without one."""
+    floors: Versions = field(default_factory=dict)
+    """The lowest versions that the runtime reads, by domain."""
     date: str = ""
+    """The day on which the source was read, or the measurement was made."""
     ir_source: str = ""
-    prefer: int | None = None  # the opset at which most models were measured to run
+    """The source of the IR version."""
+    prefer: int | None = None
+    """The opset at which most models were measured to run; null if it is not known."""
     without: tuple[Lacking, ...] = ()
-    only: tuple[Lacking, ...] = ()  # the operators of ai.onnx that it reads; empty: unknown
-    kernels: str = ""  # the name of its table in kernels.txt
-    closed: bool = False  # whether it has only the listed domains
-    functions: bool = True  # whether it runs model-local functions
-    # operators of ai.onnx that are rewritten in another form if possible
+    """The operators that the runtime does not read."""
+    only: tuple[Lacking, ...] = ()
+    """The operators of ai.onnx that the runtime reads; empty if they are not known."""
+    kernels: str = ""
+    """The name of the table of kernels of the release; empty without a table."""
+    closed: bool = False
+    """Whether the runtime has no other domains than those listed."""
+    functions: bool = True
+    """Whether the runtime runs functions of a model."""
     other_forms: tuple[str, ...] = ()
-    # other spellings of the release, with a remark for each
+    """The operators of ai.onnx that conversions write in another form if possible."""
     also: Mapping[str, str] = field(default_factory=dict)
-    remark: str = ""  # how this row was selected
-    asked: str = ""  # the release in the user's request
-    provider: str = ""  # the execution provider; "" for the CPU
+    """Other spellings of the release, with a remark for each."""
+    remark: str = ""
+    """The assumption that led from the request of the caller to this release."""
+    asked: str = ""
+    """The release in the request of the caller."""
+    provider: str = ""
+    """The execution provider; empty for the CPU."""
     probed: probe_tables.ReleaseTable | None = None  # the outcomes of a probe
     # the stated cells of the columns that targets.toml describes
     columns: Mapping[str, column_tables.Cell] = field(default_factory=dict)
-    # sources by field; other fields have the source of the row
     facts: Mapping[str, Fact] = field(default_factory=dict)
-    meant: tuple[str, str] = ("", "")  # the runtime and release in `same_as`
-    between: str = ""  # an unknown release in the user's request, which lies before `later`
+    """The sources of single fields, by field; the other fields have the source of the release."""
+    meant: tuple[str, str] = ("", "")
+    """The runtime and the release that `same_as` names; empty texts without it."""
+    between: str = ""
+    """The release in the request if it lies between this release and the next one; else empty."""
     later: RuntimeRelease | None = None  # the row after the unknown release
     _lacking: dict[Key, list[Lacking]] = field(
         default_factory=dict, init=False, compare=False, repr=False

@@ -10,13 +10,14 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from opshift import versions
 from opshift.author import safe_inference
 from opshift.author.registry import Registry
+from opshift.json_form import Form
 from opshift.model.arrays import from_array, to_array
 from opshift.opsets import probed, schemas
 from opshift.opsets.elements import T
@@ -78,15 +79,37 @@ class ProbeModel:
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeResult:
+class ProbeResult(Form):
     """The outcome of one model in a runtime; `detail` is an error message or a difference."""
+
+    ALSO = ("op", "domain", "version")
+    HIDDEN = ("key", "since")
 
     key: Key
     since: int
     types: Types
+    """The element types of the type variables of the operator."""
     features: frozenset[str]
-    outcome: str
+    """The attributes, optional inputs and outputs of the node, and the rank of its first input."""
+    outcome: Annotated[str, probed.RUNS, probed.WRONG, probed.REFUSED, probed.DIES]
+    """The outcome in the runtime."""
     detail: str = ""
+    """The message of the runtime, or the first difference."""
+
+    @property
+    def op(self) -> str:
+        """The operator."""
+        return self.key[1]
+
+    @property
+    def domain(self) -> str:
+        """The domain of the operator; empty for ai.onnx."""
+        return self.key[0]
+
+    @property
+    def version(self) -> int:
+        """The version of the operator."""
+        return self.since
 
     def __str__(self) -> str:
         kinds = ", ".join(filter(None, self.types))

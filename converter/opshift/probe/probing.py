@@ -35,7 +35,6 @@ from opshift.probe.result_file import ResultFile
 from opshift.protos.whole import onnx
 from opshift.records import dataclass
 from opshift.release import VERSION
-from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
 from opshift.verify import other_runtime
 from opshift.verify.other_runtime import Answer, OtherRuntime
@@ -55,9 +54,25 @@ SHARES = {"float32": 1e-3, "float64": 1e-3, "float16": 2e-2}
 MOST = 30  # the number of failures that are listed without -v
 
 
+@dataclass(frozen=True, slots=True)
+class ProbeCounts:
+    """The number of models with each outcome."""
+
+    runs: int
+    """The number of models with the expected results."""
+    wrong: int
+    """The number of models with other results."""
+    refused: int
+    """The number of models that the runtime does not load or does not run."""
+    dies: int
+    """The number of models that end the process, or take too long."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Probing(Shown):
     """The outcomes of the models of a probe in a runtime.
+
+    Printed by `opshift probe`.
 
     Attributes
     ----------
@@ -69,10 +84,17 @@ class Probing(Shown):
         The number of models that did not run, because the probe was stopped or is a sample.
     """
 
+    KIND = "probe"
+    MODEL = False
+    ALSO = ("target", "counts")
+    HIDDEN = ("name", "release", "reads", "unfinished")
+
     name: str
     release: str
     python: str
+    """The Python interpreter of the runtime."""
     date: str
+    """The day of the probe."""
     results: tuple[ProbeResult, ...]
     left: int
     reads: stamps.Stamps = field(default_factory=stamps.Stamps)
@@ -81,13 +103,14 @@ class Probing(Shown):
 
     @property
     def target(self) -> str:
+        """The runtime and its release."""
         return f"{self.name}=={self.release}"
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> ProbeCounts:
         """The number of models with each outcome."""
         counter = Counter(result.outcome for result in self.results)
-        return {outcome: counter[outcome] for outcome in (RUNS, *FAILED)}
+        return ProbeCounts(counter[RUNS], counter[WRONG], counter[REFUSED], counter[DIES])
 
     @property
     def source(self) -> str:
@@ -105,29 +128,13 @@ class Probing(Shown):
         release = probed.ProbedRelease(self.release, self.date, self.source)
         return probed.ProbeTable(self.name, (release,), tabulated(self.results, self.unfinished))
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form that `opshift schema` describes."""
-        results = [
-            {
-                "op": result.key[1], "domain": result.key[0], "version": result.since,
-                "types": list(result.types), "features": sorted(result.features),
-                "outcome": result.outcome, "detail": result.detail,
-            }
-            for result in self.results
-        ]  # fmt: skip
-        return {
-            "schema_version": SCHEMA_VERSION, "kind": "probe", "target": self.target,
-            "python": self.python, "date": self.date, "left": self.left,
-            "counts": self.counts, "results": results,
-        }  # fmt: skip
-
     def lines(self) -> Iterator[Line]:
         """Yields the number of models with each outcome, and the failures."""
         counts = self.counts
         yield Line(
             f"{self.target} of {self.python}: {counted(len(self.results), 'model')},"
-            f" {counts[RUNS]} run, {counts[WRONG]} compute other numbers, {counts[REFUSED]} are"
-            f" refused, {counts[DIES]} crash the process.",
+            f" {counts.runs} run, {counts.wrong} compute other numbers, {counts.refused} are"
+            f" refused, {counts.dies} crash the process.",
             Role.GOOD,
         )
         if self.left:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
+from opshift.json_form import Form
 from opshift.records import dataclass
+from opshift.report import Report
 from opshift.text import Line, Role, Shown, counted
+from opshift.verify.verification import Verification
 
 if TYPE_CHECKING:
     from opshift.page.sheet import Section
@@ -22,11 +24,17 @@ class Trial:
     """One tried conversion: its differences from the first conversion, and its outcome."""
 
     opset: int
+    """The opset of the result."""
     other_forms: tuple[str, ...]
+    """The operators that were written in another form."""
     functions: bool
-    outcome: str
+    """Whether functions of the model were kept if possible."""
+    outcome: Annotated[str, RUNS, OTHER_NUMBERS, NO_ANSWER, NOT_CONVERTED]
+    """The outcome of the conversion in the runtime."""
     detail: str = ""
+    """The reason if the result does not run."""
     without: tuple[str, ...] = ()
+    """The operators that were replaced by others."""
 
     def __str__(self) -> str:
         forms = f" with other forms of {', '.join(self.other_forms)}" if self.other_forms else ""
@@ -42,8 +50,10 @@ class Trials(Shown):
 
     Attributes
     ----------
-    target, python : str
-        The runtime, and the Python interpreter that imports it.
+    target : str
+        The runtime and its release.
+    python : str
+        The Python interpreter that imports the runtime.
     runs : bool
         Whether the last conversion runs there and computes the same as the source model.
     trials : tuple of Trial
@@ -57,10 +67,6 @@ class Trials(Shown):
     runs: bool
     trials: tuple[Trial, ...]
     notes: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the JSON form, which is part of a report."""
-        return dataclasses.asdict(self)
 
     def lines(self) -> Iterator[Line]:
         """Yields whether a result runs, and each conversion that was tried."""
@@ -81,3 +87,21 @@ class Trials(Shown):
         from opshift.page.sheet import Section
 
         return Section("Runs in the runtime", (Notes(list(self.lines())),))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedReport(Form):
+    """The report of a conversion whose result was compared with the source model.
+
+    Printed by `opshift convert`.
+    """
+
+    KIND = "report"
+    MERGED = ("report",)
+    LEFT_OUT = ("verification", "trials")
+
+    report: Report
+    verification: Verification | None
+    """The comparison of both models; only with `--verify` or `--runtime`."""
+    trials: Trials | None
+    """The conversions that the given runtime was asked to run; only with `--runtime`."""

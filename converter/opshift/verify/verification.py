@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 from opshift.page import Paged
 from opshift.records import dataclass
-from opshift.report import SCHEMA_VERSION, check_schema
+from opshift.report import check_schema
 from opshift.text import Line, Role, Shown, table
 
 if TYPE_CHECKING:
@@ -27,8 +26,11 @@ class Side:
     """One model, the engine that ran it, and the reason for the engine."""
 
     model: str
+    """The model."""
     engine: str
+    """The engine that ran the model."""
     why: str
+    """The reason for the choice of the engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,18 @@ class Row:
     `distance` is the largest difference of two numbers at equal positions; None without numbers.
     """
 
+    OPTIONAL = ("distance",)
+
     inputs: str
+    """The set of inputs."""
     output: str
-    outcome: str
+    """The output."""
+    outcome: Annotated[str, EQUAL, DIFFERENT, LIKE, UNKNOWN]
+    """The outcome of the comparison."""
     detail: str = ""
+    """A description of the difference."""
     distance: float | None = None
+    """The largest difference of two numbers at one place; null without numbers."""
 
     @property
     def difference(self) -> str:
@@ -55,12 +64,19 @@ class Cause(Shown):
     """The first value that differs, the node that computes it, and the adapter of the node."""
 
     inputs: str
+    """The set of inputs."""
     value: str
+    """The value."""
     before: str
+    """The node of the first model that computes the value."""
     after: str
+    """The node of the second model that computes the value."""
     adapters: tuple[str, ...]
+    """The adapters that wrote the node of the second model."""
     detail: str
+    """A description of the difference."""
     saved: str = ""
+    """The folder with the reduced models; empty if they were not saved."""
 
     def lines(self) -> Iterator[Line]:
         """Yields the value, the nodes that compute it, and a command that shows the difference."""
@@ -74,13 +90,24 @@ class Cause(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verification(Paged):
-    """Whether two models have equal results for equal inputs."""
+    """Whether two models have equal results for equal inputs.
+
+    Printed by `opshift verify`.
+    """
+
+    KIND = "verification"
+    ALSO = ("equal", "different")
 
     sides: tuple[Side, Side]
+    """The two models."""
     seed: int
+    """The seed of the generated inputs."""
     rows: tuple[Row, ...]
+    """The comparison of each output for each set of inputs."""
     notes: tuple[str, ...] = ()
+    """Further remarks, such as outputs that are random."""
     cause: Cause | None = None
+    """The first value that differs; null if no value differs or the first one was not found."""
 
     @property
     def equal(self) -> bool:
@@ -89,7 +116,7 @@ class Verification(Paged):
 
     @property
     def different(self) -> bool:
-        """Whether an output was compared and differs; a missing result does not count."""
+        """Whether an output was compared and differs; false if a model gave no result."""
         return any(row.outcome == DIFFERENT for row in self.rows)
 
     @property
@@ -109,14 +136,6 @@ class Verification(Paged):
         elif largest is not None:
             text += " No number differs."
         return Line(text, Role.GOOD)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form that `opshift schema` describes."""
-        raw = dataclasses.asdict(self)
-        return {
-            "schema_version": SCHEMA_VERSION, "kind": "verification",
-            "equal": self.equal, "different": self.different, **raw,
-        }  # fmt: skip
 
     @staticmethod
     def from_json(text: str) -> Verification:

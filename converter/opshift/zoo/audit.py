@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from opshift.advisories import UNNAMED, Advisory, Affected, Evidence, advisories
 from opshift.convert import stamp
@@ -20,7 +20,7 @@ from opshift.look.planning import plan
 from opshift.opsets import targets
 from opshift.opsets.identity import normal
 from opshift.records import dataclass
-from opshift.report import SCHEMA_VERSION, Origin
+from opshift.report import Origin
 from opshift.text import Line, Role, Shown, counted, printable
 from opshift.zoo import journal, marks
 from opshift.zoo.marks import Mark
@@ -46,10 +46,15 @@ class SuspectResult:
     """
 
     result: str
-    answer: str
+    """The path or the name of the result."""
+    answer: Annotated[str, "yes", "not known"]
+    """Whether the result must be converted again."""
     advisory: str
+    """The name of the advisory."""
     release: str
+    """The release of opshift that made the result; empty if it is not known."""
     adapters: tuple[str, ...]
+    """The adapters that the conversion used, or may have used."""
 
     @property
     def line(self) -> Line:
@@ -63,6 +68,8 @@ class SuspectResult:
 @dataclass(frozen=True, slots=True, repr=False)
 class Audit(Shown):
     """The results of earlier conversions that must be converted again.
+
+    Printed by `opshift audit`.
 
     Attributes
     ----------
@@ -83,21 +90,19 @@ class Audit(Shown):
     ()
     """
 
+    KIND = "audit"
+    ALSO = ("answer",)
+
     results: int
     suspects: tuple[SuspectResult, ...]
     advisories: tuple[Advisory, ...]
     unread: Mapping[str, str]
 
     @property
-    def answer(self) -> str:
-        """`"yes"` if a result must be converted again, otherwise `"not known"` or `"no"`."""
+    def answer(self) -> Annotated[str, "yes", "not known", "no"]:
+        """Whether a result must be converted again: `"yes"`, `"not known"` or `"no"`."""
         answers = {suspect.answer for suspect in self.suspects}
         return next((word for word in WORDS.values() if word in answers), WORDS[Affected.NO])
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form that `opshift schema` describes."""
-        head = {"schema_version": SCHEMA_VERSION, "kind": "audit", "answer": self.answer}
-        return {**head, **dataclasses.asdict(self)}
 
     def lines(self) -> Iterator[Line]:
         """Yields the number of wrong results, each result, and the advisories."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from opshift.errors import OpshiftError
+from opshift.json_form import Form
 from opshift.look.compare import Diff, diff
 from opshift.model.model_version import Level
 from opshift.records import dataclass
-from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
 from opshift.zoo import sources
 
@@ -24,32 +23,55 @@ _EFFECTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ModelChange:
+class UnreadModel:
+    """A model that cannot be compared."""
+
+    model: str
+    """The path of the model below the folders."""
+    reason: str
+    """The error about the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChange(Form):
     """One model of the folders: its comparison, or the reason why it was not compared."""
+
+    ALSO = ("model", "advice")
+    HIDDEN = ("name", "found")
 
     name: str
     level: Level
+    """The gravest change of the model in the sense of SemVer."""
     found: Diff | None
     reason: str
+    """The gravest change of the model."""
+
+    @property
+    def model(self) -> str:
+        """The path of the model below the folders."""
+        return self.name
 
     @property
     def advice(self) -> str:
         """The SemVer advice for this model; empty if the model is in only one of the folders."""
         return self.found.advice if self.found is not None else ""
 
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "model": self.name, "level": self.level.name, "reason": self.reason,
-            "advice": self.advice,
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FolderDiff(Shown):
-    """The changes of all models between two folders, the gravest first, and their highest level."""
+    """The changes of all models between two folders, the gravest first, and their highest level.
+
+    Printed by `opshift diff OLD_FOLDER NEW_FOLDER`.
+    """
+
+    KIND = "folder_diff"
+    MODEL = False
+    ALSO = ("level", "advice")
 
     models: tuple[ModelChange, ...]
-    unread: tuple[tuple[str, str], ...] = ()  # models that cannot be compared, with the reasons
+    """Every model, the gravest change first."""
+    unread: tuple[UnreadModel, ...] = ()
+    """The models that cannot be compared."""
 
     @property
     def level(self) -> Level:
@@ -62,14 +84,6 @@ class FolderDiff(Shown):
         if self.level is Level.NONE:
             return "Advice: keep the version of the collection, because no user is affected."
         return f"Advice: raise the {self.level.name} number of the collection's version."
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form that `opshift schema` describes."""
-        return {
-            "schema_version": SCHEMA_VERSION, "kind": "folder_diff", "level": self.level.name,
-            "advice": self.advice, "models": [change.as_dict() for change in self.models],
-            "unread": [{"model": name, "reason": why} for name, why in self.unread],
-        }  # fmt: skip
 
     def lines(self) -> Iterator[Line]:
         """Yields the level of change of all models, the models per level, and changed models."""
@@ -85,7 +99,7 @@ class FolderDiff(Shown):
             yield Line(f"  {change.name}: {change.level.name}: {change.reason}", more=same)
             if change.advice:
                 yield Line(f"    {change.advice}", more=same)
-        for name, why in self.unread:
+        for name, why in ((one.model, one.reason) for one in self.unread):
             yield Line(f"  {name}: cannot be compared: {why}", Role.BAD)
         yield Line(self.advice)
 
@@ -103,7 +117,7 @@ def diff_folders(first: str, second: str) -> FolderDiff:
             try:
                 difference = diff(old[name], new[name])
             except (OpshiftError, OSError) as error:
-                unread.append((name, str(error)))
+                unread.append(UnreadModel(name, str(error)))
                 continue
             reason = next(
                 (change.reason for change in difference.changes), "no difference for users"

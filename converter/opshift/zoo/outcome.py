@@ -11,8 +11,9 @@ from dataclasses import field
 from typing import Any, TypeAlias
 
 from opshift.errors import Refused
+from opshift.json_form import Form, Versions
 from opshift.records import dataclass
-from opshift.report import KNOWN, SCHEMA_VERSION, Origin
+from opshift.report import Origin, RuntimeRuns
 from opshift.results import BROKEN, ERROR, FAILED, PASSED, SKIPPED, ModelResult, Problem
 from opshift.text import printable, qualified
 
@@ -50,15 +51,64 @@ class Unpublished(Exception):  # noqa: N818 - it becomes an outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Blocker:
+class Blocker(Form):
     """One node that blocks the conversion from one opset to the next."""
 
+    PART = "blocker"
+
     node: str
+    """The name of the node, or of its first output; `the model` if the IR version blocks."""
     op: str
+    """The operator; `IR` if the IR version blocks."""
     domain: str
+    """The domain of the operator."""
     boundary: tuple[int, int]
+    """The version before the step, and the version after it."""
     why: str
+    """The code of the reason, one of `opshift.Why`; `opshift explain CODE` explains the code."""
     detail: str
+    """The missing fact about the node, or the impossible part of its conversion."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow(Form):
+    """The outcome of one model of a batch.
+
+    Printed by `opshift batch --results rows.jsonl, one line for each model`.
+    """
+
+    KIND = "row"
+
+    model: str
+    """The name of the model in the zoo."""
+    outcome: Fate
+    """The outcome."""
+    why: str
+    """The reason; empty for a success. For a refused or an invalid model, the reason is a code,
+    which `opshift explain CODE` explains."""
+    detail: str
+    """The message about the model."""
+    source: Versions
+    """The versions before the conversion, by domain."""
+    result: Versions
+    """The versions after the conversion, or the nearest ones, by domain."""
+    bytes: int
+    """The size of the source model with its external data."""
+    seconds: float
+    """The time for the model."""
+    blockers: tuple[Blocker, ...]
+    """The nodes that block the conversion, at most 20."""
+    nodes_before: int | None
+    """The number of nodes of the source model; null if they were not counted."""
+    nodes_after: int | None
+    """The number of nodes of the result; null if they were not counted."""
+    rewritten: Mapping[str, int]
+    """The number of rewritten nodes, by operator."""
+    origin: Origin | None
+    """The origin of the result; null if there is no result, or if opshift 0.2.0 or an earlier
+    release made it."""
+    runtimes: tuple[RuntimeRuns, ...]
+    """The answer for each runtime of `--runtimes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,27 +149,12 @@ class Outcome:
 
     def row(self) -> dict[str, Any]:
         """Returns the outcome in the JSON form for users, which `opshift schema` describes."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "kind": "row",
-            "model": printable(self.name),
-            "outcome": self.fate.value,
-            "why": self.why,
-            "detail": printable(self.detail),
-            "source": dict(self.source),
-            "result": dict(self.result),
-            "bytes": self.size,
-            "seconds": round(self.seconds, 3),
-            "blockers": [dataclasses.asdict(blocker) for blocker in self.blockers],
-            "nodes_before": self.nodes[0] if self.nodes else None,
-            "nodes_after": self.nodes[1] if self.nodes else None,
-            "rewritten": dict(self.rewritten),
-            "origin": self.origin_form(),
-            "runtimes": [
-                {"target": target, "now": KNOWN[now], "after": KNOWN[after]}
-                for target, now, after in self.runs
-            ],
-        }
+        before, after = self.nodes or (None, None)
+        return BatchRow(
+            printable(self.name), self.fate, self.why, printable(self.detail), self.source,
+            self.result, self.size, round(self.seconds, 3), self.blockers, before, after,
+            self.rewritten, self.origin, tuple(RuntimeRuns(*one) for one in self.runs),
+        ).as_dict()  # fmt: skip
 
     def case(self) -> ModelResult:
         """Returns the outcome in the form that a results file takes."""

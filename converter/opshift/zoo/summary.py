@@ -4,16 +4,78 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
+from opshift.json_form import Form
 from opshift.records import dataclass
-from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted, printable, table
 from opshift.zoo.outcome import Fate, Outcome
 
 COUNTS = ("models", "now", "after", "not_known")  # the counts that are reported for each runtime
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonCount:
+    """A reason for failures, with the number of models and one of them."""
+
+    fate: str
+    """The outcome."""
+    why: str
+    """The reason."""
+    count: int
+    """The number of models."""
+    example: str
+    """One of these models."""
+    detail: str
+    """The message about this model."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeCounts:
+    """The number of models that a runtime of `--runtimes` runs."""
+
+    target: str
+    """The runtime and its release."""
+    models: int
+    """The number of models with an answer."""
+    now: int
+    """The number of models that the runtime runs without a conversion."""
+    after: int
+    """The number of models that the runtime runs after a conversion."""
+    not_known: int
+    """The number of models for which it is not known whether the runtime runs them after a
+    conversion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts(Form):
+    """The number of models of a batch by outcome, and the reasons for failures.
+
+    Printed by `opshift batch`.
+    """
+
+    KIND = "batch"
+    MODEL = False
+
+    total: int
+    """The number of models of this run or shard."""
+    left: int
+    """The number of models that were not converted, because the run was stopped."""
+    fates: Mapping[str, int]
+    """The number of models by outcome: `ok`, `skipped`, `refused`, `invalid`, `unverified`,
+    `crashed`, `timeout`, `oom` or `lost`."""
+    reasons: tuple[ReasonCount, ...]
+    """The reasons for failures, the most frequent one first."""
+    bytes: int
+    """The size of the source models with their external data."""
+    notes: tuple[str, ...]
+    """Remarks about the run."""
+    faults: tuple[str, ...]
+    """Errors of files that are not results, such as the journal."""
+    runtimes: tuple[RuntimeCounts, ...]
+    """The counts for each runtime of `--runtimes`."""
 
 
 @dataclass(slots=True, repr=False)
@@ -60,29 +122,20 @@ class Summary(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
-        reasons = [
-            {
-                "fate": fate.value, "why": why, "count": count,
-                "example": printable(self.examples[fate, why].name),
-                "detail": self.examples[fate, why].detail,
-            }
-            for (fate, why), count in self.reasons.most_common()
-        ]  # fmt: skip
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "kind": "batch",
-            "total": self.total,
-            "left": self.left,
-            "fates": {fate.value: self.fates[fate] for fate in Fate},
-            "reasons": reasons,
-            "bytes": self.size,
-            "notes": list(self.notes),
-            "faults": list(self.faults),
-            "runtimes": [
-                {"target": target, **{name: counts[name] for name in COUNTS}}
-                for target, counts in self.runs.items()
-            ],
-        }
+        reasons = []
+        for (fate, why), count in self.reasons.most_common():
+            example = self.examples[fate, why]
+            name = printable(example.name)
+            reasons.append(ReasonCount(fate.value, why, count, name, example.detail))
+        runtimes = (
+            RuntimeCounts(target, *(counts[name] for name in COUNTS))
+            for target, counts in self.runs.items()
+        )
+        fates = {fate.value: self.fates[fate] for fate in Fate}
+        return Counts(
+            self.total, self.left, fates, tuple(reasons), self.size, self.notes, self.faults,
+            tuple(runtimes),
+        ).as_dict()  # fmt: skip
 
     def lines(self) -> Iterator[Line]:
         """Yields the number of models by outcome, then each reason with an example."""

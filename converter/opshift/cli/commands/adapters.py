@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,10 +13,68 @@ from opshift.cli.complete import complete_operators
 from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common, documents
 from opshift.cli.terminal import Output
+from opshift.json_form import Form
+from opshift.records import dataclass
 from opshift.text import Line, Role, counted, table
 
 if TYPE_CHECKING:
     from opshift.author.verdicts import Adapter
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleForm:
+    """One example of an adapter."""
+
+    title: str
+    """The title."""
+    graph: str
+    """The graph in the text syntax of onnx."""
+    gives: str | None
+    """The operators of the result; null if the example does not name them."""
+    refuses: str | None
+    """The code of the refusal; null if the adapter does not refuse the graph."""
+    invalid: str | None
+    """The error about the invalid graph; null for a valid graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterForm:
+    """One adapter of an operator."""
+
+    id: str
+    """The name of the adapter, such as `ai.onnx.Reshape-14-13`, which never changes."""
+    start: int
+    """The version before the step."""
+    to: int
+    """The version after the step. Negative numbers and 0 stand for rules of other kinds, such as
+    equal forms and operators that ONNX removed."""
+    kind: str
+    """`compatible`, `rewrite` or `impossible`."""
+    place: str
+    """The file and the line."""
+    summary: str
+    """A sentence about the change."""
+    emits: tuple[str, ...]
+    """The operators that may be written."""
+    approximate: bool
+    """Whether some results need `--allow-approximate`."""
+    examples: tuple[ExampleForm, ...]
+    """The examples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapters(Form):
+    """The adapters of operators.
+
+    Printed by `opshift adapters`.
+    """
+
+    KIND = "adapters"
+
+    domain: str
+    """The domain."""
+    operators: Mapping[str, tuple[AdapterForm, ...]]
+    """The adapters, by operator."""
 
 
 @options.command("opshift adapters Resize", "opshift adapters LabelEncoder --domain ai.onnx.ml")
@@ -51,7 +109,7 @@ def command(output: Output, op: str | None, domain: str) -> int:
             if op
             else _counts(by_operator)
         ),
-        lambda: adapters_as_dict(domain, by_operator),
+        lambda: _forms(domain, by_operator),
     )
     return DONE
 
@@ -94,40 +152,21 @@ def _place(adapter: Adapter) -> str:
     return f"{module.replace('.', '/')}.py:{line}"
 
 
-def adapters_as_dict(domain: str, by_operator: dict[str, list[Adapter]]) -> dict[str, Any]:
-    """Returns the adapters of operators in the JSON form that `opshift schema` describes."""
-    from opshift.report import SCHEMA_VERSION
+def _forms(domain: str, by_operator: dict[str, list[Adapter]]) -> dict[str, Any]:
+    """Returns the adapters of operators in the JSON form."""
     from opshift.testing.case_files import examples_with
 
+    def form(name: str, one: Adapter) -> AdapterForm:
+        examples = tuple(
+            ExampleForm(e.title, e.graph, e.gives, e.refuses.name if e.refuses else None, e.invalid)
+            for e in examples_with(one, name)
+        )
+        return AdapterForm(
+            one.identity(name), one.start, one.to, one.kind, _place(one), one.summary,
+            tuple(sorted(one.emits)), one.approximate, examples,
+        )  # fmt: skip
+
     operators = {
-        name: [
-            {
-                "id": a.identity(name),
-                "start": a.start,
-                "to": a.to,
-                "kind": a.kind,
-                "place": _place(a),
-                "summary": a.summary,
-                "emits": sorted(a.emits),
-                "approximate": a.approximate,
-                "examples": [
-                    {
-                        "title": e.title,
-                        "graph": e.graph,
-                        "gives": e.gives,
-                        "refuses": e.refuses.name if e.refuses else None,
-                        "invalid": e.invalid,
-                    }
-                    for e in examples_with(a, name)
-                ],
-            }
-            for a in adapters
-        ]
-        for name, adapters in sorted(by_operator.items())
+        name: tuple(form(name, one) for one in found) for name, found in sorted(by_operator.items())
     }
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "kind": "adapters",
-        "domain": domain,
-        "operators": operators,
-    }
+    return Adapters(domain, operators).as_dict()

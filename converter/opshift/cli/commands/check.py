@@ -98,13 +98,11 @@ def _unread(source: str, error: OpshiftError) -> ModelResult:
     from opshift import codes
     from opshift import results as formats
     from opshift.cli import exit_codes
-    from opshift.cli.terminal import error_as_dict
+    from opshift.cli.terminal import ErrorForm
 
     model = formats.name_of(source)
     problem = formats.Problem(formats.ERROR, error.code, str(error))
     cure = codes.page(error.code).cure
-    row = {
-        "model": model,
-        **error_as_dict(error.code, str(error), cure, exit_codes.of_error(error)),
-    }
+    form = ErrorForm(error.code, str(error), cure, exit_codes.of_error(error))
+    row = {"model": model, **form.as_dict()}
     return formats.ModelResult(model, formats.BROKEN, row, (problem,))

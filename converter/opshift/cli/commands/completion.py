@@ -13,6 +13,8 @@ from opshift.cli import options
 from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common
 from opshift.cli.terminal import Output
+from opshift.json_form import Form
+from opshift.records import dataclass
 from opshift.text import Line, Role
 
 PROGRAM, VARIABLE = "opshift", "_OPSHIFT_COMPLETE"
@@ -40,6 +42,23 @@ MARK = "# completion of opshift"
 SHELLS = ("bash", "zsh", "fish")
 
 
+@dataclass(frozen=True, slots=True)
+class Completion(Form):
+    """The completion script of a shell.
+
+    Printed by `opshift completion`.
+    """
+
+    KIND = "completion"
+
+    shell: str
+    """The shell."""
+    script: str
+    """The script."""
+    installed: str | None
+    """The file with the installed script; null if it was not installed."""
+
+
 @options.command("opshift completion --install", "opshift completion zsh > _opshift")
 @click.argument("shell", required=False, type=click.Choice(SHELLS))
 @click.option(
@@ -58,13 +77,7 @@ def command(output: Output, shell: str | None, install: bool) -> int:
     if not install:
         output.result(
             lambda: (Line(line) for line in script.splitlines()),
-            lambda: {
-                "schema_version": 1,
-                "kind": "completion",
-                "shell": shell,
-                "script": script,
-                "installed": None,
-            },
+            lambda: Completion(shell, script, None).as_dict(),
         )
         return DONE
     path, start = _install(shell, script)
@@ -73,13 +86,7 @@ def command(output: Output, shell: str | None, install: bool) -> int:
             Line(f"Installed the completion of {shell} in {path}.", Role.GOOD),
             Line(f"  What to do: open a new shell, or run: {start}"),
         ],
-        lambda: {
-            "schema_version": 1,
-            "kind": "completion",
-            "shell": shell,
-            "script": script,
-            "installed": str(path),
-        },
+        lambda: Completion(shell, script, str(path)).as_dict(),
     )
     return DONE
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import click
 
 from opshift import codes
@@ -13,7 +11,36 @@ from opshift.cli.complete import complete_codes
 from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common
 from opshift.cli.terminal import Output
+from opshift.codes.page_text import CodeText
+from opshift.json_form import Form
+from opshift.records import dataclass
 from opshift.text import Line, Role, suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class Codes(Form):
+    """All codes.
+
+    Printed by `opshift explain`.
+    """
+
+    KIND = "codes"
+
+    codes: tuple[CodeText, ...]
+    """The codes in alphabetical order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code(Form):
+    """One code.
+
+    Printed by `opshift explain CODE`.
+    """
+
+    KIND = "code"
+    MERGED = ("page",)
+
+    page: CodeText
 
 
 @options.command("opshift explain NEEDS_SHAPE", "opshift explain")
@@ -28,11 +55,7 @@ def command(output: Output, code: str | None) -> int:
         pages = [codes.page(name) for name in codes.names()]
         output.result(
             lambda: (Line(f"{page.code:20}  {page.sentence}") for page in pages),
-            lambda: {
-                "schema_version": 1,
-                "kind": "codes",
-                "codes": [dataclasses.asdict(page) for page in pages],
-            },
+            lambda: Codes(tuple(pages)).as_dict(),
         )
         return DONE
     name = code.upper()
@@ -42,7 +65,7 @@ def command(output: Output, code: str | None) -> int:
     page = codes.page(name)
     output.result(
         lambda: (Line(line, _role(line)) for line in page.text.rstrip().splitlines()),
-        lambda: {"schema_version": 1, "kind": "code", **dataclasses.asdict(page)},
+        lambda: Code(page).as_dict(),
     )
     return DONE
 

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +13,8 @@ from opshift.cli.complete import complete_operators
 from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common, documents
 from opshift.cli.terminal import Output
+from opshift.json_form import Form
+from opshift.records import dataclass
 from opshift.text import Line, size, suggestion, table
 
 if TYPE_CHECKING:
@@ -21,6 +22,21 @@ if TYPE_CHECKING:
 
 
 BUILD = "build"
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Form):
+    """A file that was written.
+
+    Printed by `opshift ops --export, opshift ops build`.
+    """
+
+    KIND = "written"
+
+    path: str
+    """The file."""
+    bytes: int
+    """The size of the file."""
 
 
 class _WithBuild(options.GroupedCommand):
@@ -140,7 +156,7 @@ def command(
     entries = _history(database, domain, op) if op is not None else ()
     if entries and since is None:
         lines = [line for entry in entries for line in _page(entry)]
-        output.result(lambda: lines, _document("entries", domain, entries))
+        output.result(lambda: lines, lambda: _entries(domain, entries))
         return DONE
     changed = database.deltas(domain, since or 0, to or newest)
     deltas = [delta for delta in changed if op in (None, delta.op_type)]
@@ -179,8 +195,8 @@ def _written(output: Output, path: str, data: bytes) -> int:
     from opshift.model.bytes import place
 
     place.write_whole(path, data)
-    record = {"schema_version": 1, "kind": "written", "path": path, "bytes": len(data)}
-    output.result(lambda: [Line(f"wrote {path}  {size(len(data))}")], lambda: record)
+    record = Written(path, len(data))
+    output.result(lambda: [Line(f"wrote {path}  {size(len(data))}")], record.as_dict)
     return DONE
 
 
@@ -219,23 +235,19 @@ def _since(entry: Entry | None) -> str:
 def _changes(deltas: list[Delta], domain: str, start: int, to: int) -> Callable[[], dict[str, Any]]:
     def made() -> dict[str, Any]:
         from opshift.author import database
+        from opshift.look import operator_forms
 
-        document = _document("deltas", domain, deltas)()
-        for row in document["deltas"]:
-            changes = database.changes_between(domain, row["op_type"], start, to)
-            row["changes"] = [dataclasses.asdict(change) for change in changes]
-            row["breaks"] = any(change.breaks for change in changes)
-        return document
+        forms = []
+        for delta in deltas:
+            changes = database.changes_between(domain, delta.op_type, start, to)
+            breaks = any(change.breaks for change in changes)
+            forms.append(operator_forms.DeltaForm(delta, changes, breaks))
+        return operator_forms.Deltas(domain, tuple(forms)).as_dict()
 
     return made
 
 
-def _document(key: str, domain: str, entries: Any) -> Callable[[], dict[str, Any]]:
-    from opshift.report import SCHEMA_VERSION
+def _entries(domain: str, entries: Iterable[Entry]) -> dict[str, Any]:
+    from opshift.look import operator_forms
 
-    return lambda: {
-        "schema_version": SCHEMA_VERSION,
-        "kind": "ops",
-        "domain": domain,
-        key: [entry.as_dict() for entry in entries],
-    }
+    return operator_forms.Entries(domain, tuple(entries)).as_dict()

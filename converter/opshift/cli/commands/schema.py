@@ -12,13 +12,11 @@ from opshift.cli.options import common
 from opshift.cli.terminal import Output
 from opshift.text import Line
 
-FILE = "outcomes.schema.json"
-
 
 @options.command("opshift schema > outcomes.schema.json")
 @common
 def command(output: Output) -> int:
     """Print the JSON Schema of the output of all commands with --json."""
-    text = (pkgutil.get_data("opshift", FILE) or b"").decode()
+    text = (pkgutil.get_data("opshift", "outcomes.schema.json") or b"").decode()
     output.result(lambda: map(Line, text.splitlines()), lambda: json.loads(text))
     return DONE

@@ -3,21 +3,33 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from opshift.cli import options
 from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common
 from opshift.cli.terminal import Output
+from opshift.json_form import Form
+from opshift.records import dataclass
+from opshift.versions import DOMAINS, RELEASES, Release
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxReleases(Form):
+    """The releases of onnx.
+
+    Printed by `opshift versions`.
+    """
+
+    KIND = "versions"
+
+    releases: tuple[Release, ...]
+    """Each release."""
 
 
 @options.command("opshift versions")
 @common
 def command(output: Output) -> int:
     """List the IR version and the opsets of each release of onnx."""
-    from opshift.report import SCHEMA_VERSION
     from opshift.text import table
-    from opshift.versions import DOMAINS, RELEASES
 
     header = ("onnx", "IR", *(domain or "ai.onnx" for domain in DOMAINS))
     rows = (
@@ -26,10 +38,6 @@ def command(output: Output) -> int:
     )
     output.result(
         lambda: table(header, rows),
-        lambda: {
-            "schema_version": SCHEMA_VERSION,
-            "kind": "versions",
-            "releases": [dataclasses.asdict(release) for release in RELEASES],
-        },
+        lambda: OnnxReleases(RELEASES).as_dict(),
     )
     return DONE

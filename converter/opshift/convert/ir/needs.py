@@ -21,7 +21,9 @@ class Need:
     """An IR version, and a sentence on the content that requires it."""
 
     ir: int
+    """The IR version."""
     reason: str
+    """The content of the model that requires the IR version."""
 
 
 def aim(current: int, imports: Mapping[str, int], wanted: str | int, moved: bool) -> int:

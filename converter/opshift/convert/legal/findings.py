@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
+from opshift.json_form import Form
 from opshift.model.document import Document
 from opshift.model.weights import Weights
 from opshift.records import dataclass
-from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
 
 ERROR, WARNING, INFO = "error", "warning", "info"
@@ -46,23 +46,25 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Form):
     """One violation of a rule.
 
     The level `warning` means a fault that every runtime tolerates. The level `info` means unused
     content that violates no rule. `about` has the names of the values or nodes of the finding.
     """
 
-    level: str
+    HIDDEN = ("about",)
+
+    level: Annotated[str, ERROR, WARNING, INFO]
+    """The severity."""
     text: str
+    """The violation in a sentence."""
     rule: str
+    """The name of the rule."""
     about: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return f"{self.level}: {self.text}"
-
-    def as_dict(self) -> dict[str, str]:
-        return {"level": self.level, "rule": self.rule, "text": self.text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,8 @@ class Rule:
 class Findings(Shown):
     """All findings of a check, errors first.
 
+    Printed by `opshift check`.
+
     Attributes
     ----------
     found : tuple of Finding
@@ -118,7 +122,16 @@ class Findings(Shown):
     False
     """
 
+    KIND = "check"
+    ALSO = ("findings",)
+    HIDDEN = ("found",)
+
     found: tuple[Finding, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Every finding, errors first."""
+        return self.found
 
     def fails(self, *, strict: bool) -> bool:
         """Whether there is an error; with `strict`, warnings count as errors."""
@@ -142,11 +155,6 @@ class Findings(Shown):
             for one in self.found
             if one.level != INFO and not one.about <= known.get(one.rule, set())
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form that `opshift schema` describes."""
-        found = [finding.as_dict() for finding in self.found]
-        return {"schema_version": SCHEMA_VERSION, "kind": "check", "findings": found}
 
     def lines(self) -> Iterator[Line]:
         """How many rules are broken, then each finding."""
