@@ -51,6 +51,7 @@ def works(journal: Journal) -> bool:
 
 OUR_TABLE = "CREATE TABLE outcomes (name BLOB PRIMARY KEY, recipe TEXT NOT NULL, outcome TEXT NOT NULL) WITHOUT ROWID"
 SOMETHING_ELSE = {
+    "nothing": lambda path: path.touch(),
     "a text": lambda path: path.write_text("precious\n"),
     "a model": lambda path: path.write_bytes(MODEL),
     "a byte": lambda path: path.write_bytes(b"\0"),
@@ -97,9 +98,9 @@ def test_what_is_no_regular_file_is_an_error_at_once(make, default, tmp_path):
         Journal(str(tmp_path / "j"), default=default)
 
 
-def test_a_new_and_an_empty_file_become_journals(tmp_path):
-    (tmp_path / "empty").touch()
-    for name in ("empty", "new", "deep/new"):
+def test_a_new_file_becomes_a_journal(tmp_path):
+    (tmp_path / "link").symlink_to("linked")
+    for name in ("new", "deep/new", "link"):
         filled(tmp_path / name)
         journal = Journal(str(tmp_path / name))
         assert journal.get("r", "m7").fate is Fate.REFUSED
@@ -107,6 +108,41 @@ def test_a_new_and_an_empty_file_become_journals(tmp_path):
         assert works(journal)
         assert not journal.notes
         journal.close()
+    assert {path.name for path in tmp_path.iterdir()} == {"new", "deep", "link", "linked"}
+
+
+def test_a_new_journal_needs_no_links(tmp_path, monkeypatch):
+    monkeypatch.setattr(journals, "linked", lambda name, path: False)
+    assert works(Journal(str(tmp_path / "j")))
+
+
+def test_a_journal_is_never_seen_unfinished(tmp_path, monkeypatch):
+    """At each statement of one process, another one finds no file or a whole journal."""
+    path, begin, depth = tmp_path / "j", sqlite3.Connection.execute, [0]
+
+    class Watched(sqlite3.Connection):
+        def execute(self, sql, *rest):
+            if path.exists() and not depth[0]:
+                depth[0] = 1
+                assert works(Journal(str(path)))
+                depth[0] = 0
+            return begin(self, sql, *rest)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **k, factory=Watched))
+    assert works(Journal(str(path)))
+
+
+def test_the_faster_of_two_processes_creates_the_journal(tmp_path, monkeypatch):
+    path, link = tmp_path / "j", journals.linked
+
+    def after_another(name: str, place: str) -> bool:
+        monkeypatch.setattr(journals, "linked", link)
+        filled(path)
+        return link(name, place)
+
+    monkeypatch.setattr(journals, "linked", after_another)
+    assert Journal(str(path)).get("r", "m7").fate is Fate.REFUSED
 
 
 def test_a_journal_of_the_first_releases_is_one(tmp_path):

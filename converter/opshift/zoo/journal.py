@@ -9,12 +9,14 @@ import json
 import os
 import sqlite3
 import stat
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from opshift import terms
 from opshift.errors import BadDestination
+from opshift.model.bytes.staging import linked
 from opshift.zoo.outcome import Outcome
 
 APPLICATION = 0x6F70736A  # the application id that marks an SQLite file as a journal of opshift
@@ -121,14 +123,16 @@ class _DamagedError(OSError):
 
 
 def _opened(path: str) -> sqlite3.Connection:
-    begins = _is_empty(path)
+    if not os.path.exists(path):
+        _create(os.path.realpath(path))
+    _require_journal(path)
     with contextlib.ExitStack() as undone:
         db = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
         undone.callback(db.close)
         try:
             (check,) = db.execute("PRAGMA quick_check(1)").fetchone()
-            if begins or not db.execute("SELECT 1 FROM sqlite_master").fetchone():
-                _begin(db)  # also needed if SQLite has rolled back an unfinished creation
+            if db.execute("PRAGMA application_id").fetchone() != (APPLICATION,):
+                _begin(db)  # an old journal, or SQLite has rolled back an unfinished creation
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("SELECT name, recipe, outcome FROM outcomes LIMIT 1").fetchone()
@@ -143,8 +147,20 @@ def _opened(path: str) -> sqlite3.Connection:
     return db
 
 
+def _create(path: str) -> None:
+    """Creates a journal that no other process sees unfinished; a kill leaves no empty file."""
+    with tempfile.TemporaryDirectory(prefix=".opshift-", dir=os.path.dirname(path)) as folder:
+        name = os.path.join(folder, "journal")
+        with contextlib.closing(sqlite3.connect(name, isolation_level=None)) as db:
+            _begin(db)
+        with contextlib.suppress(FileExistsError):  # another process was faster
+            if not linked(name, path):
+                with open(path, "xb") as file:
+                    file.write(Path(name).read_bytes())
+
+
 def _begin(db: sqlite3.Connection) -> None:
-    """Turns an empty file into a journal in one transaction, in the first of several processes."""
+    """Turns an empty database into a journal in one transaction; another process may be faster."""
     db.execute("BEGIN IMMEDIATE")
     if not db.execute("SELECT 1 FROM sqlite_master").fetchone():
         db.execute(_FORM)
@@ -152,26 +168,19 @@ def _begin(db: sqlite3.Connection) -> None:
     db.execute("COMMIT")
 
 
-def _is_empty(path: str) -> bool:
-    """Returns whether a new journal must be created here; raises for a file of another kind."""
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        return True
-    if not stat.S_ISREG(status.st_mode):
+def _require_journal(path: str) -> None:
+    """Raises for a file of another kind; an empty file may belong to another program."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
         raise OSError("it is not a regular file")
     with open(path, "rb") as file:
         head = file.read(_MARK.stop)
     if not head:
-        return True
+        raise _DamagedError("this file is empty, and not a journal of opshift")
     if not head.startswith(HEAD):
         raise _DamagedError("this file is not a journal of opshift")
     mark = int.from_bytes(head[_MARK], "big")
-    if mark == APPLICATION:
-        return False
-    if mark or not _has_only_outcomes(path):
+    if mark != APPLICATION and (mark or not _has_only_outcomes(path)):
         raise _DamagedError("this database is not a journal of opshift")
-    return True
 
 
 def _has_only_outcomes(path: str) -> bool:

@@ -144,12 +144,12 @@ class Staging:
         if os.path.lexists(place):
             _require_same(name, place)
             return
-        linked = own and _linked(name, place)
-        if not linked:  # only a copy of another run could use this name
+        has_link = own and linked(name, place)
+        if not has_link:  # only a copy of another run could use this name
             os.replace(name, place)
         if own or self._sweeps:
             self._undo.append(place)  # another result may already use a copy
-        if linked:
+        if has_link:
             os.unlink(name)  # onnx reads no external data from a file with two names
 
     def _written(self, path: str, pieces: Pieces, sources: Sequence[Readers]) -> str:
@@ -235,7 +235,7 @@ def own_data(model: str) -> list[str]:
     return sorted(filter(os.path.isfile, paths), key=lambda path: (len(path), path))
 
 
-def _linked(name: str, place: str) -> bool:
+def linked(name: str, place: str) -> bool:
     """Gives a file a second, free name; returns whether the file system supports links."""
     if not hasattr(os, "link"):
         return False
