@@ -6,6 +6,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from fake_runtimes import fake_python
 from opshift import verify
 from opshift.verify import extra, generate, pair_results
 from opshift.verify.verification import DIFFERENT, EQUAL, LIKE, UNKNOWN
@@ -14,6 +15,7 @@ from text_models import model
 pytestmark = pytest.mark.usefixtures("models_run_here")
 
 NEG = "(float[2] x) => (float[2] y) { y = Neg(x) }"
+FOREIGN = "(float[2] x) => (float[2] y) { y = own.Run(x) }"
 X = {"x": np.array([1, 2], "f4")}
 
 
@@ -43,7 +45,7 @@ def test_outputs_are_paired_by_name_and_otherwise_by_position():
 @pytest.mark.parametrize(("place", "letter"), [(0, "A"), (1, "B")])
 def test_a_model_without_a_result_is_neither_equal_nor_different(place, letter):
     both = [model(NEG), model(NEG)]
-    both[place] = model("(float[2] x) => (float[2] y) { y = own.Run(x) }", more=', "own" : 1')
+    both[place] = model(FOREIGN, more=', "own" : 1')
     found = verify(*both, X)
     assert not found.equal
     assert not found.different
@@ -161,6 +163,17 @@ def test_generated_inputs_go_on_until_two_have_results(monkeypatch):
     assert found.equal or found.notes[0].startswith("A has no result for generated inputs; ")
 
 
+@pytest.mark.parametrize(("size", "attempts"), [("n", 4), ("3", 2)])
+def test_other_sizes_are_tried_only_if_the_model_leaves_them_open(monkeypatch, size, attempts):
+    asked = []
+    cases = generate.cases
+    monkeypatch.setattr(generate, "cases", lambda *a, **k: asked.append(k) or cases(*a, **k))
+    failing = model(f"(float[{size}] x) => (y) <int64[1] s = {{7}}> {{ y = Reshape(x, s) }}")
+    found = verify(failing, failing, engine="opshift")
+    assert len(asked) == attempts
+    assert [row.outcome for row in found.rows] == [UNKNOWN]  # one failure says enough
+
+
 def test_time_ends_the_search_for_inputs(monkeypatch):
     begun, asked = iter(range(0, 10**6, 1000)), []
     cases = generate.cases
@@ -172,7 +185,9 @@ def test_time_ends_the_search_for_inputs(monkeypatch):
 
 
 def test_the_reason_for_no_result_says_what_helps(monkeypatch):
-    foreign = model("(float[2] x) => (float[2] y) { y = own.Run(x) }", more=', "own" : 1')
+    foreign = model(FOREIGN, more=', "own" : 1')
+    (advice,) = verify(foreign, foreign, engine="onnxruntime").notes
+    assert advice.endswith("convert A for the runtime")
     (note,) = verify(foreign, foreign, engine="opshift").notes
     assert (
         note
@@ -181,3 +196,89 @@ def test_the_reason_for_no_result_says_what_helps(monkeypatch):
     monkeypatch.setattr(extra, "is_missing", lambda: True)
     assert verify(foreign, foreign).notes[0].endswith(extra.MISSING)
     assert not verify(foreign, foreign, X, engine="opshift").notes
+
+
+OLD = model(NEG, 6)  # onnxruntime runs opset 7 and later
+VENDOR = model(
+    "(float[2] x) => (float[2] y) <float[2] v = {0, 0}> { y = com.microsoft.BiasGelu(x, v) }",
+    more=', "com.microsoft" : 1',
+)  # opshift has no description of the operator
+
+
+def engines(found):
+    return [side.engine for side in found.sides]
+
+
+def test_both_models_run_in_one_engine_if_one_runs_both():
+    assert engines(verify(model(NEG), model(NEG), X)) == ["onnxruntime", "onnxruntime"]
+    for a, b in ((OLD, model(NEG)), (model(NEG), OLD)):
+        found = verify(a, b, X)
+        assert engines(found) == ["opshift", "opshift"]
+        assert found.equal
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [(OLD, VENDOR, ["opshift", "onnxruntime"]), (VENDOR, OLD, ["onnxruntime", "opshift"])],
+)
+def test_otherwise_each_model_runs_in_its_own_engine(monkeypatch, a, b, expected):
+    """The first difference is searched in these engines, too."""
+    searched = []
+    monkeypatch.setattr(pair_results.locate, "first", lambda _, pair, *__: searched.append(pair))
+    found = verify(a, b, X)
+    assert engines(found) == expected
+    assert found.different
+    assert searched == [tuple(expected)]
+
+
+@pytest.mark.parametrize("inputs", [None, {"x": np.array([1, 2], "f8")}])
+def test_the_report_names_the_engine_that_has_the_results(inputs):
+    """No kernel of onnxruntime computes Cosh in double."""
+    cosh = model("(double[2] x) => (double[2] y) { y = Cosh(x) }")
+    found = verify(cosh, cosh, inputs)
+    assert engines(found) == ["opshift", "opshift"]
+    assert found.equal
+    assert all(side.why.startswith("onnxruntime gave no answer: ") for side in found.sides)
+
+
+def test_the_second_model_runs_in_the_runtime_of_the_caller(tmp_path):
+    """The runtime decides nothing about the first model, and the second one nothing either."""
+    found = verify(model(NEG), OLD, X, runtime=fake_python(tmp_path, {}))
+    first, second = found.sides
+    assert first.engine == "onnxruntime"
+    assert second.engine.endswith(f" of {tmp_path / 'python'}")
+    assert found.equal
+
+
+def test_values_inside_are_compared_only_if_the_first_model_has_results():
+    text = "(float[2] x) => (float[2] y) { a = Neg(x) y = Abs(a) }"
+    for values, rows in ((["a"], [("y", EQUAL), ("a", EQUAL)]), ([], [("y", EQUAL)])):
+        found = verify(model(text), model(text), X, values=values)
+        assert outcomes(found) == rows
+    foreign = model(text.replace("Abs", "own.Run"), more=', "own" : 1')
+    assert outcomes(verify(foreign, foreign, X, values=["a"])) == [("", UNKNOWN)]
+
+
+def test_models_run_in_this_process_if_the_caller_wants_it():
+    found = verify(model(NEG), model(NEG), isolated=False)
+    assert [row.outcome for row in found.rows] == [EQUAL, EQUAL]
+
+
+def test_models_of_two_types_are_compared_in_double():
+    wide = model(NEG.replace("float", "double"))
+    found = verify(model(NEG), wide, X)
+    assert found.equal
+    types, measured = found.notes
+    assert all(f"'{name}' is float in A and double in B" in types for name in "xy")
+    assert "in double" in measured
+    (measured,) = verify(model(NEG), model(NEG), X, in_double=True).notes
+    assert "in double" in measured
+    assert not verify(model(NEG), model(NEG), X).notes
+
+
+def test_models_of_two_types_have_no_measure_without_results():
+    foreign = model(FOREIGN, more=', "own" : 1')
+    wide = model(FOREIGN.replace("float", "double"), more=', "own" : 1')
+    found = verify(foreign, wide, X)
+    assert outcomes(found) == [("", UNKNOWN)]
+    assert not found.notes

@@ -43,7 +43,7 @@ MODULES = (
     "convert.legal.opening", "convert.legal.rules", "convert.legal.runtime",
     "convert.legal.support", "convert.legal.uncalled", "convert.legal.written_rules",
     "convert.step", "model.bytes.staging", "model.rename", "model.replace", "model.sweep",
-    "verify.magnitudes", "verify.randomness", "verify.tolerance",
+    "verify.magnitudes", "verify.pair_results", "verify.randomness", "verify.tolerance",
 )  # fmt: skip
 SECONDS = 120  # a mutant that takes longer hangs, and counts as killed
 CPU_SECONDS = 10  # more than the tests of any function take
