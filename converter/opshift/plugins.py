@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the entry points that installed packages declare for opshift.
 
-Every command needs the entry points. This module reads the metadata files itself, because
+Every command of opshift looks up entry points. This module reads the metadata files itself, because
 `importlib.metadata` takes longer than a short command.
 """
 

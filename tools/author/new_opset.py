@@ -4,10 +4,10 @@
     python -m tools.author new_opset [--domain ai.onnx.ml] [--version 29]  list changes, with code
     python -m tools.author new_opset --accept  record the reviewed texts
 
-The first form reads the schemas of the installed onnx and the registry of adapters. It prints the
-operators without adapters, their changes in words, and code for each: a claim if no change breaks
-a consumer, else a pair of adapters with examples to complete. `--accept` adds the digest of each
-operator's documentation and function body to the record of reviewed texts; a test compares the
+The first form reads the schemas of the installed onnx and the registry of adapters. The tool prints
+the operators without adapters, their changes in words, and code for each: a claim if no change
+breaks a consumer, else a pair of adapters with examples to complete. `--accept` adds the digest of
+each operator's documentation and function body to the record of reviewed texts; a test compares the
 record with the installed onnx, so that a changed text reopens the review of the claim.
 """
 

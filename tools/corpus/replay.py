@@ -4,11 +4,10 @@
     python -m tools.corpus replay BEFORE [AFTER] [--to 21 18 13 11 9] [--only 'g_ts_*'] [--list 20]
 
 BEFORE and AFTER are commits; without AFTER, the working tree is compared. A refactoring changes
-neither results nor reports, so all digests are equal and the exit code is 0. Otherwise each
-difference is listed: other bytes, another number of nodes, another report, or another outcome.
-Numbers in generated names, lines of adapters and builds of opshift are ignored. Refusals are
-compared by their reasons and operators, not by their messages. Both commits run in the environment
-of this tool.
+neither results nor reports, so all digests are equal and the exit code is 0. Each difference is
+listed: other bytes, another number of nodes, another report, or another outcome. Numbers in
+generated names, lines of adapters and builds of opshift are ignored. Refusals are compared by their
+reasons and operators, not by their messages. Both commits run in the environment of the tool.
 """
 
 from __future__ import annotations

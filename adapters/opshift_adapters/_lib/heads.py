@@ -146,7 +146,7 @@ def turn(
 ) -> Value:
     """Rotates pairs of numbers: neighbours if `pairs`, else numbers from both halves of the head.
 
-    If `partly` is set, only the first 2 * half numbers rotate. Without it, `half` may be unknown.
+    If `partly` is set, only the first 2 * half numbers rotate. Else, `half` may be unknown.
     """
     turning = last(op, x, 0, 2 * half) if partly and half else x
     if pairs:

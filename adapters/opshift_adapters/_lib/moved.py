@@ -50,7 +50,7 @@ def _held(op: Builder, x: Value, kind: int) -> Value:
 def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
     """Splits `x` into its lower 32 bits and the rest: two doubles whose sum is `x`.
 
-    A Cast to uint32 keeps the lower 32 bits. The rest is rounded to a multiple of 2**32.
+    A Cast to uint32 keeps the lower 32 bits. The upper part is rounded to a multiple of 2**32.
     """
     low = op.Cast(op.Cast(x, to=T.UINT32), to=T.DOUBLE)
     units = _by(op, op.Mul, op.Cast(x, to=T.DOUBLE) - low, 1 / HALF)

@@ -136,7 +136,7 @@ def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Valu
 def _by_sign(op: Builder, pads: Value) -> tuple[Value, Value]:
     """Splits pads into pads that add elements and, as doubles, numbers of elements to remove.
 
-    Relu, which finds the positive pads, needs floats in older opsets. A double holds every pad.
+    Relu, which finds the positive pads, needs floats in older opsets. Doubles hold any pad.
     """
     amount = op.Cast(pads, to=T.DOUBLE)
     return op.Cast(op.Relu(amount), to=T.INT64), op.Relu(-amount)

@@ -84,7 +84,7 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
     wanted = wanted.replace(ELLIPSIS, hidden)
     unknown = [letter for letter in wanted if letter not in "".join(names)]
     if unknown or len(set(wanted)) < len(wanted):
-        fault = f"letter {unknown[0]!r} that is in no input" if unknown else "letter twice"
+        fault = f"letter {unknown[0]!r} that no input has" if unknown else "letter twice"
         raise InvalidModel(f"equation {equation!r} has a result with a {fault}")
     return names, wanted
 

@@ -77,7 +77,7 @@ def batch_normalization_14_13(node: Node, op: Builder) -> Result:
 
 @adapter("BatchNormalization", 13, 14)
 def batch_normalization_13_14(node: Node, op: Builder) -> Result:
-    """Opset 14 replaced five outputs by `training_mode`; ReduceMean computes a used saved_mean."""
+    """Opset 14 replaced five outputs by `training_mode`; ReduceMean computes saved_mean if read."""
     if node.n_outputs == 1:
         return KEEP if len(node.outputs) == 1 else op.same(node, outputs=1)
     if wanted(node, 4):

@@ -371,7 +371,7 @@ def _shaped_by(
 def fixed_results(node: Node, name: str) -> list[bool]:
     """Returns, for each output of a subgraph, whether it is computed only from constants.
 
-    This follows from the nodes, because facts are unknown while the graph is being written.
+    The answer follows from the nodes, because facts are unknown while the graph is being written.
     """
     graph = node.graph(name)
     fixed = {tensor.name for tensor in graph.initializer}

@@ -14,7 +14,8 @@ Step = Callable[[Builder, Value, Value], Value]
 def along(node: Node, op: Builder, step: Step, start: int) -> Value:
     """Writes a cumulative operation, in which `step` combines a result with the next element.
 
-    The first result is `start`. A known size needs steps of doubled length, an unknown size a Scan.
+    The first element is `start`. A known size needs steps of doubled length, an unknown size a
+    Scan.
     """
     x = node["x"]
     narrow = x.elem_type == T.BFLOAT16 and op.version < 16  # Scan and If do not pass bfloat16 there

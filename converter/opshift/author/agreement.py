@@ -2,9 +2,9 @@
 """Proves quickly that the declared shapes of a model agree with the types of its inputs.
 
 onnx infers the types of each node separately, and once for all nodes with equal operators,
-attributes and types of inputs. These inferred types follow only from the inputs of the model.
-Inference of the whole model may find more types, but never different ones. A declared shape is
-therefore right if it agrees with these inferred types.
+attributes and types of inputs. Types that onnx infers node by node follow only from the inputs of
+the model. Inference of the whole model may find more types, but never different ones. A declared
+shape is therefore right if it agrees with these inferred types.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class LongFunctions:
     ) -> None:
         """Splits each long function into parts with at most `graphs` subgraphs, as far as possible.
 
-        New names begin with `prefix`.
+        The names of new functions and values begin with `prefix`.
         """
         self.model, self.prefix = model, prefix
         self.bodies = {

@@ -523,8 +523,8 @@ class Builder:
         """Removes the node without a replacement; refuses the node if its outputs are still read.
 
         An adapter calls this method for an output that cannot exist at the target version. An
-        adapter of a node that reads this output finds the removed node as `value.producer`. Such an
-        adapter must write nodes that do not read the output.
+        adapter of a node that reads this output finds the removed node as `value.producer`. The
+        adapter of the reader must write nodes that do not read the output.
         """
         self.made.unread = reason
         return ()

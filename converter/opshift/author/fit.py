@@ -115,8 +115,8 @@ def unfit_types(node: NodeProto, schema: schemas.Schema, type_of: TypeOf) -> Ite
 def faults(node: NodeProto, schema: schemas.Schema, type_of: TypeOf) -> Iterator[str]:
     """Yields everything in a node that no release of its operator accepts.
 
-    A later release than the description of an `open` schema may accept more types. But in every
-    release, two inputs of one type variable have one type.
+    A later release than the description of an `open` schema may accept more types. In every
+    release, all inputs of one type variable have the same type.
     """
     yield from unfit(node, schema, schema.since)
     for misfit in unfit_types(node, schema, type_of):

@@ -52,7 +52,7 @@ def _chosen(node: NodeProto, env: ModelEnv, branches: list[GraphProto]) -> Types
 def _carried(node: NodeProto, env: ModelEnv, rule: Carries, body: GraphProto) -> Types | None:
     """Returns the output types of a loop if the facts about its inputs also hold in its body.
 
-    If these facts do not hold in the body, induction over the whole loop may find more types.
+    If facts about the inputs do not hold in the body, induction over the loop may find more types.
     """
     inside, given = env.inside(body), [*node.input]
     for i, value in enumerate(body.input):

@@ -3,8 +3,8 @@
 
 The file `index.txt` of a package has a line for each module: its name, a checksum of its source,
 `domain:op:start:to` for each adapter, and `kind:domain:op` for each other declaration. A module
-without a line, or whose source has another checksum, is imported at once. So opshift finds a new
-adapter even before `python -m tools.author index` updates the index.
+without a line, or whose source has another checksum, is imported at once. Therefore opshift finds a
+new adapter even before `python -m tools.author index` updates the index.
 
 The file `writes.txt` lists the operators that adapters write, one line for each kind of result.
 `python -m tools.author index` fills the file by converting the examples of the adapters. The

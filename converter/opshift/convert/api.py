@@ -229,7 +229,7 @@ def _with_model(program: Any, model: Any, *, inplace: bool) -> Any:
 
 
 def _is_program(model: Any) -> bool:
-    """Returns whether an object is a program of torch. If so, torch has been imported already."""
+    """Returns whether an object is a program of torch, which its creator has already imported."""
     program = getattr(sys.modules.get("torch.onnx"), "ONNXProgram", None)
     return isinstance(program, type) and isinstance(model, program)
 

@@ -157,7 +157,7 @@ class Conversion(State):
         return hasattr(self, "document")
 
     def branch(self, options: Request, strategy: Strategy) -> Conversion:
-        """Returns a copy of this conversion with other options. The original stays unchanged."""
+        """Returns a copy of this conversion with other options; this conversion does not change."""
         twin = self.fork()
         twin.options, twin.strategy, twin.boundaries = options, strategy, ()
         return twin

@@ -33,7 +33,7 @@ NODE_BUDGET = 20_000  # added nodes after which a question such as `lowest` give
 
 
 class ConversionOptions(TypedDict, total=False):
-    """The options that every converting function accepts. `Request` has their defaults."""
+    """The options of every converting function; the class `Request` has their default values."""
 
     at_least: Mapping[str, int] | int | None
     ir_version: IrVersion
@@ -138,7 +138,7 @@ class Request:
 
     @staticmethod
     def of(target: AnyTarget = None, **options: Any) -> Request:
-        """Returns the request for a target and options. Options override those of `target`."""
+        """Returns the request for a target; the options override those of a `Request` as target."""
         _require_known(options)
         at_least = _floors(options.pop("at_least", None))
         if isinstance(target, Request):

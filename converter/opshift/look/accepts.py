@@ -321,8 +321,8 @@ class KnownResults:
     def way_to(self, row: RuntimeRelease) -> list[tuple[bool, int]]:
         """Returns a sort key: the direction and distance of the conversion in each domain.
 
-        In this order, the conversion for a release continues the conversion for the previous
-        release.
+        In the order of these keys, the conversion for each release continues the previous
+        conversion.
         """
         try:
             goal, _ = aim.versions_for(self.opened.judged.document, Wanted(row), self.adapters)

@@ -256,7 +256,7 @@ def _diff(first: Model, second: Model) -> Diff:
 
 @dataclass(slots=True)
 class _Side:
-    """One of the two compared models, with its weights."""
+    """One of the two models that `opshift diff` compares, with its weights."""
 
     model: ModelProto
     weights: Weights

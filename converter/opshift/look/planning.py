@@ -46,8 +46,8 @@ def plan(
 ) -> Plan:
     """Plan a conversion: what it would do, or every node that blocks it.
 
-    Nothing is written or changed. If only the header of a file would change, the plan has
-    no lowest and highest versions.
+    The function writes no file and does not change the model. If only the header of a file would
+    change, the plan has no lowest and highest versions.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ class Rehearsals:
     ) -> Limit:
         """Returns the reachable version of a domain that is nearest to `end`, and its blockers.
 
-        `told` is the result of an earlier conversion to `wanted`, which may save a new one.
+        If an earlier conversion to `wanted` had the result `told`, the search may use this result.
         """
         start = source.get(domain)
         if start is None or start == end:

@@ -89,8 +89,8 @@ class ModelVersion:
         """Decodes the number in `model_version`.
 
         If the upper four bytes are not zero, the number is SemVer, whose major or minor number is
-        never zero. Otherwise, a number whose fourth byte is not zero has the historic encoding,
-        unless the number looks like a date. All other numbers are plain numbers.
+        never zero. If the upper four bytes are zero and the fourth byte is not, the number has the
+        historic encoding, unless it looks like a date. All other numbers are plain numbers.
         """
         if not -(2**63) <= number < 2**63:
             raise BadTarget(f"model_version must fit in 64 bits, but is {number}")

@@ -27,7 +27,7 @@ class Names:
     """The reader counts of all values of a document, recomputed after each change of nodes.
 
     A training algorithm continues the main graph and reads its values, so both are counted
-    together. Every function is counted separately.
+    together. The readers in each function are counted separately.
     """
 
     def __init__(self, model: ModelProto, roots: list[Root]) -> None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the inputs, outputs, types and attributes of operators, with or without a schema.
 
-A vendor may extend an operator and keep its version, as onnxruntime does in com.microsoft. In this
-case, the version database describes the operator of only one release. Adapters and inference use
-this description, but nodes are not checked against it, because they may be of another release.
+A vendor may extend an operator and keep its version, as onnxruntime does in com.microsoft. For an
+operator that a vendor extended, the version database describes only one release. Adapters and
+inference use this description, but nodes are not checked against it, because they may be of another
+release.
 """
 
 from __future__ import annotations

@@ -373,10 +373,10 @@ def _explained(
 ) -> tuple[set[tuple[str, str]], list[ProbeResult]]:
     """Returns the features that explain failures, and the failures without explanation.
 
-    A feature is an attribute or an optional input. It explains the failure of a model if it is the
-    model's only feature that occurs in no model that ran. For an attribute with several values, the
-    feature is the attribute if none of its values ran; otherwise it is the attribute with its
-    value.
+    A feature is an attribute or an optional input. A feature explains the failure of a model if the
+    model has no other feature that occurs in no model that ran. For an attribute with several
+    values, the feature is the attribute if none of its values ran; otherwise it is the attribute
+    with its value.
     """
     new = frozenset().union(*(result.features for result in failed)) - ran
     alone = {result.features & new for result in failed if len(_names(result.features & new)) == 1}

@@ -100,7 +100,7 @@ class _Cut:
 
 
 class _Opened:
-    """One of two models, and the known types and constants of its graphs."""
+    """One of the two compared models, and the known types and constants of its graphs."""
 
     def __init__(self, model: ModelProto, adapters: Registry) -> None:
         self.model, self.document = model, Document(model)

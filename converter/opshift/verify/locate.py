@@ -135,8 +135,8 @@ class ValueSearch:
     ) -> Cause:
         """Describes the first value that differs.
 
-        A difference may grow over several nodes, each within the tolerance, so that the nodes
-        after the last equal values do not reproduce the difference. In this case, all
+        A difference may grow over several nodes, each within the tolerance, so that the nodes after
+        the last equal values do not reproduce the difference. If the difference grows slowly, all
         nodes between the inputs and the value are shown.
         """
         detail = self.pair.difference(values[0], values[1], name)

@@ -134,8 +134,8 @@ def audit(path: str | os.PathLike[str], target: AnyTarget = None) -> Audit:
     """Find the results of earlier conversions that are wrong and must be converted again.
 
     For a converted model, opshift reads the stamp that `stamp=True` wrote into its metadata; for a
-    report, its steps; for the folder of a batch, its hidden files. If these do not exist, the
-    answer lists the adapters that a conversion to the versions of the model may have used.
+    report, its steps; for the folder of a batch, its hidden files. Without such records, the answer
+    lists the adapters that a conversion to the versions of the model may have used.
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ def command(
 ) -> int:
     """Run the models A and B and compare the results.
 
-    Both run on equal inputs. The exit code is 1 if the results differ, or if a model fails.
+    Both models run on equal inputs. The exit code is 1 if the results differ, or if a model fails.
     """
     from opshift.verify import Limits, verify
 

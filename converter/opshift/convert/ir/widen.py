@@ -39,7 +39,7 @@ def widen(model: ModelProto, weights: Weights, to: int, by_value: Rules) -> int:
     """Converts constants whose type IR `to` lacks to a wider type; returns their number.
 
     The result is exact: these constants are read only as inputs that `by_value` lists, whose type
-    does not affect the result. All other constants stay unchanged.
+    does not affect the result. Constants with any other reader stay unchanged.
     """
     constants = _constants(model, to)
     if not constants:

@@ -492,7 +492,8 @@ def _chosen(
 ) -> Types:
     """Returns the element types of a node for the given type variables.
 
-    An unknown type is "". A type variable of an absent input or output has the type ABSENT.
+    The text "" stands for an unknown type. A type variable of an absent input or output has the
+    type ABSENT.
     """
     domain = schemas.normal(node.domain)
     schema = schemas.schema(domain, node.op_type, root.imports.get(domain) or 1)

@@ -62,7 +62,8 @@ class CallSearch:
     """The search for a call of a function that onnx accepts before and after a conversion.
 
     The search begins with a call whose inputs have unknown ranks. If onnx rejects this call, the
-    search ends. Otherwise, the search tries ranks, at first for one input at a time.
+    search ends. If onnx accepts the call with unknown ranks, the search tries ranks, at first for
+    one input at a time.
     """
 
     def __init__(

@@ -62,8 +62,8 @@ class Records:
 
         Without a record, calls the adapter and records the call.
 
-        Returns None if the call cannot be recorded. In this case, the caller must call the adapter
-        for the node itself.
+        Returns None if the call cannot be recorded. After the result None, the caller must call the
+        adapter for the node itself.
         """
         binding = NodeTokens(asker, scope, node)
         try:

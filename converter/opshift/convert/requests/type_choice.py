@@ -206,7 +206,7 @@ def _spread_reasons(state: State, choice: TypeChoice) -> None:
     """Extends the reasons for keeping a type to all values that must have the same type.
 
     Values that pass between a node and its subgraphs have equal types, because no Cast can separate
-    them. Containers cannot be cast either.
+    them. Values that are sequences or optionals cannot be cast either.
     """
     passed = _passed(state, choice)
     before = -1

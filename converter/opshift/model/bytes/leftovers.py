@@ -75,9 +75,9 @@ def sweep_again(folder: str) -> None:
 def sweep(folder: str, own: str = "", retired: set[DataFile] | None = None) -> list[str]:
     """Removes the files that killed runs left in a folder; returns the names of its subfolders.
 
-    Files of live runs stay. The parameter `own` is the identifier of the calling run. The `retired`
-    data files of this run are removed unless a model refers to them. The set `retired` then
-    contains the files that a later run has to remove.
+    The files of runs that are still alive stay. The parameter `own` is the identifier of the
+    calling run. The `retired` data files of this run are removed unless a model refers to them. The
+    set `retired` then contains the files that a later run has to remove.
     """
     _swept.add(os.path.abspath(folder))
     retired = set() if retired is None else retired

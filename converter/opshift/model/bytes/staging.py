@@ -62,8 +62,8 @@ class Staging:
     ) -> str:
         """Stages a data file of the model; returns its final path.
 
-        No existing file is overwritten. A file with equal bytes is used in place of a new file; the
-        `old` files of the replaced model are compared first.
+        The function overwrites no existing file. A file with equal bytes is used in place of a new
+        file; the `old` files of the replaced model are compared first.
         """
         name = self._written(next(own_names(self._model)), pieces, sources)
         for path in old:
@@ -117,7 +117,8 @@ class Staging:
     ) -> None:
         """Renames every file, the model last, unless `check` raises; syncs the files if `synced`.
 
-        Afterwards, the `old` data files are removed unless a model in their folder refers to them.
+        After the renames, the `old` data files are removed unless a model in their folder refers to
+        them.
         """
         check()
         claim = self._claim(self._folder)

@@ -57,10 +57,10 @@ def splice(
     """Writes the skeleton and its payloads to a file, which appears complete or not at all.
 
     Returns the paths of the files of the result, the model first; their bytes are then on the disk.
-    If this is the only conversion (`alone`), the file names are synced to the disk, too, and files
-    of killed runs are removed. If the conversion is one of many, the result must not use the names
-    in `taken`. The function `published` is called with the paths before another run can write a
-    result of this name.
+    With `alone`, the process makes only this conversion, so the file names are synced to the disk,
+    too, and files of killed runs are removed. If the conversion is one of many, the result must not
+    use the names in `taken`. The function `published` is called with the paths before another run
+    can write a result of this name.
     """
     if external not in POLICIES:
         raise ValueError(f"external must be one of {', '.join(POLICIES)}, not {external!r}")

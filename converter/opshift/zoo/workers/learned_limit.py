@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimates the time limit for a model from the times of the models that were converted.
 
-A model that exceeds the limit is retried once after all other models. In this way, a model that
-hangs delays the others only briefly, and a slow model still gets enough time.
+A model that exceeds the limit is retried once after all other models. Because of the late retry, a
+model that hangs delays the others only briefly, and a slow model still gets enough time.
 """
 
 from __future__ import annotations
