@@ -176,7 +176,7 @@ def test_the_inputs_of_one_variable_have_one_type():
     assert not [*fit.faults(node, schema, types.get)]
     wrong = {**types, "c": "tensor(float)", "y": "tensor(int64)"}
     assert [*fit.faults(node, schema, wrong.get)] == [
-        "Where 'z' reads 'c' of type tensor(float), which it does not accept",
+        "Where 'z' reads 'c' of type tensor(float), which the operator does not accept",
         "Where 'z' reads 'x' of type tensor(float) and 'y' of type tensor(int64) as one type",
     ]
     later = dataclasses.replace(schema, open=True)

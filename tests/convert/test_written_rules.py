@@ -193,7 +193,7 @@ def test_what_only_the_whole_model_shows_is_traced_to_its_step(bug, place, with_
 @pytest.mark.parametrize(
     ("bug", "told"),
     [
-        (type_that_the_operator_lacks, "And reads 'x' of type tensor(float), which it does not accept"),
+        (type_that_the_operator_lacks, "And reads 'x' of type tensor(float), which the operator does not accept"),
         (two_types_as_one, "of type tensor(double) as one type"),
     ],
 )  # fmt: skip

@@ -204,8 +204,8 @@ class _Order:
 def _by_doubling(op: Builder, rows: Rows) -> Value:
     """Combines each row with the earlier rows of its index; each step doubles the number of rows.
 
-    An appended row has neutral numbers. A step combines each row with the row at its pointer, and
-    replaces the pointer by the pointer of that row.
+    An appended row has neutral numbers. In each step, a row is combined with the row at its pointer
+    and gets the pointer of that row.
     """
     known, count = rows.places.const_or_none(), rows.count.const_or_none()
     if known is not None and count is not None:

@@ -226,7 +226,7 @@ def is_symmetric_like_opset_19(node: Node) -> bool:
 
 @adapter("Resize", 19, 18)
 def resize_19_18(node: Node, op: Builder) -> Result:
-    """Below opset 19, half_pixel_symmetric becomes half_pixel if equal, else Gather and sums."""
+    """Below opset 19, Resize of half_pixel_symmetric becomes half_pixel, or Gather and sums."""
     if node.str("coordinate_transformation_mode") != "half_pixel_symmetric":
         return KEEP
     scales = given(node)["scales"]

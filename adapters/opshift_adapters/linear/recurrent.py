@@ -43,7 +43,7 @@ def output_sequence_7_6(node: Node, op: Builder) -> Result:
     return op.same(node, output_sequence=int(node.output("Y") is not None))
 
 
-@adapter("RNN GRU LSTM", 6, 7, ignores={"output_sequence": "each named output is computed"})
+@adapter("RNN GRU LSTM", 6, 7, ignores={"output_sequence": "nodes compute outputs by name"})
 def output_sequence_6_7(node: Node, op: Builder) -> Result:
     """Opset 7 removed `output_sequence`; a node computes each output that has a name."""
     return op.same(node, output_sequence=None)

@@ -93,7 +93,7 @@ class UnfitInput(NamedTuple):
 
     def __str__(self) -> str:
         if self.other is None:
-            return f"reads {self.name!r} of type {self.kind}, which it does not accept"
+            return f"reads {self.name!r} of type {self.kind}, which the operator does not accept"
         name, kind = self.other
         return f"reads {name!r} of type {kind} and {self.name!r} of type {self.kind} as one type"
 

@@ -537,12 +537,15 @@ def _perhaps_misread(facts: Facts, row: RuntimeRelease, seen: Seen | None) -> It
     """Yields notes on nodes that a runtime may handle wrongly, which depends on unknown facts."""
     for key, misread, places in misread_nodes(facts, row, doubtful=True, seen=seen):
         if misread.processors:
-            doubt = "computes the same on all processors"
+            doubt = f"whether {row.shown} computes the same on all processors"
         elif row.provider:
-            doubt = "shares this fault of the CPU provider"
+            doubt = f"whether {row.shown} shares this fault of the CPU provider"
         else:
-            doubt = "handles this node correctly, which depends on values that are not known"
-        says = f"whether {row.shown} {doubt}: {misread.described(key[1])}"
+            doubt = (
+                f"whether {row.shown} handles this node correctly, which depends on values that"
+                " are not known"
+            )
+        says = f"{doubt}: {misread.described(key[1])}"
         yield str(_lack(key, places, says))
 
 
