@@ -76,7 +76,7 @@ def without_kernel(
 
 @functools.cache
 def shipped() -> Mapping[str, FieldTable]:
-    """Returns the shipped tables, by runtime."""
+    """Returns opshift's own tables of missing attributes, inputs and outputs, by runtime."""
     table = read(plugins.data("opshift.opsets", "fields.txt").decode())
     return {table.runtime: table}
 

@@ -101,7 +101,7 @@ def tried(allowed: Iterable[Collection[str]]) -> list[list[str]]:
 
 @functools.cache
 def shipped() -> Mapping[str, KernelTable]:
-    """Returns the shipped tables, by runtime."""
+    """Returns opshift's own tables of missing kernels, by runtime."""
     table = read(plugins.data("opshift.opsets", "kernels.txt").decode())
     return {table.runtime: table}
 

@@ -194,7 +194,7 @@ class Lowering:
             self.done["external tensors moved into the model"] += 1
 
     def initializers_as_inputs(self) -> None:
-        """Adds every initializer to the graph inputs; those of subgraphs become constants."""
+        """Makes every initializer a graph input; in subgraphs, replaces initializers by Constants."""
         main = self.model.graph
         known = {value.name for value in main.input}
         for tensor in main.initializer:
