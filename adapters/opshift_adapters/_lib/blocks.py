@@ -184,7 +184,7 @@ def arange(op: Builder, n: Value) -> Value:
 
 
 def _as_vector(op: Builder, n: Value) -> Value:
-    """Reshapes a count to a vector; for a scalar result of Gather, writes a Gather of a vector."""
+    """Returns a scalar count as a vector; if Gather computes it, gathers a vector instead."""
     if n.shape_or_none == (1,):
         return n
     source = n.producer

@@ -374,7 +374,7 @@ def results_of_nobody(node: Node) -> str | None:
 
 @flaw("Loop")
 def conditions_that_are_no_tensors(node: Node) -> str | None:
-    """The condition, an input and an output of the body of a Loop, must be a tensor."""
+    """In the body of a Loop, the condition (as input and as output) must be a tensor."""
     body = node.attr("body") if "body" in node.attributes else None
     given = (*body.input[1:2], *body.output[:1]) if body is not None else ()
     wrong = [one.name for one in given if one.type.WhichOneof("value") not in (None, "tensor_type")]

@@ -3,9 +3,9 @@
 
 `python -m tools.corpus.runtimes.kernel_table` writes `kernels.txt`. The first line names a runtime
 and its measured releases. Each further line names an operator, one of its versions, and its type
-variables. Groups follow: some releases, and the combinations of element types for which these
-releases have no kernel. A line without type variables means that the releases do not know the
-operator at all.
+variables. After these names, the line lists releases, each with the combinations of element types
+for which the release has no kernel. A line without type variables means that the releases do not
+know the operator at all.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """The results of small models in releases of a runtime: a table that `opshift probe` writes.
 
 The first lines of a table name a runtime and its probed releases, each with a date and a source.
-Each further line names an operator, one of its versions, and its type variables. Groups follow: an
-outcome, the releases with this outcome, and the element types or the features of the nodes. A
+Each further line names an operator, one of its versions, and its type variables. After these names,
+the line lists each outcome with its releases, and the element types or the features of the nodes. A
 feature of a node begins with `@`: an attribute, an attribute with its value, an input, an output,
 or negative indices. A feature in a group `runs` occurred in a model that runs. A feature in another
 group makes models fail. For element types in a group `partly`, some models fail, and no feature

@@ -194,7 +194,7 @@ class Lowering:
             self.done["external tensors moved into the model"] += 1
 
     def initializers_as_inputs(self) -> None:
-        """Makes every initializer a graph input; in subgraphs, replaces initializers by Constants."""
+        """Makes initializers of the main graph its inputs, and those of subgraphs Constants."""
         main = self.model.graph
         known = {value.name for value in main.input}
         for tensor in main.initializer:
