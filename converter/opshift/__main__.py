@@ -5,6 +5,6 @@ from opshift import child_python
 
 child_python.leave_working_folder()
 
-from opshift.cli.entry import run  # noqa: E402 - from here on nothing comes from that folder
+from opshift.cli.start import run  # noqa: E402 - from here on nothing comes from that folder
 
 run(prog_name="opshift")

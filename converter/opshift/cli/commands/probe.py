@@ -3,11 +3,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -67,7 +63,7 @@ def command(
     limits, tables = Limits(seconds, megabytes), list[probed.ProbeTable]()
 
     def measure(python: str) -> int:
-        with _interrupted_by_sigterm(), output.counting("models") as progress:
+        with output.counting("models") as progress:
             measured = probe(
                 python, name, ops=ops, sample=sample, limits=limits, path=results,
                 progress=progress,
@@ -82,17 +78,3 @@ def command(
     if len({table.runtime for table in tables}) == 1 < len(tables):
         output.say(row.differences(tables), err=True)
     return code
-
-
-@contextlib.contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
-    """Makes SIGTERM end the probe as Ctrl-C does."""
-
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
