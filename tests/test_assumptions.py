@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from onnx import parser
 from opshift import BadTarget, Refused, codes, terms
 from opshift.assumptions import NAMES, Assumption
-from opshift.cli import main
+from opshift.cli.entry import main
 from opshift.verify import oracle
 
 HEAD = '<ir_version: 9, opset_import: ["" : 19]> g '

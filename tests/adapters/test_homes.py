@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from click.testing import CliRunner
-from opshift.cli import main
+from opshift.cli.entry import main
 
 ADAPTERS = Path(str(files("opshift_adapters")))
 OF_EXAMPLES = {"example", "Assumption", "Why"}

@@ -11,7 +11,7 @@ from onnx import ModelProto
 from opshift import BadTarget, InvalidModel, Refused, Why, convert, convert_version, plan
 from opshift.author import registry
 from opshift.author.verdicts import LEAVE, Adapter
-from opshift.cli import main
+from opshift.cli.entry import main
 from opshift.convert.blockers import StepRefused
 from opshift.convert.step import Stepper
 from opshift.opsets import fields

@@ -11,7 +11,7 @@ import onnxruntime as ort
 import pytest
 from click.testing import CliRunner
 from opshift import BadTarget, Request, convert, convert_version, plan
-from opshift.cli import main
+from opshift.cli.entry import main
 from opshift.report import Report
 from opshift.testing.model_text import parse_model
 from opshift.verify import verify

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from opshift import Request, convert_version, plan
 from opshift.adapter import modern
-from opshift.cli import main
+from opshift.cli.entry import main
 from opshift.convert.api import convert_with_report
 from opshift.opsets import schemas
 from opshift.report import Report

@@ -21,8 +21,8 @@ from opshift import (
     plan,
 )
 from opshift.assumptions import NAMES
-from opshift.cli import main
 from opshift.cli.conversion_options import MARKS, PERMISSIONS, TARGET, _names
+from opshift.cli.entry import main
 from opshift.convert.request import ConversionOptions
 from opshift.verify import verify
 from opshift.zoo.migrate import migrate

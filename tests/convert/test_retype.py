@@ -22,7 +22,7 @@ from opshift import (
     plan,
 )
 from opshift.child_task import ChildAnswer
-from opshift.cli import main
+from opshift.cli.entry import main
 from opshift.model.arrays import as_tensor, to_array
 from opshift.model.bytes.ranges import Region
 from opshift.model.weights.payloads import PART

@@ -8,7 +8,7 @@ import opshift
 import pytest
 from click.testing import CliRunner
 from onnx import parser
-from opshift.cli import main
+from opshift.cli.entry import main
 
 KEY = "opshift.conversions"
 SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'

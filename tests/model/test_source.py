@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import serialization
 from opshift import InvalidModel, OpshiftError, convert_file
-from opshift.cli import main
+from opshift.cli.entry import main
 from opshift.errors import BadDestination
 from opshift.model.bytes import source as sources
 from opshift.model.bytes.source import Opened

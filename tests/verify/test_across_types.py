@@ -10,7 +10,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from opshift import convert_version
-from opshift.cli import main
+from opshift.cli.entry import main
 from opshift.testing.model_text import parse_model
 from opshift.verify import verify
 

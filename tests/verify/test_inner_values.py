@@ -6,7 +6,7 @@ from __future__ import annotations
 import onnx
 import pytest
 from click.testing import CliRunner
-from opshift.cli import main
+from opshift.cli.entry import main
 from opshift.convert.api import convert_with_report
 from opshift.testing.model_text import parse_model
 from opshift.verify import verify

@@ -186,7 +186,7 @@ def any_version_page(title: str, boundary: tuple[int, int]) -> str:
 def command_page() -> str:
     """Returns a page with the help of every command, taken from the command itself."""
     from click.testing import CliRunner
-    from opshift.cli import main as group
+    from opshift.cli.entry import main as group
 
     def shown(*words: str) -> list[str]:
         help_text = CliRunner().invoke(group, [*words, "--help"], prog_name="opshift").stdout
