@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from opshift.adapter import Array, Builder, InvalidModel, Node, T, Value, np
 
 from opshift_adapters._lib.blocks import LONGEST, arange, one_slice, part, size_of
-from opshift_adapters._lib.kinds import INTS, as_type
+from opshift_adapters._lib.kinds import INTS, WIDE_FLOATS, as_type
 
 COMBINERS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 REDUCERS = {"add": "ReduceSum", "mul": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin"}
-WIDE_FLOATS = (T.FLOAT, T.DOUBLE)
 MOST_PAIRS = 2**14  # pairs of an index and a number, up to which all pairs are compared at once
 MOST_WIDE_PAIRS = 2**10  # the same limit if rows have several numbers or the indices are constant
 MOST_IN_MATRIX = 2**13  # pairs of an index and a row, up to which MatMul is faster than lists

@@ -5,9 +5,6 @@ from opshift.adapter import Node, Surroundings, Value, np
 
 from opshift_adapters._lib.windows import knows
 
-# Operators whose results are never below zero.
-FROM_ZERO_UP = frozenset({"Abs", "Exp", "Relu", "Sigmoid", "Softmax", "Softplus", "Sqrt"})
-
 
 def merged_pads(node: Node, around: Surroundings) -> list[int]:
     """Returns the sum of the pads of a pooling and of the Pads before it; [] if not merged."""
@@ -54,9 +51,3 @@ def differ_by_side(pads: list[int]) -> bool:
     """Returns whether an axis has different pads at its start and at its end."""
     half = len(pads) // 2
     return pads[:half] != pads[half:]
-
-
-def is_never_negative(x: Value) -> bool:
-    """Returns whether the operator that computes a value never returns negative numbers."""
-    made = x.producer
-    return made is not None and not made.proto.domain and made.op in FROM_ZERO_UP

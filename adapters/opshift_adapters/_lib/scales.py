@@ -6,7 +6,8 @@ from collections.abc import Callable
 from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
 from opshift_adapters._lib.blocks import size_of
-from opshift_adapters._lib.kinds import as_type
+from opshift_adapters._lib.kinds import SMALL_INTS, as_type
+from opshift_adapters.facts.output_bounds import MOVES
 
 FLOAT8 = tuple(kind for kind in T if kind.is_float8)
 
@@ -81,7 +82,7 @@ def unsigned(op: Builder, codes: Value, zero: Value | None) -> tuple[Value, Valu
 
 
 FEW_CODES = 1024  # constants of up to so many codes are cast during the conversion
-IN_FLOAT = (T.INT8, T.UINT8, T.INT16, T.UINT16, *FLOAT8)  # float represents the differences exactly
+IN_FLOAT = (*SMALL_INTS, *FLOAT8)  # float represents the differences exactly
 
 
 def multiplied(op: Builder, node: Node, place: Place, x: Value | None = None) -> Value:
@@ -162,13 +163,6 @@ def _ratio(op: Builder, node: Node, place: Place) -> Value:
         for v in (node["x"], node["y_scale"])
     )
     return as_type(op, x / place(scale), T.FLOAT)
-
-
-# Operators that copy the elements of their first input without a computation.
-MOVES = frozenset([
-    "DepthToSpace", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "SpaceToDepth",
-    "Squeeze", "Tile", "Transpose", "Unsqueeze",
-])  # fmt: skip
 
 
 def repeated(node: Node) -> Value | None:

@@ -26,7 +26,15 @@ from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters._lib.blocks import one_number
 from opshift_adapters._lib.exact_integers import wrapped
-from opshift_adapters._lib.kinds import FLOATS, INTS, SMALL_INTS, UNSIGNED, as_type, in_double
+from opshift_adapters._lib.kinds import (
+    FLOATS,
+    INTS,
+    SMALL_INTS,
+    UNSIGNED,
+    WIDE_INTS,
+    as_type,
+    in_double,
+)
 from opshift_adapters._lib.legacy_broadcast import drop_legacy_broadcast, to_legacy_broadcast
 from opshift_adapters._lib.remainder import float_remainder
 from opshift_adapters._lib.wide_integers import wide_arithmetic
@@ -91,7 +99,7 @@ OPENVINO = partial(
 
 @OPENVINO("Sub", "openvino 2022.1..2024.6", "Sub of unsigned integers returns 0 if it should wrap")
 def subtracts_unsigned(node: Node) -> bool:
-    return node["A"].elem_type_or_none in (T.UINT8, T.UINT16, T.UINT32, T.UINT64)
+    return node["A"].elem_type_or_none in UNSIGNED
 
 
 @OPENVINO("Sub", "openvino 2025.4..2026.4", "Sub of uint8 returns 0 if it should wrap")
@@ -106,9 +114,8 @@ def divides_8_bits(node: Node) -> bool:
 
 @OPENVINO("Div", "openvino 2022.1", "Div of a computed integer rounds instead of truncating")
 def divides_a_result(node: Node) -> bool:
-    made, kinds = node["A"].producer, (T.INT32, T.INT64, T.UINT32, T.UINT64)
-    arithmetic = ("Add", "Sub", "Mul", "Mod", "Neg", "Abs")
-    return node["A"].elem_type_or_none in kinds and made is not None and made.op in arithmetic
+    made, computed = node["A"].producer, ("Add", "Sub", "Mul", "Mod", "Neg", "Abs")
+    return node["A"].elem_type_or_none in WIDE_INTS and made is not None and made.op in computed
 
 
 @alternative("Sub Div", runtime="onnxruntime==1.10")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds of integer outputs: of sizes and indices, and of arithmetic on bounded values."""
+"""Bounds of outputs: of sizes, indices, arithmetic on bounded integers, and activations."""
 
 import functools
 import math
@@ -9,6 +9,13 @@ from typing import Any
 from opshift.adapter import Bounds, Node, T, Value, for_all, moved_bounds, np, output_bounds
 
 LONGEST = 2**40  # no axis is longer, because the tensor would not fit into memory
+# Operators that copy the elements of their first input without a computation.
+MOVES = (
+    "DepthToSpace", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "SpaceToDepth",
+    "Squeeze", "Tile", "Transpose", "Unsqueeze",
+)  # fmt: skip
+# Operators of floats whose results are never below zero.
+FROM_ZERO_UP = ("Abs", "Exp", "Relu", "Sigmoid", "Softmax", "Softplus", "Sqrt")
 Told = Sequence[Bounds | None]
 
 
@@ -63,18 +70,7 @@ def below(value: Value | None, axis: int) -> Bounds:
     return for_all(0, lengths[axis] if -len(lengths) <= axis < len(lengths) else LONGEST)
 
 
-@output_bounds(
-    "Gather",
-    "Slice",
-    "Squeeze",
-    "Unsqueeze",
-    "Reshape",
-    "Flatten",
-    "Transpose",
-    "Expand",
-    "Tile",
-    "Identity",
-)
+@output_bounds(*MOVES)
 def of_the_first(node: Node) -> Told:
     return [moved_bounds(node, [needed(node.inputs[0])])]
 
@@ -182,6 +178,13 @@ def absolute(node: Node) -> Told:
     return computed(
         node, lambda a: (_over((a[0], -a[1], 0), np.maximum), _over((-a[0], a[1]), np.maximum))
     )
+
+
+def is_never_negative(x: Value) -> bool:
+    """Returns whether no element of a value can be negative."""
+    made = x.producer
+    by_operator = made is not None and not made.proto.domain and made.op in FROM_ZERO_UP
+    return by_operator or x.never_negative
 
 
 @output_bounds("Div", "Mod")

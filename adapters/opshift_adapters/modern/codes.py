@@ -10,12 +10,12 @@ from typing import Any
 
 from opshift.adapter import Array, Found, T, Value, dtype_of, np
 
-CODES = (T.INT8, T.UINT8, T.INT16, T.UINT16)
+from opshift_adapters._lib.kinds import SMALL_INTS
 
 
 def limits_of(kind: int | None) -> tuple[int, int] | None:
     """Returns the smallest and the largest code of a type, or None for other types."""
-    return T(kind).element.limits if kind in CODES else None
+    return T(kind).element.limits if kind in SMALL_INTS else None
 
 
 def is_scalar(found: Found, *names: str) -> bool:
@@ -65,7 +65,7 @@ def lying(found: Found, side: str, kind: int | None) -> dict[str, Any] | None:
     shape = found[scale].shape_or_none
     if not shape or found[zero].shape_or_none != shape or any(size != 1 for size in shape[1:]):
         return None
-    if length_of(found["x"], -len(shape)) != shape[0] or kind not in CODES:
+    if length_of(found["x"], -len(shape)) != shape[0] or kind not in SMALL_INTS:
         return None
     told: dict[str, Any] = {"axis": -len(shape)}
     for name, part in ((scale, found[scale]), (zero, found[zero])):

@@ -5,9 +5,10 @@ from typing import Any
 
 from opshift.adapter import Formula, Found, T, Term, modern
 
-from opshift_adapters.modern.codes import CODES, is_scalar, lying, reshaped, whole_point
+from opshift_adapters._lib.kinds import SMALL_INTS
+from opshift_adapters.modern.codes import is_scalar, lying, reshaped, whole_point
 
-SMALL = (T.INT8, T.UINT8, T.INT16, T.UINT16, T.INT32)
+SMALL = (*SMALL_INTS, T.INT32)
 
 
 def spread(op: Formula, part: Term) -> Term:
@@ -64,7 +65,7 @@ def dequantize_blocks_around_zero(op: Formula, x: Term, x_scale: Term) -> Term:
 def dequantizes_reshaped(found: Found) -> dict[str, Any] | None:
     """Returns the axis if the data have a quantized type, else None."""
     kind = found["x"].elem_type_or_none
-    return reshaped(found, "x", kind) if kind in CODES else None
+    return reshaped(found, "x", kind) if kind in SMALL_INTS else None
 
 
 @modern("DequantizeLinear", since=13, when=dequantizes_reshaped)
@@ -88,9 +89,8 @@ def dequantize_by_the_last_axes(op: Formula, x: Term, x_scale: Term, x_zero_poin
 
 def dequantizes(found: Found) -> dict[str, Any] | None:
     """Returns the zero point if the data have a quantized type, and scale and zero are scalars."""
-    if found["x"].elem_type_or_none not in CODES or not is_scalar(found, "x_scale", "x_zero_point"):
-        return None
-    return whole_point(found)
+    is_code = found["x"].elem_type_or_none in SMALL_INTS
+    return whole_point(found) if is_code and is_scalar(found, "x_scale", "x_zero_point") else None
 
 
 @modern("DequantizeLinear", since=10, when=dequantizes)

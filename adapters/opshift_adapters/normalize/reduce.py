@@ -29,11 +29,10 @@ from opshift_adapters._lib.axes import (
     in_order,
     without_empty,
 )
-from opshift_adapters._lib.kinds import FLOATS
+from opshift_adapters._lib.kinds import FLOATS, WIDE_FLOATS
 from opshift_adapters.facts.illegal_attributes import REDUCING
 
 MOST = " ".join(op for op in REDUCING.split() if op != "ReduceSum")
-WIDE_FLOATS = (T.FLOAT, T.DOUBLE)
 
 
 def from_the_front(node: Node, op: Builder) -> Result:

@@ -28,7 +28,6 @@ from opshift.adapter import (
 from opshift_adapters._lib.blocks import count_elements, shape_of, size_of
 from opshift_adapters._lib.by_place import (
     REDUCERS,
-    WIDE_FLOATS,
     Rows,
     combined,
     most_pairs,
@@ -36,7 +35,7 @@ from opshift_adapters._lib.by_place import (
     reduced_rows,
     unfit_updates,
 )
-from opshift_adapters._lib.kinds import as_type
+from opshift_adapters._lib.kinds import WIDE_FLOATS, as_type
 from opshift_adapters.select.gather import from_front, linear, place_of_elements, row_width
 
 UNORDERED = (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128)

@@ -25,6 +25,7 @@ from opshift.combinators import cast_around
 
 from opshift_adapters._lib import merged_pads, windows
 from opshift_adapters._lib.blocks import END, size_of
+from opshift_adapters.facts.output_bounds import is_never_negative
 
 INDICES_ORDER = {"storage_order": "only unread Indices depend on it"}
 COUNTS = "AveragePool with ceil_mode and count_include_pad returns wrong numbers"
@@ -216,7 +217,7 @@ def competes_with_pads(node: Node, around: Surroundings) -> bool:
     made = node["X"].producer if pads else None
     if made is None:
         return False
-    return not merged_pads.is_never_negative(made["data"]) or _gives_others(node, pads)
+    return not is_never_negative(made["data"]) or _gives_others(node, pads)
 
 
 @AFTER_A_PAD("MaxPool", "onnxruntime 1.25..1.31", since=7)
