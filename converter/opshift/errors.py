@@ -305,12 +305,13 @@ def blocking_nodes(refusals: Iterable[RefusedNode], indent: str) -> Iterator[Lin
         alike.setdefault((node.op, node.domain, node.boundary, node.why, detail), []).append(node)
     for number, (first, *similar) in enumerate(alike.values()):
         more = number >= SHOWN
-        count = f" (and {counted(len(similar), 'similar node')}; -v shows all)" if similar else ""
+        others = f"{counted(len(similar), 'similar node')}; {terms.all_of('refusals')}"
+        count = f" (and {others})" if similar else ""
         yield Line(f"{indent}{first}{count}", more=more)
         yield from (Line(f"{indent}{other}", more=True) for other in similar)
     if len(alike) > SHOWN:
         rest = sum(map(len, list(alike.values())[SHOWN:]))
-        yield Line(f"{indent}... and {rest} more: -v shows all", Role.FAINT)
+        yield Line(f"{indent}... and {rest} more: {terms.all_of('refusals')}", Role.FAINT)
 
 
 def blocked(

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
+from opshift import terms
 from opshift.json_form import SCHEMA_VERSION, Form, Versions
 from opshift.page import Paged
 from opshift.records import dataclass
@@ -22,6 +23,7 @@ YES, NO, NOT_KNOWN = "yes", "no", "not known"  # the possible answers whether a 
 KNOWN = {YES: True, NO: False, NOT_KNOWN: None}  # each answer as a JSON value
 MOST_NAMED = 16  # the most written nodes of one rewriting that are listed in order without -v
 MOST_KINDS = 12  # the most kinds of rewriting that are shown without -v
+MOST_UNKNOWN = 3  # the most unknown facts about a runtime that are shown without -v
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,16 @@ class RuntimeAnswer:
     ) -> RuntimeAnswer:
         """Returns an answer with the reasons why the runtime fails, and with the unknown facts."""
         return RuntimeAnswer(target, answer_of(reasons, unknown), reasons, unknown)
+
+    def lines(self) -> Iterator[Line]:
+        """Yields that the runtime runs the result, or the facts on which the answer depends."""
+        if self.answer == YES:
+            yield Line(f"  {self.target} runs the result", Role.GOOD)
+        for number, text in enumerate(self.unknown):
+            yield Line(f"  not known: {text}", Role.CAUTION, more=number >= MOST_UNKNOWN)
+        if (rest := len(self.unknown) - MOST_UNKNOWN) > 0:
+            facts = counted(rest, "other fact is", "other facts are")
+            yield Line(f"  ... and {facts} not known: {terms.all_of('runtime')}", Role.FAINT)
 
 
 # Whether a runtime runs a model: "yes", "no" or "not known", in JSON true, false or null.
@@ -320,7 +332,9 @@ class Report(Paged):
         facts = facts_of([*versions, ("IR version", self.ir_before, self.ir_after)])
         if self.nodes_before is not None and self.nodes_after is not None:
             facts += facts_of([("Nodes", f"{self.nodes_before:,}", f"{self.nodes_after:,}")])
-        caution = [Line(f"Assumed: {text}", Role.CAUTION) for text in self.assumptions]
+        unknown = self.runtime.unknown if self.runtime is not None else ()
+        caution = [Line(f"Not known: {text}", Role.CAUTION) for text in unknown]
+        caution += [Line(f"Assumed: {text}", Role.CAUTION) for text in self.assumptions]
         caution += [Line(f"Approximate: {text}", Role.CAUTION) for text in self.approximations]
         notes = [f"The function {text} was inlined at its calls." for text in self.inlined]
         notes += [line.text.strip() for line in modernized(self.modernized)]
@@ -329,6 +343,8 @@ class Report(Paged):
 
     def detail(self) -> Iterator[Line]:
         """Yields all lines of the report except the verdict."""
+        if self.runtime is not None:
+            yield from self.runtime.lines()
         for text in self.assumptions:
             yield Line(f"  assumed: {text}", Role.CAUTION)
         for text in self.approximations:
@@ -366,7 +382,8 @@ def rewritings(steps: Iterable[StepReport]) -> Iterator[Line]:
     if len(pairs) > MOST_KINDS:
         rest = pairs[MOST_KINDS:]
         nodes = counted(sum(work.count for _, work in rest), "node")
-        yield Line(f"  ... and {len(rest)} more rewritings of {nodes}: -v shows all", Role.FAINT)
+        more = f"{len(rest)} more rewritings of {nodes}: {terms.all_of('steps')}"
+        yield Line(f"  ... and {more}", Role.FAINT)
 
 
 def _rewriting(step: StepReport, work: Work) -> Iterator[Line]:

@@ -68,6 +68,11 @@ def name_of(name: str) -> str:
     return name if caller() is Caller.PYTHON else _in_command(name, "")
 
 
+def all_of(attribute: str) -> str:
+    """Returns how to see the whole of a shortened list: with -v, or as an attribute in Python."""
+    return f"`{attribute}` lists all" if caller() is Caller.PYTHON else "-v shows all"
+
+
 def spelled(text: str) -> str:
     """Replaces `<<name>>` and `<<name=value>>` in a text by options in the caller's spelling."""
     return _MARK.sub(lambda match: option(match[1], match[2] or ""), text)
@@ -92,7 +97,7 @@ def _in_python(name: str, value: str) -> str:
         return f'{name}=["{value}"]'
     if name in _MAPPINGS or (name == "target" and re.search(r"\w=\w", value)):
         key, _, content = value.partition("=")
-        shown = str(tuple(map(int, content.split("x")))) if name == "shape" else _literal(content)
+        shown = str(tuple(map(int, content.split(",")))) if name == "shape" else _literal(content)
         return f'{name}={{"{key}": {shown}}}'
     return f"{name}={_literal(value)}"
 

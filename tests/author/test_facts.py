@@ -935,3 +935,12 @@ def test_the_bounds_of_a_weight_are_found_without_holding_it(values, monkeypatch
     found = facts.bounds(facts.document.main, "w")
     whole = None if values.dtype.kind == "f" else (int(values.min()), int(values.max()))
     assert (found and (found.lowest, found.highest)) == whole
+
+
+def test_a_value_that_depends_on_the_size_of_an_input_names_this_cause():
+    text = """(float[n,2] x, int64[1] k) => (int64[a] y, int64[b] z) {
+        s = Shape(x) t = Concat<axis = 0>(s, s) y = Identity(t) z = Concat<axis = 0>(k, s) }"""
+    facts = facts_of(model(text, 13))
+    reason = facts.why_dynamic(facts.document.main, "y")
+    assert reason == "it depends on the size of the input 'x'"
+    assert facts.why_dynamic(facts.document.main, "z") == "'k' is an input"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from opshift import Why
 from opshift.errors import SHOWN, RefusedNode, blocking_nodes
+from opshift.terms import Caller, called_by
 from opshift.text import plain
 
 
@@ -27,4 +28,6 @@ def test_verbose_shows_each_node():
     found = [one for detail in kinds for one in nodes(2, detail)]
     whole = plain(blocking_nodes(found, "  "), more=True)
     assert all(str(one) in whole for one in found)
-    assert "... and 4 more: -v shows all" in plain(blocking_nodes(found, "  "))
+    assert "... and 4 more: `refusals` lists all" in plain(blocking_nodes(found, "  "))
+    with called_by(Caller.COMMAND):
+        assert "... and 4 more: -v shows all" in plain(blocking_nodes(found, "  "))

@@ -9,6 +9,7 @@ import os
 import pkgutil
 import re
 
+import onnx
 import opshift
 import pytest
 from click.testing import CliRunner
@@ -32,7 +33,7 @@ ERF = "(double[2] x) => (double[2] y) { y = Erf(x) }"
         ("target", "ai.onnx.ml=3", "--to ai.onnx.ml=3", 'target={"ai.onnx.ml": 3}'),
         ("target", "onnxruntime==1.10", "--for onnxruntime==1.10", 'target="onnxruntime==1.10"'),
         ("external", "inline", "--external-data inline", 'external="inline"'),
-        ("shape", "x=1x3x224", "--shape x=1x3x224", 'shape={"x": (1, 3, 224)}'),
+        ("shape", "x=1,3,224", "--shape x=1,3,224", 'shape={"x": (1, 3, 224)}'),
         ("shape", "x=8", "--shape x=8", 'shape={"x": (8,)}'),
         ("assume", "no-zero-dims", "--assume no-zero-dims", 'assume=["no-zero-dims"]'),
         ("types", "double=float", "--types double=float", 'types={"double": "float"}'),
@@ -82,3 +83,23 @@ def test_a_refusal_speaks_the_language_of_its_caller(tmp_path):
     assert "`--allow-approximate`" in done.stderr
     assert "=True" not in done.stderr
     assert terms.VARIABLE not in os.environ
+
+
+def test_the_command_reads_a_shape_as_messages_write_it(tmp_path):
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[a,b] x) => (float[a,b] y)'
+        " { y = Relu(x) }"
+    )
+    onnx.save(proto, tmp_path / "m.onnx")
+    with terms.called_by(Caller.COMMAND):
+        words = terms.option("shape", "x=2,3").strip("`").split()
+    arguments = ["convert", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "o.onnx"), *words]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    (source,) = onnx.load(tmp_path / "o.onnx").graph.input
+    assert [dim.dim_value for dim in source.type.tensor_type.shape.dim] == [2, 3]
+
+
+def test_a_shortened_list_names_the_attribute_in_python_and_v_for_the_command():
+    assert terms.all_of("steps") == "`steps` lists all"
+    with terms.called_by(Caller.COMMAND):
+        assert terms.all_of("steps") == "-v shows all"

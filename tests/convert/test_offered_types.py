@@ -158,6 +158,6 @@ def test_fixed_sizes_are_named_if_the_form_computes_with_sizes():
     with pytest.raises(Refused) as refused:
         convert(source, "onnxruntime==1.10")
     (one, *_) = refused.value.refusals
-    assert one.shape == "x=1x8x1"
+    assert one.shape == "x=1,8,1"
     assert 'shape={"x": (1, 8, 1)}' in str(refused.value)
     assert convert(source, "onnxruntime==1.10", shape={"x": (1, 8, 1)}).report.result

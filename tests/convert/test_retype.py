@@ -405,7 +405,7 @@ def test_the_runtimes_of_a_model_are_shown_after_the_change(tmp_path):
     assert (done.exit_code, "without a model" in done.output) == (2, True)
 
 
-@pytest.mark.parametrize("option", [{"float": "int8"}, {"half": "float"}, ["float"]], ids=str)
+@pytest.mark.parametrize("option", [{"float": "int8"}, {"quarter": "float"}, ["float"]], ids=str)
 def test_a_change_that_is_not_offered_is_refused(option):
     with pytest.raises(BadTarget, match="types"):
         convert(model(LAYER.format(t="float", n=1)), types=option)

@@ -360,7 +360,7 @@ def test_sizes_that_are_not_fixed():
     made.graph.input.append(helper.make_tensor_value_info("u", T.FLOAT, None))
     row = replace(PLAIN, name="onnx", columns={"fixed_sizes": True})
     told = of_facts(runtime.unknown, made, row)
-    fix = f"it needs fixed sizes, as in {terms.option('shape', 'u=1x3x224x224')}"
+    fix = f"it needs fixed sizes, as in {terms.option('shape', 'u=1,3,224,224')}"
     assert [one for one in told if "'u'" in one] == [f"whether onnx==1.0 reads 'u': {fix}"]
     sizes = [one for one in told if "the size" in one]
     assert sizes == [

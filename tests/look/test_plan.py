@@ -357,7 +357,7 @@ def test_a_fault_that_only_another_version_meets_is_no_fault_of_the_plan():
     assert found.possible
     assert (found.lowest, found.highest[""] > 13) == ({"": 12}, True)
     assert lowest_versions(made)[""].lowest == 12
-    with pytest.raises(InvalidModel, match="its input 0 is omitted"):
+    with pytest.raises(InvalidModel, match="input 0 is omitted"):
         plan(made, 11)
 
 

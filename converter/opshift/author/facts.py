@@ -361,10 +361,13 @@ class Facts:
     def why_dynamic(self, scope: Scope, name: str) -> str:
         """Returns why a value is not constant: an input, a replaceable initializer or a node."""
         seen: set[tuple[Scope, str]] = set()
+        of_sizes = False
         while True:
             owner = scope.owner(name)
             if owner is None:
                 return f"no graph around the node defines {name!r}"
+            if of_sizes and name in owner.inputs:
+                return f"it depends on the size of the input {name!r}"
             reason = self._why_given(owner, name)
             if reason is not None:
                 return reason
@@ -378,6 +381,8 @@ class Facts:
                 )
             if source is None:
                 return f"{name!r} is computed by {named(node)}"
+            if (fold := self.adapters.rules(Fold).get(key)) is not None:
+                of_sizes |= not fold.needs(list(node.input).index(source))
             scope, name = owner, source
             seen.add((owner, source))
 

@@ -25,7 +25,8 @@ or a value that training changes, is not a constant.
 
 ## What to do
 
-Make the named value an initializer that is not a graph input, or fold constants before the
+If the value depends on the size of an input, fix it with <<shape=INPUT=1,3,224,224>>. Otherwise
+make the named value an initializer that is not a graph input, or fold constants before the
 conversion (for example with onnxsim).
 """
 
@@ -66,7 +67,8 @@ or no sizes, and shape inference finds no numbers.
 
 ## What to do
 
-Export the model with fixed shapes, or add the named value with its shape to `value_info`.
+Fix the shapes of the inputs with <<shape=INPUT=1,3,224,224>>, export the model with
+fixed shapes, or add the named value with its shape to `value_info`.
 """
 
     NEEDS_STATIC_ATTR = """\

@@ -408,7 +408,6 @@ class Conversion(State):
             f"{narrowed[one]}; {terms.option('types', one)} changes the type in the model instead"
             for one in self.unmade(narrowed)
         ]
-        self.notes += [f"it is not known {text}" for text in self.answer.unknown]
 
     def _result(self) -> bytes | ModelProto:
         return weights.checkable(self.skeleton)

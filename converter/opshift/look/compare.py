@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from opshift import terms
 from opshift.convert.cheapest_strategy import convert, opener_of
 from opshift.convert.request import Request
 from opshift.errors import OpshiftError
@@ -194,7 +195,7 @@ def _rows(kind: str, rows: list[Difference]) -> Iterator[Line]:
     for number, row in enumerate(rows):
         yield Line(f"    {row.shortened}", more=number >= MOST_ROWS)
     if len(rows) > MOST_ROWS:
-        yield Line(f"    and {len(rows) - MOST_ROWS} more; -v shows each")
+        yield Line(f"    and {len(rows) - MOST_ROWS} more; {terms.all_of('differences')}")
 
 
 def diff(first: Model, second: Model, *, isolate: bool | None = None) -> Diff:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
 
+from opshift import terms
 from opshift.convert.plan_table import farthest
 from opshift.errors import InvalidModel
 from opshift.json_form import Versions
@@ -165,9 +166,8 @@ class Info(Shown):
         for name in names:
             yield Line(f"  metadata {name}: {self.metadata[name]}", more=standard(name) is None)
         if hidden := [name for name in names if standard(name) is None]:
-            yield Line(
-                f"  {counted(len(hidden), 'entry', 'entries')} of other metadata; -v shows each"
-            )
+            entries = counted(len(hidden), "entry", "entries")
+            yield Line(f"  {entries} of other metadata; {terms.all_of('metadata')}")
 
 
 def _ranges(found: Mapping[str, tuple[int, int]]) -> str:

@@ -11,6 +11,7 @@ from opshift.json_form import Form, Versions
 from opshift.page import Paged
 from opshift.records import dataclass
 from opshift.report import (
+    RuntimeAnswer,
     Site,
     StepReport,
     modernized,
@@ -113,6 +114,8 @@ class Plan(Paged):
         The IR version of the model.
     ir_after : int or None
         The IR version of the result; None (null) if a node blocks the conversion.
+    runtime : RuntimeAnswer or None
+        Whether the named runtime runs the result; None (null) if none is named.
 
     Examples
     --------
@@ -141,6 +144,7 @@ class Plan(Paged):
     notes: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     modernized: tuple[Site, ...] = ()
+    runtime: RuntimeAnswer | None = None
 
     @property
     def possible(self) -> bool:
@@ -152,6 +156,8 @@ class Plan(Paged):
         yield self._verdict()
         if not self.possible:
             yield from blockers(self.refusals)
+        if self.runtime is not None:
+            yield from self.runtime.lines()
         for text in self.assumptions:
             yield Line(f"  assumed: {text}", Role.CAUTION)
         for text in self.approximations:
@@ -212,7 +218,9 @@ class Plan(Paged):
             (f"Reachable {domain or 'opset'}", f"{self.lowest[domain]} to {self.highest[domain]}")
             for domain in sorted(self.lowest.keys() & self.highest.keys())
         )
-        caution = [Line(f"Approximate: {text}", Role.CAUTION) for text in self.approximations]
+        unknown = self.runtime.unknown if self.runtime is not None else ()
+        caution = [Line(f"Not known: {text}", Role.CAUTION) for text in unknown]
+        caution += [Line(f"Approximate: {text}", Role.CAUTION) for text in self.approximations]
         notes = [*self.notes, *(OUTGROWN.format(domain or "ai.onnx") for domain in self.outgrown)]
         changes, *rest = sections_of(self.steps, caution, notes)
         ways = [_row(path, hops) for path, hops in self._changes() if hops or path.dead_end]

@@ -121,6 +121,7 @@ def _plan_with_result(
         notes=report.notes if report else (),
         assumptions=report.assumptions if report else (),
         modernized=report.modernized if report else (),
+        runtime=report.runtime if report else None,
         ir_before=report.ir_before if report else opened.document.model.ir_version,
         ir_after=report.ir_after if report else None,
     )

@@ -264,7 +264,7 @@ def _fixed_shape(graph: GraphProto) -> str:
     for info in graph.input:
         if rank_of(info.type) and not all(isinstance(size, int) for size in dims_of(info.type)):
             sizes = (size if isinstance(size, int) else SIZE for size in dims_of(info.type))
-            return f"{info.name}={'x'.join(map(str, sizes))}"
+            return f"{info.name}={','.join(map(str, sizes))}"
     return ""
 
 
@@ -558,7 +558,7 @@ def _free_sizes(graph: GraphProto, row: RuntimeRelease) -> Iterator[str]:
             dims = dims_of(info.type) if rank_of(info.type) is not None else (None,)
             named |= dict.fromkeys(size for size in dims if isinstance(size, str))
             if None in dims:
-                fix = terms.option("shape", f"{info.name}=1x3x224x224")
+                fix = terms.option("shape", f"{info.name}=1,3,224,224")
                 yield f"whether {row.shown} reads {info.name!r}: it needs fixed sizes, as in {fix}"
     for size in named:
         fix = terms.option("dim", f"{size}=1")
