@@ -330,23 +330,24 @@ def more_axes_than_known(node: Node) -> str | None:
 @flaw("Attention")
 def half_a_past(node: Node) -> str | None:
     """Attention must have both past_key and past_value, or neither."""
-    if (node.input("past_key") is None) == (node.input("past_value") is None):
-        return None
-    return "past_key and past_value must be provided together"
+    alone = (node.input("past_key") is None) != (node.input("past_value") is None)
+    return "past_key and past_value must be provided together" if alone else None
 
 
-@flaw("Add And Div Equal Greater Less Mul Or Pow Sub Xor")
-def larger_second_input(node: Node) -> str | None:
-    """Before opset 7, only the second input of Add, Mul and similar operators may broadcast."""
-    a, b = (value and value.dims_or_none for value in node.inputs)
-    old = node.schema is not None and "broadcast" in node.schema.attributes
-    if a is None or b is None or not old:
+@flaw("Add And Div Equal Greater Less Max Mean Min Mul Or Pow Sub Sum Xor")
+def larger_later_input(node: Node) -> str | None:
+    """Before opset 7 or 8, no input of Add, Max and similar operators is larger than the first."""
+    a, *others = (value and value.dims_or_none for value in node.inputs)
+    if a is None or node.schema is None or node.schema.since >= 7:
         return None
-    pairs = zip(a[::-1], b[::-1], strict=False)
-    at_end = not node.int("broadcast") or node.attr("axis") in (None, -1)
-    longer = at_end and any(of_a == 1 != of_b and isinstance(of_b, int) for of_a, of_b in pairs)
-    told = "the second input is larger than the first, which is legal only from opset 7 on"
-    return told if longer or len(b) > len(a) else None
+    at_end = "axis" not in node.attributes or not node.int("broadcast") or node.int("axis") == -1
+    from_7 = "broadcast" in node.schema.attributes
+    for b in filter(None, others):
+        pairs = zip(a[::-1], b[::-1], strict=False)
+        longer = at_end and any(of_a == 1 != of_b and isinstance(of_b, int) for of_a, of_b in pairs)
+        if longer or len(b) > len(a):
+            return f"an input is larger than the first; this is legal from opset {8 - from_7} on"
+    return None
 
 
 @flaw("AffineGrid")
