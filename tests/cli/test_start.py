@@ -54,3 +54,11 @@ def test_a_signal_that_the_caller_ignores_stays_ignored(tmp_path):
     ignored = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert interrupted(tmp_path, 0, "SIGTERM", ignored).returncode != 130
+
+
+def test_the_package_imports_its_commands_on_their_first_use():
+    code = (
+        "import sys, opshift.cli, opshift.cli.start; assert 'click' not in sys.modules\n"
+        "from opshift.cli import main; assert main.name == 'main'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
