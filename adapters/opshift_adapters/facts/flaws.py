@@ -151,7 +151,7 @@ def zero_points_of_other_shapes(node: Node) -> str | None:
     """Zero points must have the shape of the scales; a scalar and a vector of size 1 are equal."""
     shapes = [value and value.shape_or_none for value in node.inputs[1:]]
     known = [() if shape == (1,) else shape for shape in shapes if shape is not None]
-    words = " and its zero points ".join(f"have the shape {list(shape)}" for shape in known)
+    words = " and the zero points ".join(f"have the shape {list(shape)}" for shape in known)
     if len(set(known)) > 1:
         return f"the scales {words}"
     ranks = [value and value.rank_or_none for value in node.inputs[1:]]
