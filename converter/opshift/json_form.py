@@ -48,7 +48,7 @@ class Form:
 def _fields(record: Any) -> dict[str, Any]:
     cls = type(record)
     hidden, merged, left_out = (getattr(cls, name, ()) for name in ("HIDDEN", "MERGED", "LEFT_OUT"))
-    names = (one.name for one in dataclasses.fields(record))
+    names = (field.name for field in dataclasses.fields(record))
     found: dict[str, Any] = {}
     for name in (*names, *getattr(cls, "ALSO", ())):
         if name in hidden or name.startswith("_"):

@@ -93,7 +93,7 @@ class _Kinds:
         kinds = self.by_name
         for node in self.nodes:
             inputs, outputs = [kinds.get(name, _UNKNOWN) for name in node.input], node.output
-            attributes = [one.SerializeToString() for one in node.attribute]
+            attributes = [attribute.SerializeToString() for attribute in node.attribute]
             numbers = [one.number for one in inputs]
             key = node.op_type, node.domain, len(outputs), *numbers, *attributes
             results = by_node.get(key)

@@ -85,7 +85,7 @@ def _misjudged(
     model: ModelProto, rules: Rules, *, all_of_them: bool
 ) -> Iterator[tuple[Output, TypeProto]]:
     """Yields each output for which a rule corrects an inferred length, with the corrected type."""
-    versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
+    versions = {schemas.normal(opset.domain): opset.version for opset in model.opset_import}
     calls = _calls(model, rules)
     seen = ((TypesOnly(one.visible), node) for one in by_graph(model) for node in one.graph.node)
     for i, (env, node) in enumerate(seen):

@@ -645,7 +645,7 @@ class Facts:
         key = (root, look)
         if key not in self._surveys:
             ends = (one for scope in root.scopes for one in scope.proto.output)
-            names = frozenset(one if isinstance(one, str) else one.name for one in ends)
+            names = frozenset(end if isinstance(end, str) else end.name for end in ends)
             self._surveys[key] = look(self._nodes(root), names)
         answer: _Answer = self._surveys[key]
         return answer

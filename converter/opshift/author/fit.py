@@ -28,7 +28,7 @@ def fits(node: NodeProto, schema: schemas.Schema | None) -> bool:
     if schema is None:
         known = schemas.history(schemas.normal(node.domain), node.op_type)
         return not any(one.stated for one in known)
-    kinds = [(one.name, one.type) for one in node.attribute]
+    kinds = [(attribute.name, attribute.type) for attribute in node.attribute]
     omitted = [at for at, name in enumerate(node.input) if not name]
     form: Form = (len(node.input), len(node.output), *kinds, *omitted)
     held = _fitting.get((id(schema), form))

@@ -79,7 +79,7 @@ def _known(
         for own in one.visible.maps:
             if name in own:
                 own[name] = None
-    graphs = {one.path: one.own for one in scopes}
+    graphs = {scope.path: scope.own for scope in scopes}
     return Known(by_name(scopes), graphs, _paths(assumed), _paths(counted))
 
 

@@ -98,9 +98,12 @@ class Infix:
 
     def _written(self, pick: Callable[[Writer], Callable[..., Any]], *operands: Any) -> Self:
         """Writes an operator in the innermost subgraph of its operands; returns the result."""
-        values = [one for one in operands if isinstance(one, Infix)]
-        op = max((one.env for one in values), key=lambda env: env.depth).builder
-        given = [one if one in values else _number(op, one, values[0]) for one in operands]
+        values = [operand for operand in operands if isinstance(operand, Infix)]
+        op = max((value.env for value in values), key=lambda env: env.depth).builder
+        given = [
+            operand if operand in values else _number(op, operand, values[0])
+            for operand in operands
+        ]
         since = BROADCASTS if len(values) < len(operands) else 1
         found: Self = pick(op)(*given, since=since)
         return found

@@ -39,7 +39,7 @@ def moved(node: Node, data: Sequence[Value]) -> Bounds:
     Folding the operator on the positions of the elements shows where each element goes.
     """
     bounds = [value.bounds for value in data]
-    if all(one.each for one in bounds):
+    if all(bound.each for bound in bounds):
         positions, lows, highs = {}, [], []
         count = 0
         for value, one in zip(data, bounds, strict=True):
@@ -52,7 +52,7 @@ def moved(node: Node, data: Sequence[Value]) -> Bounds:
         if places is not None and places.size <= MOST_EACH:
             low, high = (np.concatenate(parts)[places.ravel()] for parts in (lows, highs))
             return Bounds(low.reshape(places.shape), high.reshape(places.shape), each=True)
-    return for_all(min(one.lowest for one in bounds), max(one.highest for one in bounds))
+    return for_all(min(bound.lowest for bound in bounds), max(bound.highest for bound in bounds))
 
 
 def _folded(node: Node, positions: dict[str, Array], count: int) -> Array | None:

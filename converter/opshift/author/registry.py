@@ -178,7 +178,7 @@ class Registry:
                 if id(declared) not in self._taken:
                     self._taken[id(declared)] = declared
                     self._homes[id(declared)] = self._numbers[name]
-                    mine = [one for one in places(declared) if one in expected]
+                    mine = [place for place in places(declared) if place in expected]
                     for one in mine:
                         self._file(one, declared)
                     found.update(mine)
@@ -338,7 +338,7 @@ def index_of(package: ModuleType) -> str:
     lines = []
     for name in index.modules(package):
         module = importlib.import_module(name)
-        new = [one for one in declarations(module) if id(one) not in seen]
+        new = [declaration for declaration in declarations(module) if id(declaration) not in seen]
         seen.update(map(id, new))
         lines.append(index.line(package, module, {place for one in new for place in places(one)}))
     return "\n".join([*lines, ""])

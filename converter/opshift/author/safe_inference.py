@@ -112,7 +112,10 @@ def _give_back(inferred: ModelProto, data: bytes) -> None:
             node.domain = own.domain
         if len(node.attribute) > len(own.attribute):
             del node.attribute[len(own.attribute) :]
-    for held in (inferred.opset_import, *(one.opset_import for one in inferred.functions)):
+    for held in (
+        inferred.opset_import,
+        *(function.opset_import for function in inferred.functions),
+    ):
         held.remove(next(one for one in held if one.domain == NOBODY))
 
 
@@ -182,7 +185,7 @@ def _write_defaults(model: ModelProto, adapters: DeclaredRules) -> None:
         described = schemas.schema(*key, versions.get(key[0], 0)) if key in known else None
         if described is None:
             continue
-        given = {one.name for one in node.attribute}
+        given = {attribute.name for attribute in node.attribute}
         for name, one in described.attributes.items():
             if name not in given and one.default is not None:
                 node.attribute.append(make_attribute(described, name, one.default))

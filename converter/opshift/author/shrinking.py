@@ -155,7 +155,7 @@ class _Constants(TypesOnly):
         values = [_array(one) for one in self.held.get(name, ())]
         if len(values) < 2:
             return values[0] if values else None
-        return np.concatenate([one.reshape(-1) for one in values])
+        return np.concatenate([value.reshape(-1) for value in values])
 
 
 def _array(constant: TensorProto | AttributeProto) -> Array:

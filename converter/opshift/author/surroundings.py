@@ -59,9 +59,9 @@ class Surroundings:
     def is_read_within(self, value: Value) -> bool:
         """Returns whether a subgraph reads a value of this graph."""
         return any(
-            value.name in self._read_by(other) and other.owner(value.name) is self._scope
-            for other in self._scope.root.scopes
-            if other is not self._scope
+            value.name in self._read_by(scope) and scope.owner(value.name) is self._scope
+            for scope in self._scope.root.scopes
+            if scope is not self._scope
         )
 
     def has_lossy_pair(self, cast: Node) -> bool:
@@ -86,6 +86,6 @@ class Surroundings:
         """Returns whether a graph output, a subgraph or a node other than Cast reads a value."""
         return (
             self.is_output(value)
-            or any(one.op != "Cast" for one in self.readers(value))
+            or any(reader.op != "Cast" for reader in self.readers(value))
             or self.is_read_within(value)
         )

@@ -262,8 +262,8 @@ class FormulaSearch:
     def _rank(self, node: Node, name: str) -> int | None:
         """Returns the rank from which negative axes are counted; `axes` may refer to the output."""
         sides = [node.proto.input[0], *(node.proto.output[:1] if name == "axes" else ())]
-        ranks = [Value(one, self.env).rank_or_none for one in sides]
-        return max((one for one in ranks if one is not None), default=None)
+        ranks = [Value(side, self.env).rank_or_none for side in sides]
+        return max((rank for rank in ranks if rank is not None), default=None)
 
     def _given(self, node: Node, name: str) -> Any:
         """Returns the value of an attribute, or of the constant input of that name."""

@@ -362,7 +362,7 @@ def _in_other_words(below: Adapter) -> Adapter:
 
 def converted(examples: Iterable[Example]) -> tuple[Example, ...]:
     """Copies the examples that an adapter converts; omits refused and invalid examples."""
-    kept = (one for one in examples if one.invalid is None and one.refuses is None)
+    kept = (example for example in examples if example.invalid is None and example.refuses is None)
     return tuple(replace(one, gives=None) for one in kept)
 
 

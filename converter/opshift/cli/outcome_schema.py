@@ -109,16 +109,18 @@ def _object(cls: type) -> Schema:
     properties: Schema = {}
     optional = {*getattr(cls, "OPTIONAL", ()), *getattr(cls, "LEFT_OUT", ())}
     says = _descriptions(cls)
-    for one in dataclasses.fields(cls):
-        if one.name in getattr(cls, "MERGED", ()):
-            merged = _merged(_hint(cls, one.name))
+    for field in dataclasses.fields(cls):
+        if field.name in getattr(cls, "MERGED", ()):
+            merged = _merged(_hint(cls, field.name))
             properties |= merged["properties"]
             optional |= merged["properties"].keys() - merged["required"]
-        elif one.name not in getattr(cls, "HIDDEN", ()) and not one.name.startswith("_"):
-            hint = _hint(cls, one.name)
-            if one.name in getattr(cls, "LEFT_OUT", ()):  # the object lacks the field if it is null
+        elif field.name not in getattr(cls, "HIDDEN", ()) and not field.name.startswith("_"):
+            hint = _hint(cls, field.name)
+            if field.name in getattr(
+                cls, "LEFT_OUT", ()
+            ):  # the object lacks the field if it is null
                 hint = next(iter(typing.get_args(hint)), hint)
-            properties[one.name] = _of(hint) | {"description": says[one.name]}
+            properties[field.name] = _of(hint) | {"description": says[field.name]}
     for name in getattr(cls, "ALSO", ()):
         described = {"description": _first(getattr(cls, name).__doc__)}
         properties[name] = _of(_hint(cls, name)) | described
@@ -142,8 +144,13 @@ def _merged(hint: Any) -> Schema:
         return _object(hint)
     columns = targets.described().values()
     assert Cell in typing.get_args(hint)
-    found = {one.name: _of(OF_CELL[one.kind]) | {"description": one.says} for one in columns}
-    return {"properties": found, "required": [one.name for one in columns if not one.later]}
+    found = {
+        column.name: _of(OF_CELL[column.kind]) | {"description": column.says} for column in columns
+    }
+    return {
+        "properties": found,
+        "required": [column.name for column in columns if not column.later],
+    }
 
 
 def _descriptions(cls: type) -> dict[str, str]:
@@ -172,10 +179,10 @@ def _of(hint: Any) -> Schema:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         values = hint.__metadata__
-        part = next((one for one in values if isinstance(one, Part)), None)
+        part = next((value for value in values if isinstance(value, Part)), None)
         return {"$ref": f"#/$defs/{part.name}"} if part else _values(values)
     if origin in (types.UnionType, typing.Union):
-        (inner,) = (one for one in arguments if one is not types.NoneType)
+        (inner,) = (argument for argument in arguments if argument is not types.NoneType)
         found = _of(inner)
         if "$ref" in found:
             return {"anyOf": [found, {"type": "null"}]}
@@ -205,5 +212,5 @@ def _list(arguments: tuple[Any, ...]) -> Schema:
 
 
 def _values(values: Sequence[Any]) -> Schema:
-    kinds = {PLAIN[type(one)] for one in values}
+    kinds = {PLAIN[type(value)] for value in values}
     return {"type": ["boolean", "null"]} if kinds == {"boolean", "null"} else {"enum": [*values]}

@@ -93,6 +93,6 @@ def _present(document: Document) -> dict[str, int]:
 
 def ir_of_goal(state: State) -> int:
     """Returns the requested IR version, or the IR version that belongs to the target versions."""
-    wanted = state.options.ir_version
+    requested_ir = state.options.ir_version
     after = {**state.document.imports.as_dict(), **state.goal}
-    return wanted if isinstance(wanted, int) else versions.ir_for(after)
+    return requested_ir if isinstance(requested_ir, int) else versions.ir_for(after)

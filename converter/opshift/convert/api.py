@@ -199,11 +199,11 @@ def convert_with_report(
         return _converted(model, request, inplace=inplace)
 
 
-def _one(target: AnyTarget, other: AnyTarget) -> AnyTarget:
+def _one(target: AnyTarget, alias: AnyTarget) -> AnyTarget:
     """Returns the target, which callers pass as `target` or, as in onnx, as `target_version`."""
-    if target is not None and other is not None:
+    if target is not None and alias is not None:
         raise TypeError("target and target_version are two names of one argument; give one")
-    return other if target is None else target
+    return alias if target is None else target
 
 
 def _converted(model: Any, request: Request, *, inplace: bool) -> Result[Any]:
@@ -214,8 +214,8 @@ def _converted(model: Any, request: Request, *, inplace: bool) -> Result[Any]:
     if isinstance(model, ModelProto):
         return _convert_proto(model, request, "", inplace=inplace)
     if _is_program(model):
-        found = _convert_onnx_ir(model.model, request)
-        return Result(_with_model(model, found.model, inplace=inplace), found.report)
+        result = _convert_onnx_ir(model.model, request)
+        return Result(_with_model(model, result.model, inplace=inplace), result.report)
     return _convert_onnx_ir(model, request)
 
 
@@ -353,8 +353,8 @@ def _convert_onnx_ir(model: Any, request: Request) -> Result[Any]:
             f" {type(model).__name__}"
         )
     proto = onnx_ir.to_proto(model)
-    found = _convert_proto(proto, request, "", inplace=True)
-    return Result(onnx_ir.from_proto(found.model), found.report)
+    result = _convert_proto(proto, request, "", inplace=True)
+    return Result(onnx_ir.from_proto(result.model), result.report)
 
 
 __all__ = ["Request", "Target", "convert_file", "convert_version"]

@@ -65,20 +65,24 @@ class Applier:
 
     def _bequeath(self, change: NodeChange, used: list[TensorProto]) -> None:
         """Gives new constants the names of the old node's constants that they replace."""
-        scope, made, target = change.place[0], change.made, change.node.proto
-        read = {name for node in made.nodes for name in node.input}
+        scope, replacement, target = change.place[0], change.made, change.node.proto
+        read = {name for node in replacement.nodes for name in node.input}
         lost = [name for name in target.input if name not in read]
         gained = {tensor.name for tensor in used} - self.document.inherited.keys()
-        left = {name: found for name in lost if (found := self._heritage(scope, name))}
-        for node in made.nodes if left else ():
+        heritages = {name: heritage for name in lost if (heritage := self._heritage(scope, name))}
+        for node in replacement.nodes if heritages else ():
             alike = node.op_type == target.op_type
             for i, name in enumerate(node.input):
                 if name not in gained:
                     continue
                 at_its_place = target.input[i] if alike and i < len(target.input) else ""
-                old = at_its_place if at_its_place in left else self._equal(change, name, left)
+                old = (
+                    at_its_place
+                    if at_its_place in heritages
+                    else self._equal(change, name, heritages)
+                )
                 if old:
-                    self.document.inherited[name] = left.pop(old)
+                    self.document.inherited[name] = heritages.pop(old)
                     gained.discard(name)
 
     def _heritage(self, scope: Scope, name: str) -> Heritage | None:
@@ -94,10 +98,10 @@ class Applier:
         value = next((a.t for a in owner.node(position).attribute if a.HasField("t")), None)
         return heritage_of(owner, value, name) if value is not None else None
 
-    def _equal(self, change: NodeChange, name: str, left: Iterable[str]) -> str:
+    def _equal(self, change: NodeChange, name: str, candidates: Iterable[str]) -> str:
         """Returns the name of the old constant with the same elements as the new one, or ""."""
         new = to_array(change.made.constants[name])
-        for old in left:
+        for old in candidates:
             value = self.facts.constant(change.place[0], old)
             if value is not None and value.shape == new.shape and is_equal(value, new):
                 return old
@@ -145,27 +149,31 @@ class Applier:
 
     def _functions_near(self, change: NodeChange) -> set[FunctionId]:
         """Returns the function that contains a node, and the functions that compute its inputs."""
-        scope, own = change.place[0], change.place[0].root.function
-        return self.document.calls_behind(scope, change.node.proto) | ({own} if own else set())
+        scope, own_function = change.place[0], change.place[0].root.function
+        return self.document.calls_behind(scope, change.node.proto) | (
+            {own_function} if own_function else set()
+        )
 
     def _log(self, change: NodeChange) -> None:
-        op, made = change.task.key[1], change.made
+        op, replacement = change.task.key[1], change.made
         self.step.rewritten[change.kind] += 1
-        if made.approximations or made.assumptions:
+        if replacement.approximations or replacement.assumptions:
             where = f"{op} {change.node.name or change.node.proto.output[0]!r}"
-            self.step.approximations += [f"{where}: {why}" for why in made.approximations]
-            if made.approximations:
+            self.step.approximations += [f"{where}: {why}" for why in replacement.approximations]
+            if replacement.approximations:
                 self.step.approximated.add(change.task.key)
                 self.step.inexact |= self._functions_near(change)
-            assumed = sorted(made.assumptions, key=lambda one: one.value)
-            self.step.assumptions += [f"{where}: {one.clause} ({one.value})" for one in assumed]
+            assumed = sorted(replacement.assumptions, key=lambda assumption: assumption.value)
+            self.step.assumptions += [
+                f"{where}: {assumption.clause} ({assumption.value})" for assumption in assumed
+            ]
 
 
-def used_constants(made: Made) -> Iterator[TensorProto]:
+def used_constants(replacement: Made) -> Iterator[TensorProto]:
     """Yields the new constants that at least one of the new nodes reads."""
-    if made.constants:
-        read = {name for node in made.nodes for name in reads(node)}
-        for name, tensor in made.constants.items():
+    if replacement.constants:
+        read = {name for node in replacement.nodes for name in reads(node)}
+        for name, tensor in replacement.constants.items():
             if name in read:
                 yield tensor
 

@@ -67,12 +67,12 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
         raise
     except Exception as error:  # every other exception is a bug of the adapter
         if _is_beyond_any_tensor(error):
-            told = f"the sizes of its tensors are too large: {error}"
-            raise Refusal(Why.NOT_EXPRESSIBLE, told) from None
+            message = f"the sizes of its tensors are too large: {error}"
+            raise Refusal(Why.NOT_EXPRESSIBLE, message) from None
         if isinstance(error, MemoryError):  # not a bug: it may succeed with more memory
             raise
-        told = f"{adapter.source} raised {error!r} at {_line(adapter, error)}"
-        raise AdapterBug(told) from error
+        message = f"{adapter.source} raised {error!r} at {_line(adapter, error)}"
+        raise AdapterBug(message) from error
     values = answer if isinstance(answer, tuple) else (answer,)
     if not isinstance(answer, Keep) and not all(isinstance(v, Value) for v in values):
         raise AdapterBug(
@@ -92,8 +92,8 @@ def _line(adapter: Adapter, error: Exception) -> str:
         (frame.f_globals.get("__name__", ""), frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
     ]
-    own = [one for one in frames if one[0].partition(".")[0] == package]
-    _, file, line = (own or frames)[-1]
+    frames_of_package = [frame for frame in frames if frame[0].partition(".")[0] == package]
+    _, file, line = (frames_of_package or frames)[-1]
     return f"{file}:{line}"
 
 
@@ -150,14 +150,14 @@ def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: 
             f"{adapter.source} returned {len(values)} values for the {node.n_outputs} outputs"
             f" of {node.op} {node.name!r}"
         )
-    own = {name for made in op.made.nodes for name in made.output}
+    new_names = {name for new_node in op.made.nodes for name in new_node.output}
     names: dict[str, str] = {}
     spare: set[str] = set()
     for output, value in zip(outputs, values, strict=False):
         if not output:
             spare.add(value.name)
             continue
-        if value.name not in own or value.name in names:
+        if value.name not in new_names or value.name in names:
             value = op.Identity(value)
             op.made.ops.discard("Identity")
         names[value.name] = output
@@ -169,14 +169,14 @@ def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: 
         raise AdapterBug(f"{adapter.source} returned values for {node.op} but wrote no node")
 
 
-def _leave_out(made: Made, spare: set[str]) -> None:
+def _leave_out(replacement: Made, spare: set[str]) -> None:
     """Removes outputs of the rewritten node that the old node did not have."""
-    if made.carrier is None or any(map(holds_graphs, made.nodes)):
+    if replacement.carrier is None or any(map(holds_graphs, replacement.nodes)):
         return
-    spare -= {name for node in made.nodes for name in node.input}
-    for i, name in enumerate(made.carrier.output):
+    spare -= {name for node in replacement.nodes for name in node.input}
+    for i, name in enumerate(replacement.carrier.output):
         if name in spare:
-            made.carrier.output[i] = ""
+            replacement.carrier.output[i] = ""
 
 
 def require_declared(adapter: Adapter) -> None:
@@ -216,11 +216,11 @@ def check_types(node: Node, op: Builder) -> None:
 
 def _possible(node: Node, name: str, rare: frozenset[str]) -> frozenset[str]:
     """Returns the rare element types that an input may have, if the replaced node reads it too."""
-    found = frozenset(f"tensor({one})" for one in rare)
-    for i, own in enumerate(node.proto.input):
+    type_names = frozenset(f"tensor({element})" for element in rare)
+    for i, input_name in enumerate(node.proto.input):
         param = node.schema.input_at(i) if node.schema else None
-        if own == name:
-            return found & param.types if param else found
+        if input_name == name:
+            return type_names & param.types if param else type_names
     return frozenset()
 
 

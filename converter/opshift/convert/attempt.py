@@ -80,8 +80,8 @@ class Conversion(State):
             return report
         names = numbering.number(self.skeleton, self.prefixes)
         sites = [
-            dataclasses.replace(one, value=names.get(one.value, one.value))
-            for one in report.modernized
+            dataclasses.replace(site, value=names.get(site.value, site.value))
+            for site in report.modernized
         ]
         return dataclasses.replace(report, modernized=tuple(sites))
 
@@ -117,7 +117,7 @@ class Conversion(State):
             raise
         if self.steps and self.options.checks:  # the new opset may give a node another meaning
             meanings = model_rules.two_meanings(Checked(self.document, self.adapters))
-            self.notes += [one for one in meanings if one not in self.notes]
+            self.notes += [meaning for meaning in meanings if meaning not in self.notes]
         report = self._report(before, self.document.imports.as_dict(), ir_before)
         after = _nodes(self.document)
         return dataclasses.replace(report, nodes_before=self.nodes_before, nodes_after=after)
@@ -174,10 +174,10 @@ class Conversion(State):
                 unread=self._unread(inexact),
                 opsets=self._elsewhere(_keys(self.unrunnable) | inexact),
             )  # fmt: skip
-        own = request.present(self.document, "")
+        present_opsets = request.present(self.document, "")
         if isinstance(refused, Refused):  # refused by the IR version or a runtime, after all steps
-            via_below = opset_below(refused, max(own, default=0))
-            gaps = [one for one in refused.refusals if one.why in OF_A_RUNTIME]
+            via_below = opset_below(refused, max(present_opsets, default=0))
+            gaps = [refusal for refusal in refused.refusals if refusal.why in OF_A_RUNTIME]
             unread, opsets = self._unread(_keys(gaps)), self._elsewhere(_keys(gaps))
             return alternatives(
                 self.strategy,
@@ -189,16 +189,16 @@ class Conversion(State):
             )
         features = needs.held(self.facts, aim.ir_of_goal(self))
         refusals, inside, unsure = refused.refusals, refused.functions, refused.unsure
-        via_above = opset_above(refusals, self.adapters, min(own, default=0))
+        via_above = opset_above(refusals, self.adapters, min(present_opsets, default=0))
         descent = descent_for(refusals, self.adapters)
         prefix = self.document.prefix
         reinfers_between = not self.strategy.reinfers_between and reinference_helps(
             refusals, self.came_at, prefix
         )
         if reinfers_between and self.view:
-            told = diagnose.contradiction(self, retired=False)
-            if told:  # a fact is missing because the model contradicts itself
-                raise InvalidModel(told)
+            contradiction = diagnose.contradiction(self, retired=False)
+            if contradiction:  # a fact is missing because the model contradicts itself
+                raise InvalidModel(contradiction)
         return alternatives(
             self.strategy, inside, features, via_above, descent,
             reinfers_between=reinfers_between, leaves=self.left_late, unsure=unsure,
@@ -212,17 +212,19 @@ class Conversion(State):
     def _around(self, gaps: Iterable[RefusedNode]) -> Collection[FunctionId]:
         """Returns functions with operators that lack a kernel; inlining may reveal their types."""
         lacking = _keys(gaps)
-        found = {one.function for one in self.document.roots if lacking & one.index.keys()}
+        functions = {root.function for root in self.document.roots if lacking & root.index.keys()}
         late = self.late if lacking else ()
-        return self._with_callers({one for one in found if one is not None}).union(late)
+        return self._with_callers(
+            {function for function in functions if function is not None}
+        ).union(late)
 
-    def _with_callers(self, found: set[FunctionId]) -> set[FunctionId]:
-        """Returns the functions in `found` and their callers, if they are called at all."""
+    def _with_callers(self, functions: set[FunctionId]) -> set[FunctionId]:
+        """Returns the functions in `functions` and their callers, if they are called at all."""
         around = {root.function: root.calls for root in self.document.roots if root.function}
-        new = found
-        while new := {one for one, calls in around.items() if calls.keys() & new} - found:
-            found |= new
-        return found.intersection(called(self.document))
+        new = functions
+        while new := {caller for caller, calls in around.items() if calls.keys() & new} - functions:
+            functions |= new
+        return functions.intersection(called(self.document))
 
     def _elsewhere(self, gaps: Collection[Key]) -> Collection[int]:
         """Returns nearby opsets in which the runtime may support the given operators.
@@ -230,21 +232,24 @@ class Conversion(State):
         The set has the nearest opset below and above, and the runtime's highest and preferred
         opset, because the operators may be replaced there.
         """
-        target, own = self.options.target, self.document.imports.get("") or 0
+        target, opset = self.options.target, self.document.imports.get("") or 0
         if self.runtime is None or not isinstance(target, Wanted) or "" in target.exact:
             return ()
-        floor = self.runtime.floors.get("", min(own, BROADCASTS))
+        floor = self.runtime.floors.get("", min(opset, BROADCASTS))
         lowest = max(floor, target.at_least.get("", 1))
-        highest = self.runtime.imports.get("", own)
-        found = set[int]()
+        highest = self.runtime.imports.get("", opset)
+        opsets = set[int]()
         for domain, op in gaps:
             if op and not domain:
                 history = [schema.since for schema in schemas.history("", op)]
-                found.update(since - 1 for since in history if lowest < since <= own)
-                found.update(since for since in history if own < since <= highest)
-        below, above = [one for one in found if one < own], [one for one in found if one > own]
+                opsets.update(since - 1 for since in history if lowest < since <= opset)
+                opsets.update(since for since in history if opset < since <= highest)
+        below, above = (
+            [candidate for candidate in opsets if candidate < opset],
+            [candidate for candidate in opsets if candidate > opset],
+        )
         usual = [highest, self.runtime.prefer or highest] if gaps else []
-        return {*sorted(below)[-1:], *sorted(above)[:1], *usual} - {own}
+        return {*sorted(below)[-1:], *sorted(above)[:1], *usual} - {opset}
 
     @property
     def has_choice(self) -> bool:
@@ -257,7 +262,7 @@ class Conversion(State):
 
     def _inexact(self) -> set[FunctionId]:
         """Returns functions whose approximations may be avoided by inlining them at their calls."""
-        return self._with_callers({one for step in self.steps for one in step.inexact})
+        return self._with_callers({function for step in self.steps for function in step.inexact})
 
     def _came_with(self) -> list[Feature]:
         """Returns the source's content that the wanted IR version lacks, if a step approximated."""
@@ -271,20 +276,26 @@ class Conversion(State):
 
     def _level(self) -> None:
         """Converts functions to the versions of the model, before one of them is inlined."""
-        own = imports.versions(self.skeleton)
-        found = [imports.versions(one) for one in self.skeleton.functions if self.strategy.inlined]
-        of_functions = {one.domain for one in self.skeleton.functions} - {*versions.DOMAINS}
+        versions_of_model = imports.versions(self.skeleton)
+        versions_of_functions = [
+            imports.versions(function)
+            for function in self.skeleton.functions
+            if self.strategy.inlined
+        ]
+        of_functions = {function.domain for function in self.skeleton.functions} - {
+            *versions.DOMAINS
+        }
         apart = {
-            d: own[d]
-            for one in found
-            for d, v in one.items()
+            d: versions_of_model[d]
+            for function_versions in versions_of_functions
+            for d, v in function_versions.items()
             # the version of a function's own domain has no meaning
-            if own.get(d, v) != v and d not in of_functions
+            if versions_of_model.get(d, v) != v and d not in of_functions
         }
         if not apart:
             return
-        wanted = Request(apart, ir_version="keep", check="none")
-        level = Conversion(self.skeleton, self.weights, wanted, self.adapters)
+        request = Request(apart, ir_version="keep", check="none")
+        level = Conversion(self.skeleton, self.weights, request, self.adapters)
         try:
             level.run()
         except StepRefused as refused:
@@ -364,8 +375,10 @@ class Conversion(State):
             try:
                 again.run()
             except (AdapterBug, InvalidModel, Refused, StepRefused) as error:
-                seen = isinstance(error, InvalidModel) and any(one.suspects for one in again.steps)
-                if seen or isinstance(error, FaultyChange):
+                is_suspected = isinstance(error, InvalidModel) and any(
+                    step.suspects for step in again.steps
+                )
+                if is_suspected or isinstance(error, FaultyChange):
                     raise
 
     def _settle_declarations(self) -> None:
@@ -390,23 +403,25 @@ class Conversion(State):
         """Refuses a result that the runtime cannot run, unless the caller wants to keep it."""
         document = Document(self.skeleton, self.document.prefix)
         facts = Facts(document, self.weights, self.adapters, self._result)
-        found = support_of(ComparedModel.of(facts), row)
-        self.unrunnable = list(equal_forms.refusals(self, row, found.reasons))
+        support = support_of(ComparedModel.of(facts), row)
+        self.unrunnable = list(equal_forms.refusals(self, row, support.reasons))
         if self.unrunnable and not self.options.keep_unrunnable:
             raise self.refused(self.unrunnable, row.stands_for)
-        self.answer = found.in_words
-        says = {one.says for one in (*found.reasons, *found.differing)}
-        gone = [one for one in self.lacked if one.says not in says]
-        self.notes += [f"{one}; the result has equivalent nodes that it can run" for one in gone]
-        offers = dict.fromkeys(one.types for one in gone if one.types)
+        self.answer = support.in_words
+        says = {lack.says for lack in (*support.reasons, *support.differing)}
+        avoided = [lack for lack in self.lacked if lack.says not in says]
         self.notes += [
-            f"{terms.option('types', one)} changes the type in the whole model instead"
-            for one in self.unmade(offers)
+            f"{lack}; the result has equivalent nodes that it can run" for lack in avoided
+        ]
+        offers = dict.fromkeys(lack.types for lack in avoided if lack.types)
+        self.notes += [
+            f"{terms.option('types', change)} changes the type in the whole model instead"
+            for change in self.unmade(offers)
         ]
         narrowed = runtime.casts_by_itself(self.skeleton.graph, row)
         self.notes += [
-            f"{narrowed[one]}; {terms.option('types', one)} changes the type in the model instead"
-            for one in self.unmade(narrowed)
+            f"{remark}; {terms.option('types', change)} changes the type in the model instead"
+            for change, remark in ((change, narrowed[change]) for change in self.unmade(narrowed))
         ]
 
     def _result(self) -> bytes | ModelProto:
@@ -442,4 +457,4 @@ def _nodes(document: Document) -> int:
 
 
 def _keys(gaps: Iterable[RefusedNode]) -> set[Key]:
-    return {(one.domain, one.op) for one in gaps}
+    return {(gap.domain, gap.op) for gap in gaps}

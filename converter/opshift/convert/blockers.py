@@ -120,9 +120,9 @@ def refuse_what_is_read(
         scope = change.place[0]
         reads.subtract((scope.owner(name), name) for name in change.node.proto.input)
         # If an adapter reuses subgraphs of the old node, the reads in them are counted there.
-        taken = change.node.graphs_taken
-        for made in change.made.nodes:
-            names = made.input if taken else walk.reads(made)
+        moved_graphs = change.node.graphs_taken
+        for node in change.made.nodes:
+            names = node.input if moved_graphs else walk.reads(node)
             reads.update((scope.owner(name), name) for name in names)
     for change in going:
         scope, proto = change.place[0], change.node.proto
@@ -136,8 +136,8 @@ def refuse_what_lies_too_deep(changes: Sequence[NodeChange], blockers: Blockers)
     for change in changes:
         scope, proto = change.place[0], change.node.proto
         if scope.depth + walk.levels(change.made.nodes) > MAX_NESTING:
-            told = f"the replacement nests graphs more than {MAX_NESTING} levels deep"
-            blockers.add(scope, proto, Refusal(Why.NOT_EXPRESSIBLE, told))
+            reason = f"the replacement nests graphs more than {MAX_NESTING} levels deep"
+            blockers.add(scope, proto, Refusal(Why.NOT_EXPRESSIBLE, reason))
 
 
 def _offered_types(env: ModelEnv, node: NodeProto, version: int, *, scales: bool) -> str:

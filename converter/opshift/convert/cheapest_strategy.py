@@ -75,8 +75,8 @@ def convert(
             if strategy == STRAIGHT and not (report.approximations or attempt.has_choice):
                 return skeleton, attempt.weights, report
             lost, nodes = functions - len(skeleton.functions), computing_nodes(skeleton)
-            found = Reached(strategy, skeleton, attempt.weights, report, lost, nodes)
-            strategies.reached(found, attempt.others())
+            result = Reached(strategy, skeleton, attempt.weights, report, lost, nodes)
+            strategies.reached(result, attempt.others())
     best = strategies.chosen()
     return best.skeleton, best.weights, best.report
 

@@ -45,10 +45,10 @@ def _known(scope: Scope, facts: Facts) -> Iterator[tuple[str, TypeProto]]:
         for name in node.output:
             kind = facts.type(scope, name) if name and name not in declared else None
             if kind is not None and schemas.type_name(kind) is not None:
-                known = without_symbols(kind)
+                inferred_type = without_symbols(kind)
                 if facts.is_unconfirmed(scope, name):
-                    known.tensor_type.ClearField("shape")
-                yield name, known
+                    inferred_type.tensor_type.ClearField("shape")
+                yield name, inferred_type
 
 
 def ranks(
@@ -65,7 +65,7 @@ def ranks(
     if not inference.LOWEST <= version < AXES_MAY_BE_NEGATIVE:
         return False
     lost = list(_without_rank(graph, version, adapters))
-    stated = {one.name for one in (*graph.output, *graph.value_info)} if lost else set[str]()
+    stated = {info.name for info in (*graph.output, *graph.value_info)} if lost else set[str]()
     written = False
     for name in lost:
         kind = confirmed(name) if name not in stated else None
@@ -78,15 +78,15 @@ def ranks(
 def _without_rank(graph: GraphProto, version: int, adapters: Registry) -> Iterator[str]:
     """Yields outputs whose rank inference cannot find, even if all input types are known."""
     constants = {""} | {tensor.name for tensor in graph.initializer}
-    known: dict[str, int | None] = {}
+    positions: dict[str, int | None] = {}
     for node in graph.node:
         if schemas.normal(node.domain):
             continue
         if node.op_type == "Constant":
             constants.update(node.output)
-        if node.op_type not in known:
-            known[node.op_type] = _needed(node.op_type, version, adapters)
-        at = known[node.op_type]
+        if node.op_type not in positions:
+            positions[node.op_type] = _needed(node.op_type, version, adapters)
+        at = positions[node.op_type]
         if at is not None and (at < 0 or _input(node, at) not in constants):
             yield from filter(None, node.output)
 

@@ -41,12 +41,12 @@ def check_fully(state: State, step: Step) -> None:
         return check_fully(state, step)
     if not checker.tolerates(state.document, state.adapters, error):
         suspect = next(iter(step.suspects), None)
-        seen = f"; the fault first appears in the nodes that {suspect.told}" if suspect else ""
-        told = diagnose.declarations(state.view, shown, error, state.adapters)
-        if told and not (suspect and suspect.inferred):
-            raise InvalidModel(told + seen)
+        origin = f"; the fault first appears in the nodes that {suspect.told}" if suspect else ""
+        contradiction = diagnose.declarations(state.view, shown, error, state.adapters)
+        if contradiction and not (suspect and suspect.inferred):
+            raise InvalidModel(contradiction + origin)
         if suspect:
-            bug = f"the checker rejects the model: {error}{seen}"
+            bug = f"the checker rejects the model: {error}{origin}"
             raise FaultyChange(bug, suspect.depends_on)
         if not step.rewritten:
             raise InvalidModel(
@@ -54,7 +54,7 @@ def check_fully(state: State, step: Step) -> None:
                 f" although no node changed: {error}; correct the model, or report it if a runtime"
                 " runs it"
             )
-        by = ", ".join(sorted({f"{one.adapter} on {one.op}" for one in step.rewritten}))
+        by = ", ".join(sorted({f"{rewrite.adapter} on {rewrite.op}" for rewrite in step.rewritten}))
         raise FaultyChange(
             f"after {step.domain or 'ai.onnx'} {step.start}->{step.to} the checker rejects the"
             f" model: {error}; this step wrote nodes by {by or 'no adapter'}"
@@ -64,9 +64,9 @@ def check_fully(state: State, step: Step) -> None:
 def check_whole(state: State) -> list[str]:
     """Checks the whole result; errors that onnx also reports for the source model become notes."""
     full = state.options.check == "full"
-    found = rules.at_end(state.document, state.adapters, visit_all=full)
-    for one in found.beyond(state.broken):
-        raise AdapterBug(f"the converted model breaks a rule: {one.text}")
+    findings = rules.at_end(state.document, state.adapters, visit_all=full)
+    for finding in findings.beyond(state.broken):
+        raise AdapterBug(f"the converted model breaks a rule: {finding.text}")
     result = weights.checkable(state.skeleton)
     error = checker.lenient(result, state.adapters, full=True)
     if error is None:
@@ -94,8 +94,8 @@ def check_whole(state: State) -> list[str]:
         ]
     if namesakes := _namesakes(state):
         raise StepRefused([], namesakes)
-    if told := diagnose.declarations(state.view, result, error, state.adapters):
-        raise InvalidModel(told)
+    if contradiction := diagnose.declarations(state.view, result, error, state.adapters):
+        raise InvalidModel(contradiction)
     if structure is None and before is not None:
         raise InvalidModel(f"{before}; the check at a later opset reports: {error}")
     raise AdapterBug(f"the checker rejects the converted model: {error}")

@@ -146,13 +146,13 @@ def _write_in_other_words(state: State, row: RuntimeRelease, lacked: Lacked) -> 
         return
     words, origins = OtherWords(state.adapters, row, opset), Origins()
     leads = functools.partial(_leads, row, words, origins, state.adapters)
-    found = True
-    while found and lacked:
+    wrote_any = True
+    while wrote_any and lacked:
         _plan_unforeseen(state)
-        found = False
+        wrote_any = False
         for place in (ALTERNATIVE, WORDS):
             if _write_others(state, leads, lacked, place):
-                found, lacked = True, _lacked(state, row)
+                wrote_any, lacked = True, _lacked(state, row)
 
 
 def _leads(
@@ -197,17 +197,21 @@ def refusals(
 ) -> Iterator[RefusedNode]:
     """Yields a refusal for each lacking operator, with the operators that its rewrite needs."""
     lacks, opset = list(lacks), state.document.imports.get("") or 1
-    named = any(one.op for one in lacks)
+    named = any(lack.op for lack in lacks)
     words = OtherWords(state.adapters, row, opset) if named else None
-    for one in lacks:
-        key = (one.domain, one.op)
-        refused = one.as_refusal(state.goal.get(one.domain, 1))
-        needed = [op for op in words.missing(key) if op != one.op] if words and one.op else []
+    for runtime_lack in lacks:
+        key = (runtime_lack.domain, runtime_lack.op)
+        refused = runtime_lack.as_refusal(state.goal.get(runtime_lack.domain, 1))
+        needed = (
+            [op for op in words.missing(key) if op != runtime_lack.op]
+            if words and runtime_lack.op
+            else []
+        )
         if needed:
-            says = f"{one.says}, and its replacement needs {', '.join(needed)}"
+            says = f"{runtime_lack.says}, and its replacement needs {', '.join(needed)}"
             yield dataclasses.replace(refused, detail=says)
         elif key in state.withheld:
-            detail = f"{one.says}; {state.withheld[key]}"
+            detail = f"{runtime_lack.says}; {state.withheld[key]}"
             yield dataclasses.replace(refused, why=Why.APPROXIMATE_ONLY, detail=detail)
         else:
             yield refused

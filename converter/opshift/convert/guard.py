@@ -62,7 +62,7 @@ class Guard:
 
     def _touched(self, node: Node) -> list[tuple[Value, Param, str | None]]:
         """Returns every input and output of the node, with its parameter and its type if known."""
-        found = []
+        params_and_types = []
         for values, params in (
             (node.inputs, self.old.input_at),
             (node.outputs, self.old.output_at),
@@ -70,8 +70,8 @@ class Guard:
             for i, value in enumerate(values):
                 param = params(i)
                 if value is not None and param is not None:
-                    found.append((value, param, value.type_text))
-        return found
+                    params_and_types.append((value, param, value.type_text))
+        return params_and_types
 
     def touches(self, node: Node) -> bool:
         """Returns whether a node has an attribute, input or output that the new schema lacks."""
@@ -112,11 +112,11 @@ def require_fit(node: Node) -> None:
     def type_of(name: str) -> str | None:
         return schemas.type_name(env.type(name, TypePart.ELEMENT))
 
-    for told in fit.faults(node.proto, schema, type_of):
-        raise InvalidModel(told)
+    for fault in fit.faults(node.proto, schema, type_of):
+        raise InvalidModel(fault)
     for misfit in fit.unfit_types(node.proto, schema, type_of):
-        told = f"{node.op} reads {misfit.name!r} of type {misfit.kind}, which its adapter does"
-        raise Refusal(Why.UNSUPPORTED_FIELD, f"{told} not support")
+        fault = f"{node.op} reads {misfit.name!r} of type {misfit.kind}, which its adapter does"
+        raise Refusal(Why.UNSUPPORTED_FIELD, f"{fault} not support")
 
 
 @described.remembered
@@ -142,8 +142,8 @@ def derive(domain: str, op: str, start: int, to: int) -> Guard | None:
     )
 
 
-def _twin(param: Param, position: int, others: tuple[Param, ...]) -> Param | None:
-    for other in others:
-        if other.name == param.name:
-            return other
-    return others[position] if position < len(others) else None
+def _twin(param: Param, position: int, params: tuple[Param, ...]) -> Param | None:
+    for param_of_later in params:
+        if param_of_later.name == param.name:
+            return param_of_later
+    return params[position] if position < len(params) else None

@@ -17,7 +17,7 @@ def add(model: ModelProto, adapters: Registry) -> list[str]:
     """Imports the newest opset of the IR version into a model without imports; returns the note."""
     if model.opset_import or model.functions:
         return []
-    opsets = [one.onnx for one in versions.RELEASES if one.ir == model.ir_version]
+    opsets = [release.onnx for release in versions.RELEASES if release.ir == model.ir_version]
     if not opsets or not all(
         _is_one(key, min(opsets), max(opsets), adapters)
         for key in {(schemas.normal(node.domain), node.op_type) for node in nodes(model)}
@@ -48,12 +48,16 @@ def add_domains(model: ModelProto, adapters: Registry) -> list[str]:
 
 def lacking(model: ModelProto) -> dict[str, set[str]]:
     """Returns the operators of each domain that the model uses without importing the domain."""
-    known = {*imports.versions(model), *(function.domain for function in model.functions), ""}
-    found: dict[str, set[str]] = {}
+    known_domains = {
+        *imports.versions(model),
+        *(function.domain for function in model.functions),
+        "",
+    }
+    ops_by_domain: dict[str, set[str]] = {}
     for node in nodes_in(model.graph) if model.opset_import else ():
-        if (domain := schemas.normal(node.domain)) not in known:
-            found.setdefault(domain, set()).add(node.op_type)
-    return found
+        if (domain := schemas.normal(node.domain)) not in known_domains:
+            ops_by_domain.setdefault(domain, set()).add(node.op_type)
+    return ops_by_domain
 
 
 def _first(domain: str, ops: set[str], adapters: Registry) -> int | None:
@@ -62,7 +66,7 @@ def _first(domain: str, ops: set[str], adapters: Registry) -> int | None:
     newest = schemas.known().newest(domain)
     if newest is None or not all(begins):
         return None
-    first = max(found[0].operator.since_version for found in begins)
+    first = max(history[0].operator.since_version for history in begins)
     same = all(_is_same((domain, op), first, newest, adapters) for op in ops)
     return first if same else None
 
@@ -78,7 +82,7 @@ def _is_one(key: tuple[str, str], low: int, high: int, adapters: Registry) -> bo
 def _is_same(key: tuple[str, str], low: int, high: int, adapters: Registry) -> bool:
     """Returns whether schemas prove that no node of an operator changes from `low` to `high`."""
     domain, op = key
-    begins = [one.since for one in schemas.history(domain, op) if low < one.since <= high]
+    begins = [schema.since for schema in schemas.history(domain, op) if low < schema.since <= high]
     return all(_stays(adapters, (domain, op, since - 1, since)) for since in begins)
 
 

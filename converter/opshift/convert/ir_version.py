@@ -28,32 +28,34 @@ def plan(state: State) -> None:
     rewrite = isinstance(state.options.ir_version, int) or bool(state.strategy.early)
     drop, inline = state.options.drops, _inlines(state)
     if rewrite or drop or inline:
-        held = needs.held(state.facts, above=0)
-        state.lowerings = ir_plan.of_features(held, rewrite=rewrite, drop=drop, inline=inline)
+        features = needs.held(state.facts, above=0)
+        state.lowerings = ir_plan.of_features(features, rewrite=rewrite, drop=drop, inline=inline)
 
 
 def write_early(state: State) -> None:
     """Rewrites content for an older IR version before the steps, if the strategy requires it."""
     to = ir_of_goal(state)
     features = ir_plan.due(state.lowerings, to, rewrite=True, inline=False)
-    if _lowered(state, to, [one for one in features if one.says in state.strategy.early]):
+    if _lowered(
+        state, to, [feature for feature in features if feature.says in state.strategy.early]
+    ):
         state.repaired = True
         state.reopen()
 
 
 def brings_functions(state: State) -> bool:
     """Returns whether readers of the new IR version use functions that old readers ignored."""
-    before, wanted = state.skeleton.ir_version, state.options.ir_version
-    above = isinstance(wanted, int) and before < FUNCTIONS.ir <= wanted
+    before, requested_ir = state.skeleton.ir_version, state.options.ir_version
+    above = isinstance(requested_ir, int) and before < FUNCTIONS.ir <= requested_ir
     return above and bool(state.skeleton.functions)
 
 
 def restamp(state: State) -> None:
     """Sets another IR version without reading the nodes."""
-    before, wanted = state.skeleton.ir_version, int(state.options.ir_version)
-    if wanted >= before and not state.options.drops:
+    before, requested_ir = state.skeleton.ir_version, int(state.options.ir_version)
+    if requested_ir >= before and not state.options.drops:
         state.lowerings = ir_plan.upward()
-        state.skeleton.ir_version = wanted
+        state.skeleton.ir_version = requested_ir
         return
     prefix = state.new_prefix(state.skeleton.SerializeToString())
     state.document = Document(state.skeleton, prefix)
@@ -64,40 +66,40 @@ def restamp(state: State) -> None:
 
 def settle_ir(state: State, *, moved: bool) -> None:
     """Sets the IR version of the result, after rewriting content that this version lacks."""
-    wanted, current = state.options.ir_version, state.skeleton.ir_version
-    aim = needs.aim(current, state.document.imports.as_dict(), wanted, moved)
+    requested_ir, current = state.options.ir_version, state.skeleton.ir_version
+    aim = needs.aim(current, state.document.imports.as_dict(), requested_ir, moved)
     lowers = aim < current or bool(state.document.added_initializers)
-    found = needs.held(state.facts, aim) if lowers else []
-    if _lower(state, aim, found, rewrite=lowers and isinstance(wanted, int)) and lowers:
-        found = needs.held(state.facts, aim)
-    binding = _binding(state, found)
-    limit = (state.ir_limit or wanted) if isinstance(wanted, int) else NEWEST_IR
+    features = needs.held(state.facts, aim) if lowers else []
+    if _lower(state, aim, features, rewrite=lowers and isinstance(requested_ir, int)) and lowers:
+        features = needs.held(state.facts, aim)
+    binding = _binding(state, features)
+    limit = (state.ir_limit or requested_ir) if isinstance(requested_ir, int) else NEWEST_IR
     if any(feature.ir > limit for feature in binding):
-        told = [needs.sentence(state.skeleton, feature) for feature in binding]
-        raise _refused(state, [Refusal(Why.IR_TOO_LOW, text) for text in told], aim, binding)
+        sentences = [needs.sentence(state.skeleton, feature) for feature in binding]
+        raise _refused(state, [Refusal(Why.IR_TOO_LOW, text) for text in sentences], aim, binding)
     ir = max([aim, *(feature.ir for feature in binding)])
     state.notes += _lift(state.skeleton, ir) if moved else []
     state.skeleton.ir_version = ir
     state.notes += map(needs.stays, binding)
-    state.notes += needs.skipped((f for f in found if f.ir > ir and f not in binding), ir)
+    state.notes += needs.skipped((f for f in features if f.ir > ir and f not in binding), ir)
 
 
-def _binding(state: State, found: Iterable[Feature]) -> list[Feature]:
+def _binding(state: State, features: Iterable[Feature]) -> list[Feature]:
     """Returns the content whose IR version the result needs, because it affects results."""
-    return [one for one in found if one.computes or state.options.strict_ir]
+    return [feature for feature in features if feature.computes or state.options.strict_ir]
 
 
-def _lower(state: State, aim: int, found: list[Feature], *, rewrite: bool) -> bool:
+def _lower(state: State, aim: int, present_features: list[Feature], *, rewrite: bool) -> bool:
     """Rewrites content for an older IR version as planned; returns whether it rewrote any."""
     if rewrite:
-        ir_plan.require_planned(state.lowerings, found)
+        ir_plan.require_planned(state.lowerings, present_features)
     features = ir_plan.due(state.lowerings, aim, rewrite=rewrite, inline=_inlines(state))
     if FUNCTIONS in features:
         state.late = called(state.document)
     try:
         done = _lowered(state, aim, features)
     except Refusal as refusal:
-        raise _refused(state, [refusal], aim, found) from None
+        raise _refused(state, [refusal], aim, present_features) from None
     if done:
         state.repaired |= aim >= state.skeleton.ir_version
         state.index()
@@ -120,15 +122,17 @@ def _inlines(state: State) -> bool:
     return not row.functions or any(runtime.unloaded(functions, row))
 
 
-def _refused(state: State, refusals: list[Refusal], aim: int, found: Iterable[Feature]) -> Refused:
+def _refused(
+    state: State, refusals: list[Refusal], aim: int, features: Iterable[Feature]
+) -> Refused:
     current = state.skeleton.ir_version
     nodes = [
         RefusedNode("the model", "IR", "", (current, aim), refusal.why, refusal.detail)
         for refusal in refusals
     ]
-    lowest = max((feature.ir for feature in _binding(state, found)), default=current)
+    lowest = max((feature.ir for feature in _binding(state, features)), default=current)
     nearest = {**state.document.imports.as_dict(), "IR": lowest}
-    dead_ends = ir_plan.dead_ends(state.lowerings, found)
+    dead_ends = ir_plan.dead_ends(state.lowerings, features)
     return Refused(nodes, nearest, {**state.goal, "IR": aim}, state.crossed(), dead_ends)
 
 
@@ -143,15 +147,15 @@ def _lift(model: ModelProto, ir: int) -> list[str]:
     leaving = [info for info in graph.input if info.name in constants]
     if not model.ir_version < BARE.ir <= ir or not leaving:
         return []
-    if (told := next(input_defaults.unfit(graph), None)) is not None:
-        raise InvalidModel(told)  # removing the declaration would hide the fault
+    if (misfit := next(input_defaults.unfit(graph), None)) is not None:
+        raise InvalidModel(misfit)  # removing the declaration would hide the fault
     for info in leaving:
         if info != ValueInfoProto(name=info.name, type=tensor_type(constants[info.name])):
             graph.value_info.append(info)  # the declaration has more information than the tensor
     staying = [info for info in graph.input if info.name not in constants]
-    kept = [ValueInfoProto.FromString(info.SerializeToString()) for info in staying]
+    infos = [ValueInfoProto.FromString(info.SerializeToString()) for info in staying]
     del graph.input[:]
-    graph.input.extend(kept)
+    graph.input.extend(infos)
     what = "1 initializer" if len(leaving) == 1 else f"{len(leaving)} initializers"
     why = f"because callers may replace inputs from IR {BARE.ir} on"
     return [f"removed {what} from the graph inputs, {why}"]

@@ -103,11 +103,11 @@ def traced(
     adapter refuses the node, or if the pattern cannot describe its nodes.
     """
     op = Builder(Below(adapters, mirror.down.to), model)
-    given = [None if name is None else Value(name, op.env) for name in inputs.values()]
+    arguments = [None if name is None else Value(name, op.env) for name in inputs.values()]
     try:
-        made = op.emit(mirror.op, *given, since=mirror.since, **attributes)
+        results = op.emit(mirror.op, *arguments, since=mirror.since, **attributes)
         names = {name: param for param, name in inputs.items() if name is not None}
-        return _Reader(op, adapters, names, holes).term(made.name), len(op.made.nodes)
+        return _Reader(op, adapters, names, holes).term(results.name), len(op.made.nodes)
     except (Refusal, Untraceable):
         return None
 
@@ -130,22 +130,22 @@ class _Reader:
     def _term(self, name: str) -> Term:
         if name in self.params:
             return Free(self.params[name])
-        if (known := self.op.env.constant(name)) is not None:
-            return self._number(known)
+        if (constant := self.op.env.constant(name)) is not None:
+            return self._number(constant)
         node = self.op.made.makers[name]
         if node.domain or len(node.output) != 1:
             raise Untraceable
-        if (found := self._arithmetic(node)) is not None:
-            return found
+        if (term := self._arithmetic(node)) is not None:
+            return term
         if node.op_type == "Identity":
             return self.term(node.input[0])
         return self._cast(node) if node.op_type == "Cast" else self._applied(node)
 
-    def _number(self, known: Array) -> Number:
+    def _number(self, constant: Array) -> Number:
         """Returns the term for a constant with one element."""
-        if known.size != 1 or known.dtype.kind not in NUMERIC:
+        if constant.size != 1 or constant.dtype.kind not in NUMERIC:
             raise Untraceable
-        number = float(known.item())
+        number = float(constant.item())
         for name, value in (self.holes or {}).items():
             if number == value and value in FLOATS:
                 return Number(name)
@@ -153,17 +153,17 @@ class _Reader:
 
     def _arithmetic(self, node: NodeProto) -> Term | None:
         """Returns the term for a sum, a product, or a power with a whole exponent, or None."""
-        known = arithmetic_of(self.adapters)
+        arithmetics = arithmetic_of(self.adapters)
         for kind in (Sum, Product):
-            one = known[kind.kind]
-            if node.op_type == one.turn:
+            arithmetic = arithmetics[kind.kind]
+            if node.op_type == arithmetic.turn:
                 return kind((), (self.term(node.input[0]),))
-            if node.op_type in (one.join, one.part):
-                left, right = map(self.term, node.input)
+            if node.op_type in (arithmetic.join, arithmetic.part):
+                first, second = map(self.term, node.input)
                 if kind is Sum:
-                    return left + right if node.op_type == one.join else left - right
-                return left * right if node.op_type == one.join else left / right
-            if node.op_type == one.power:
+                    return first + second if node.op_type == arithmetic.join else first - second
+                return first * second if node.op_type == arithmetic.join else first / second
+            if node.op_type == arithmetic.power:
                 exponent = self.op.env.constant(node.input[1])
                 if exponent is not None and exponent.size == 1 and exponent.item() in (2, 3, 4):
                     return kind((self.term(node.input[0]),) * int(exponent.item()))
@@ -187,9 +187,9 @@ class _Reader:
         attributes: dict[str, Any] = {}
         for at, name in enumerate(node.input):
             param = schema.input_at(at)
-            known = None if name in self.params or not name else self.op.env.constant(name)
-            if known is not None and param and (known.ndim or known.dtype.kind in "iu"):
-                attributes[param.name] = self._handed(known.tolist())
+            constant = None if name in self.params or not name else self.op.env.constant(name)
+            if constant is not None and param and (constant.ndim or constant.dtype.kind in "iu"):
+                attributes[param.name] = self._handed(constant.tolist())
             elif name and not attributes:
                 operands.append(self.term(name))
             elif name:
@@ -203,12 +203,12 @@ class _Reader:
 
     def _handed(self, value: Any) -> Any:
         """Returns a value, or a reference to the attribute of the operator that has this value."""
-        for name, own in (self.holes or {}).items():
-            if own not in (AXIS, *FLOATS):
+        for name, own_value in (self.holes or {}).items():
+            if own_value not in (AXIS, *FLOATS):
                 continue
-            if value == [own] or (value == list(range(AXIS, 0)) and own == AXIS):
+            if value == [own_value] or (value == list(range(AXIS, 0)) and own_value == AXIS):
                 return Axes(name, last=len(value) > 1)
-            if value == own:
+            if value == own_value:
                 return Handed(name)
         return value
 
@@ -221,22 +221,22 @@ _DERIVED = weakref.WeakKeyDictionary()
 
 def formulas(mirror: Mirror, adapters: Registry) -> tuple[Term, ...]:
     """Returns the formulas that the adapter writes for float types, without duplicates."""
-    known = _DERIVED.setdefault(adapters, {})
-    if id(mirror.down) not in known:
-        found = sorted(_patterns(mirror, adapters), key=lambda one: -_casts(one[0]))
-        kept: list[Term] = []
-        for term, kind in found:
-            if not any(_covers(one, term, kind) for one in kept):
-                kept.append(term)
+    derived = _DERIVED.setdefault(adapters, {})
+    if id(mirror.down) not in derived:
+        patterns = sorted(_patterns(mirror, adapters), key=lambda pattern: -_casts(pattern[0]))
+        distinct: list[Term] = []
+        for term, kind in patterns:
+            if not any(_covers(pattern, term, kind) for pattern in distinct):
+                distinct.append(term)
         # the entry keeps the adapter alive, so that its id stays unique
-        known[id(mirror.down)] = mirror.down, tuple(kept)
-    return known[id(mirror.down)][1]
+        derived[id(mirror.down)] = mirror.down, tuple(distinct)
+    return derived[id(mirror.down)][1]
 
 
 def _patterns(mirror: Mirror, adapters: Registry) -> Iterator[tuple[Term, int]]:
     schema = schemas.schema("", mirror.op, mirror.since)
     assert schema is not None
-    least = sum(not one.optional for one in schema.inputs)
+    least = sum(not param.optional for param in schema.inputs)
     numbers, legal = _numbers(schema), choices(mirror, adapters)
     for kind in KINDS:
         if f"tensor({T(kind).element.name})" not in schema.inputs[0].types:
@@ -246,19 +246,19 @@ def _patterns(mirror: Mirror, adapters: Registry) -> Iterator[tuple[Term, int]]:
             for chosen in legal:
                 for open_numbers in (numbers, {}) if numbers else ({},):
                     holes = {**chosen, **open_numbers}
-                    found = traced(mirror, adapters, env, inputs, holes, holes)
-                    if found is not None and found[1] > 1:
-                        yield found[0], kind
+                    pattern = traced(mirror, adapters, env, inputs, holes, holes)
+                    if pattern is not None and pattern[1] > 1:
+                        yield pattern[0], kind
 
 
 def _numbers(schema: schemas.Schema) -> dict[str, Any]:
     """Returns a number that marks each attribute whose value the formula leaves open."""
     floats = iter(FLOATS)
     return {
-        name: AXIS if one.kind == AttributeProto.INT else next(floats)
-        for name, one in schema.attributes.items()
-        if one.kind == AttributeProto.FLOAT
-        or (one.kind == AttributeProto.INT and one.default == -1)
+        name: AXIS if attribute.kind == AttributeProto.INT else next(floats)
+        for name, attribute in schema.attributes.items()
+        if attribute.kind == AttributeProto.FLOAT
+        or (attribute.kind == AttributeProto.INT and attribute.default == -1)
     }
 
 
@@ -267,15 +267,15 @@ def choices(mirror: Mirror, adapters: Registry) -> list[dict[str, Any]]:
     schema = schemas.schema("", mirror.op, mirror.since)
     assert schema is not None
     allowed: dict[str, Sequence[str]] = {}
-    for one in adapters.traits(Illegal).get(("", mirror.op), ()):
-        allowed |= one.choices
-    own = {name: texts for name, texts in allowed.items() if name in schema.attributes}
-    kinds = {name: schema.attributes[name].kind for name in own}
+    for rule in adapters.traits(Illegal).get(("", mirror.op), ()):
+        allowed |= rule.choices
+    legal_texts = {name: texts for name, texts in allowed.items() if name in schema.attributes}
+    kinds = {name: schema.attributes[name].kind for name in legal_texts}
     values = [
         [int(text) if kinds[name] == AttributeProto.INT else text for text in texts]
-        for name, texts in own.items()
+        for name, texts in legal_texts.items()
     ]
-    return [dict(zip(own, row, strict=True)) for row in itertools.product(*values)]
+    return [dict(zip(legal_texts, row, strict=True)) for row in itertools.product(*values)]
 
 
 def _specimen(
@@ -284,19 +284,19 @@ def _specimen(
     """Returns a model with one input of a given type for each parameter."""
     model = ModelProto()
     model.opset_import.add(version=since)
-    for one in inputs:
-        value = model.graph.input.add(name=one.name)
+    for info in inputs:
+        value = model.graph.input.add(name=info.name)
         value.type.CopyFrom(helper.make_tensor_type_proto(kind, SHAPE))
     document = Document(model)
     facts = Facts(document, Weights(), adapters, lambda: model)
-    return ScopeEnv(facts, document.main), {one.name: one.name for one in inputs}
+    return ScopeEnv(facts, document.main), {info.name: info.name for info in inputs}
 
 
-def _covers(pattern: Term, other: Term, kind: int) -> bool:
-    """Returns whether `pattern` matches all nodes that `other` matches, for element type `kind`."""
-    while isinstance(pattern, Converted) and not isinstance(other, Converted):
+def _covers(pattern: Term, term: Term, kind: int) -> bool:
+    """Returns whether `pattern` matches all nodes that `term` matches, for element type `kind`."""
+    while isinstance(pattern, Converted) and not isinstance(term, Converted):
         pattern = pattern.operand
-    match pattern, other:
+    match pattern, term:
         case Number(value=one), Number(value=two) if isinstance(one, str) or isinstance(two, str):
             return isinstance(one, str)
         case Number(value=float() as one), Number(value=two):
@@ -304,18 +304,20 @@ def _covers(pattern: Term, other: Term, kind: int) -> bool:
         case Free(name=one), Free(name=two):
             return one == two
         case Applied(op=one), Applied(op=two):
-            left, right = pattern.attributes, other.attributes
-            fixed = {n: v for n, v in left.items() if not isinstance(v, Axes | Handed)}
-            rest = {n: v for n, v in right.items() if n in fixed or n not in left}
-            if one != two or fixed != rest:
+            own_attributes, covered_attributes = pattern.attributes, term.attributes
+            fixed = {n: v for n, v in own_attributes.items() if not isinstance(v, Axes | Handed)}
+            free = {
+                n: v for n, v in covered_attributes.items() if n in fixed or n not in own_attributes
+            }
+            if one != two or fixed != free:
                 return False
         case Group(plus=one), Group(plus=two) if len(one) != len(two):
             return False
-    own, others = parts(pattern), parts(other)
+    inner, term_parts = parts(pattern), parts(term)
     return (
-        type(pattern) is type(other)
-        and len(own) == len(others)
-        and all(_covers(a, b, kind) for a, b in zip(own, others, strict=True))
+        type(pattern) is type(term)
+        and len(inner) == len(term_parts)
+        and all(_covers(a, b, kind) for a, b in zip(inner, term_parts, strict=True))
     )
 
 

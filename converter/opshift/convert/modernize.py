@@ -52,16 +52,18 @@ class FormulaRule:
 
 def rules(adapters: Registry, version: int) -> list[FormulaRule]:
     """Returns the formulas of all operators that exist at an opset."""
-    found = [
-        FormulaRule(one, one.formula, one.inputs)
-        for one in adapters.each(Modern)
-        if one.since <= version
+    formula_rules = [
+        FormulaRule(declared, declared.formula, declared.inputs)
+        for declared in adapters.each(Modern)
+        if declared.since <= version
     ]
     for mirror in adapters.each(Mirror):
         if mirror.since <= version and (schema := schemas.schema("", mirror.op, mirror.since)):
             inputs = tuple(param.name for param in schema.inputs)
-            found += [FormulaRule(mirror, term, inputs) for term in formulas(mirror, adapters)]
-    return found
+            formula_rules += [
+                FormulaRule(mirror, term, inputs) for term in formulas(mirror, adapters)
+            ]
+    return formula_rules
 
 
 def in_order(adapters: Registry, version: int) -> list[FormulaRule]:
@@ -71,24 +73,24 @@ def in_order(adapters: Registry, version: int) -> list[FormulaRule]:
     """
     waiting = rules(adapters, version)
     waiting.sort(key=lambda rule: (-formula.size(rule.formula), rule.declared.source))
-    found: list[FormulaRule] = []
+    ordered: list[FormulaRule] = []
     while waiting:
         open_ops = {rule.op for rule in waiting}
         ready = [
             rule for rule in waiting if not (formula.operators(rule.formula) - {rule.op}) & open_ops
         ]
-        found += ready or waiting  # rules that depend on each other have no order
-        waiting = [rule for rule in waiting if rule not in found]
-    return found
+        ordered += ready or waiting  # rules that depend on each other have no order
+        waiting = [rule for rule in waiting if rule not in ordered]
+    return ordered
 
 
 def edges(adapters: Registry, newest: int) -> dict[Key, Edge]:
     """Returns the operators that rules write; the key is the last operator of their formulas."""
-    known, found = arithmetic_of(adapters), dict[Key, list[FormulaRule]]()
+    arithmetics, rules_by_key = arithmetic_of(adapters), dict[Key, list[FormulaRule]]()
     for rule in rules(adapters, newest):
-        for op in formula.heads(rule.formula, known):
-            found.setdefault(("", op), []).append(rule)
-    return {key: _edge(key[1], rules) for key, rules in found.items()}
+        for op in formula.heads(rule.formula, arithmetics):
+            rules_by_key.setdefault(("", op), []).append(rule)
+    return {key: _edge(key[1], rules) for key, rules in rules_by_key.items()}
 
 
 def _edge(op: str, rules: list[FormulaRule]) -> Edge:
@@ -127,28 +129,28 @@ class Modernizer(Stepper):
         change = super()._change(place, task)
         if change is not None:
             scope, position = place
-            self._taken |= {(id(scope), one) for one in self._nodes}
+            self._taken |= {(id(scope), position) for position in self._nodes}
             value, count = scope.node(position).output[0], len(self._nodes)
             self.sites.append(Site(self.rule.op, value, count, self.rule.declared.source))
         return change
 
-    def _write(self, node: Node, op: Builder) -> Result:
+    def _write(self, position: Node, op: Builder) -> Result:
         """Returns the new operator's output for the formula's result; KEEP if nothing matches."""
-        name = node.proto.output[0] if node.n_outputs == 1 else ""
+        name = position.proto.output[0] if position.n_outputs == 1 else ""
         root = op.scope.owner(name) if name else None
         if root is not op.scope:
             return KEEP
-        for found in FormulaSearch(op.env, self.adapters).find(self.rule.formula, name):
-            taken = {(id(root), one) for one in found.nodes}
-            if taken & self._taken or not _stands_alone(self.document, root, name, found):
+        for binding in FormulaSearch(op.env, self.adapters).find(self.rule.formula, name):
+            matched = {(id(root), position) for position in binding.nodes}
+            if matched & self._taken or not _stands_alone(self.document, root, name, binding):
                 continue
-            numbers = self._numbers(found, op.env)
+            numbers = self._numbers(binding, op.env)
             # the adapter of a `Mirror` must confirm that the nodes match
             if numbers is not None and isinstance(self.rule.declared, Mirror):
-                numbers = self._confirmed(self.rule.declared, found, numbers, name, op.env)
-            result = None if numbers is None else self._written(found, numbers, node, op)
+                numbers = self._confirmed(self.rule.declared, binding, numbers, name, op.env)
+            result = None if numbers is None else self._written(binding, numbers, position, op)
             if result is not None:
-                self._nodes = found.nodes
+                self._nodes = binding.nodes
                 return result
         return KEEP
 
@@ -157,14 +159,14 @@ class Modernizer(Stepper):
     ) -> dict[str, Any] | None:
         """Returns the attributes for which the adapter writes exactly the nodes found, or None."""
         search = FormulaSearch(env, self.adapters)
-        inputs = {one: found.values.get(one) for one in self.rule.inputs if one in found.values}
+        inputs = {key: found.values.get(key) for key in self.rule.inputs if key in found.values}
         for chosen in choices(mirror, self.adapters):
             attributes = {**chosen, **numbers}
-            if any(chosen[one] != attributes[one] for one in chosen):
+            if any(chosen[key] != attributes[key] for key in chosen):
                 continue
             written = traced(mirror, self.adapters, env, inputs, attributes)
             again = search.find(written[0], name, found.values) if written else ()
-            if any(one.nodes == found.nodes for one in again):
+            if any(key.nodes == found.nodes for key in again):
                 return attributes
         return None
 
@@ -198,18 +200,18 @@ class Modernizer(Stepper):
         assert schema is not None
         if not _takes(schema, inputs):
             return None
-        defaults = {one.name: one.default for one in schema.attributes.values()}
+        defaults = {attribute.name: attribute.default for attribute in schema.attributes.values()}
         attributes = {
             name: value
             for name, value in numbers.items()
             if name not in self.rule.inputs and defaults[name] != value
         }
-        made: Value = op.emit(self.rule.op, *inputs, **attributes)
-        if not _replaces(Value(node.proto.output[0], node.env), made, shaped=found.shaped):
+        new_value: Value = op.emit(self.rule.op, *inputs, **attributes)
+        if not _replaces(Value(node.proto.output[0], node.env), new_value, shaped=found.shaped):
             op.made.clear()
             return None
         node.carried()
-        return made
+        return new_value
 
 
 def _takes(schema: schemas.Schema, inputs: Iterable[Value]) -> bool:

@@ -61,17 +61,17 @@ class OtherWords:
         """Returns the operators that the cheapest rewrite needs and the runtime lacks."""
         if self._cost(key) < UNREAD:
             return []
-        found, waiting = set[Key](), [key]
-        seen = {key}
+        lacked, waiting = set[Key](), [key]
+        visited = {key}
         while waiting:
-            rule = self.cheapest.get(one := waiting.pop())
+            rule = self.cheapest.get(operator := waiting.pop())
             if rule is None:
-                found.add(one)
+                lacked.add(operator)
             for needed in self.rules.successors(rule) if rule is not None else ():
-                if self._cost(needed) >= UNREAD and needed not in seen:
-                    seen.add(needed)
+                if self._cost(needed) >= UNREAD and needed not in visited:
+                    visited.add(needed)
                     waiting.append(needed)
-        return [op for _, op in sorted(found)]
+        return [op for _, op in sorted(lacked)]
 
     def _cost(self, key: Key) -> int:
         if self._is_read(key):
@@ -86,13 +86,13 @@ class OtherWords:
         waiting = [key]
         self.rules.add_node(key)
         while waiting:
-            one = waiting.pop()
-            for number, needed in enumerate(self._choices(one)):
-                self.rules.add_edge(one, rule := (one, number))
-                for other in needed:
-                    if other not in self.rules:
-                        waiting.append(other)
-                    self.rules.add_edge(rule, other)
+            operator = waiting.pop()
+            for number, needed in enumerate(self._choices(operator)):
+                self.rules.add_edge(operator, rule := (operator, number))
+                for needed_operator in needed:
+                    if needed_operator not in self.rules:
+                        waiting.append(needed_operator)
+                    self.rules.add_edge(rule, needed_operator)
 
     def _choices(self, key: Key) -> Iterator[set[Key]]:
         """Yields the new operators of each rule, unless the runtime has the operator itself."""
@@ -127,8 +127,10 @@ class OtherWords:
 
     def _settle(self) -> None:
         """Computes the cost of every operator, in ascending order."""
-        operators = [one for one in self.rules if isinstance(one[0], str)]
-        left = {one: self.rules.out_degree(one) for one in self.rules if one not in operators}
+        operators = [rule for rule in self.rules if isinstance(rule[0], str)]
+        open_counts = {
+            rule: self.rules.out_degree(rule) for rule in self.rules if rule not in operators
+        }
         number, self.costs, self.cheapest = itertools.count(), {}, {}
         waiting: list[tuple[int, int, Key, Rule | None]] = []
 
@@ -138,8 +140,8 @@ class OtherWords:
         for key in operators:
             if not self.rules.out_degree(key):
                 offer(0 if self._is_read(key) else UNREAD, key, None)
-        for rule in left:
-            if not left[rule]:
+        for rule in open_counts:
+            if not open_counts[rule]:
                 offer(1, rule[0], rule)
         while waiting:
             cost, _, key, chosen = heapq.heappop(waiting)
@@ -149,7 +151,7 @@ class OtherWords:
             if chosen is not None:
                 self.cheapest[key] = chosen
             for rule in self.rules.predecessors(key):
-                left[rule] -= 1
-                if not left[rule]:
+                open_counts[rule] -= 1
+                if not open_counts[rule]:
                     needed = self.rules.successors(rule)
-                    offer(1 + sum(self.costs[one] for one in needed), rule[0], rule)
+                    offer(1 + sum(self.costs[operator] for operator in needed), rule[0], rule)

@@ -43,7 +43,7 @@ class Edge:
 
     def within(self, domain: str) -> list[str]:
         """Returns the operators of one domain that may result."""
-        return [op for other, op in self.keys if other == domain]
+        return [op for key_domain, op in self.keys if key_domain == domain]
 
     @property
     def keys(self) -> list[tuple[str, str]]:
@@ -78,16 +78,16 @@ def farthest(domain: str, op: str, version: int, down: bool) -> int:
     """
     from opshift.opsets import changelog
 
-    known = changelog.default()
+    database = changelog.default()
     at, name = version, op
-    while (here := known.meaning(domain, name, at)) is not None:
+    while (here := database.meaning(domain, name, at)) is not None:
         edge = shipped(domain, name, here.operator.since_version, down)
         if edge is None or edge.verdict == LAST:
             break
         if edge.dead:
             return edge.start
-        at, own = edge.to, edge.within(domain)
-        name = name if name in own else next(iter(own), "")
+        at, ops = edge.to, edge.within(domain)
+        name = name if name in ops else next(iter(ops), "")
     return 1 if down else changelog.latest(domain) or version
 
 
@@ -129,14 +129,14 @@ def _table() -> dict[tuple[str, str, int, bool], str | Edge]:
     A line for a rewrite at the same version has the direction `form`, and a number for the kind of
     rewrite in place of `since`.
     """
-    found: dict[tuple[str, str, int, bool], str | Edge] = {}
+    entries: dict[tuple[str, str, int, bool], str | Edge] = {}
     try:
         table = plugins.data("opshift.convert", TABLE).decode()
     except FileNotFoundError:  # each verdict is then solved when it is needed
-        return found
+        return entries
     for line in table.splitlines():
         if line.startswith("#"):
             continue
         domain, op, since, direction, row = line.split(" ", 4)
-        found[domain.strip("-"), op, int(since), direction == "down"] = row
-    return found
+        entries[domain.strip("-"), op, int(since), direction == "down"] = row
+    return entries

@@ -125,9 +125,9 @@ class CrossingPlan:
             if edge.dead:
                 return DeadEnd(domain, op, tuple(trail), edge)
             at = edge.to
-            own = edge.within(domain)
-            if name not in own:
-                name = next(iter(own), "")
+            ops = edge.within(domain)
+            if name not in ops:
+                name = next(iter(ops), "")
                 trail.append(name)
         return None
 
@@ -140,13 +140,13 @@ def route_of(
     if route is not None:
         return route
     edges: dict[Crossing, Edge] = {}
-    waiting, seen = [(op, _entry(domain, op, version, goal))], set[tuple[str, int]]()
+    waiting, visited = [(op, _entry(domain, op, version, goal))], set[tuple[str, int]]()
     while waiting:
         op_now, at = waiting.pop()
         here = schemas.schema(domain, op_now, at)
-        if here is None or (op_now, here.since) in seen:
+        if here is None or (op_now, here.since) in visited:
             continue
-        seen.add((op_now, here.since))
+        visited.add((op_now, here.since))
         edge = edge_of(adapters, domain, op_now, here.since, down=goal < at)
         if edge is not None and _lies_before(edge, goal):
             edges[domain, op_now, edge.start, edge.to] = edge
@@ -165,7 +165,7 @@ def _entry(domain: str, op: str, version: int, goal: int) -> int:
     An operator that is newer than the imported version is planned from its first version on.
     """
     if schemas.schema(domain, op, version) is None:
-        born = next((one.since for one in schemas.history(domain, op)), 0)
+        born = next((schema.since for schema in schemas.history(domain, op)), 0)
         return born if version < born <= goal else version
     return version
 
@@ -206,20 +206,20 @@ def of_document(
                 if (dead := plan.dead_end(domain, op, version, goal[domain])) is not None:
                     plan.dead.append(dead)
         for crossing, edge in plan.edges.items():
-            for other, found in from_others.items() if crossing[0] == domain else ():
-                found.update(edge.within(other))
+            for other_domain, new_ops in from_others.items() if crossing[0] == domain else ():
+                new_ops.update(edge.within(other_domain))
     return plan
 
 
 def _without_schema(plan: CrossingPlan, ops: set[str], domain: str, version: int) -> set[str]:
     """Plans the replacement of operators without a schema, and returns the new operators."""
-    found = set[str]()
+    new_ops = set[str]()
     for op in ops:
         if schemas.schema(domain, op, version) is None and plan.adapters.retired(domain, op):
             edge = edge_at(plan.adapters, domain, op, *RETIRED)
             plan.edges[(domain, op, *RETIRED)] = edge
-            found.update(edge.writes)
-    return found
+            new_ops.update(edge.writes)
+    return new_ops
 
 
 def _may_lack(row: RuntimeRelease, key: Key, adapters: Registry) -> bool:
@@ -245,15 +245,15 @@ def _unplanned(key: Key, boundary: tuple[int, int]) -> AdapterBug:
 
 def _ended(plan: CrossingPlan, ops: set[str], domain: str, version: int) -> set[str]:
     """Plans the replacement of operators deprecated at `version`; returns the new operators."""
-    found = set[str]()
+    new_ops = set[str]()
     for op in sorted(ops):
         here = schemas.schema(domain, op, version)
         if here is not None and here.deprecated and here.since > 1:
             plan.follow(domain, [op], here.since - 1, version)
     for (key, op, _, _), edge in plan.edges.items():
         if key == domain:
-            found |= {op, *edge.within(domain)}
-    return found
+            new_ops |= {op, *edge.within(domain)}
+    return new_ops
 
 
 def lowest_to_write(verdicts: Iterable[Adapter], domain: str) -> int:
@@ -263,6 +263,6 @@ def lowest_to_write(verdicts: Iterable[Adapter], domain: str) -> int:
         since += [verdict.since] if (verdict.start, verdict.to) == LEAVE else []
         for name in verdict.emits:
             written, _, op = name.rpartition(".")
-            known = schemas.history(domain, op) if written == domain else ()
-            since += [known[0].since] if known else []
+            history = schemas.history(domain, op) if written == domain else ()
+            since += [history[0].since] if history else []
     return max(since)

@@ -209,8 +209,12 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def takes_options(function: _Function) -> _Function:
     """Adds all options to the signature and the docstring of a function."""
     signature = inspect.signature(function)
-    shown = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-    defaults = {one.name: one.default for one in dataclasses.fields(Request)}
+    shown = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    defaults = {field.name: field.default for field in dataclasses.fields(Request)}
     for name, kind in ConversionOptions.__annotations__.items():
         default = defaults.get(name)
         kind = getattr(kind, "__forward_arg__", kind)  # the annotation as a string
@@ -228,7 +232,7 @@ def takes_options(function: _Function) -> _Function:
     return function
 
 
-_FLAGS = tuple(one.name for one in dataclasses.fields(Request) if one.default is False)
+_FLAGS = tuple(field.name for field in dataclasses.fields(Request) if field.default is False)
 
 
 _OPTIONS = ("at_least", *(one.name for one in dataclasses.fields(Request) if one.name != "target"))
@@ -258,7 +262,7 @@ def _is_names(value: object) -> bool:
     """Returns whether a value is a collection of strings, and not a string itself."""
     if isinstance(value, str) or not isinstance(value, Collection):
         return False
-    return all(isinstance(one, str) for one in value)
+    return all(isinstance(name, str) for name in value)
 
 
 def _floors(at_least: object) -> Mapping[str, int] | None:
@@ -292,13 +296,13 @@ def _assumed(names: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted({*names}))
 
 
-def require_ir(wanted: str | int) -> None:
+def require_ir(version: str | int) -> None:
     """Raises BadTarget for an IR version that does not exist."""
-    if wanted in ("auto", "keep"):
+    if version in ("auto", "keep"):
         return
-    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 3 <= wanted <= NEWEST_IR:
+    if isinstance(version, bool) or not isinstance(version, int) or not 3 <= version <= NEWEST_IR:
         raise BadTarget(
-            f"{terms.name_of('ir_version')} is {wanted!r}; give 'auto', 'keep' or a number from 3"
+            f"{terms.name_of('ir_version')} is {version!r}; give 'auto', 'keep' or a number from 3"
             f" to {NEWEST_IR}"
         )
 
@@ -307,16 +311,16 @@ def goal(document: Document, target: int | Mapping[str, int]) -> dict[str, int]:
     """Returns the target version of each domain; raises BadTarget for an invalid target."""
     from opshift.opsets import schemas
 
-    wanted = dict(target) if isinstance(target, Mapping) else {"": target}
-    found: dict[str, int] = {}
-    for raw, version in wanted.items():
+    requested = dict(target) if isinstance(target, Mapping) else {"": target}
+    targets: dict[str, int] = {}
+    for raw, version in requested.items():
         domain = schemas.normal(raw)
         shown = domain or "ai.onnx"
         if isinstance(version, bool) or not isinstance(version, int):
             raise BadTarget(f"the target of {shown} is {version!r}; give a whole number")
-        if domain in found and found[domain] != version:
+        if domain in targets and targets[domain] != version:
             raise BadTarget(
-                f"the target has two versions of {shown}: {found[domain]} and {version}; give one"
+                f"the target has two versions of {shown}: {targets[domain]} and {version}; give one"
             )
         _in_range(domain, shown, version)
         if not any(domain in root.imports for root in document.roots):
@@ -326,18 +330,18 @@ def goal(document: Document, target: int | Mapping[str, int]) -> dict[str, int]:
                     " the target"
                 )
             continue
-        found[domain] = version
-    return found
+        targets[domain] = version
+    return targets
 
 
 def known_domains(document: Document, allowed: Collection[str]) -> None:
     """Raises BadTarget for a name in the option `domains` that is probably mistyped."""
     from opshift.opsets import schemas
 
-    known = {*schemas.known().domains, *(d for root in document.roots for d in root.imports)}
+    domains = {*schemas.known().domains, *(d for root in document.roots for d in root.imports)}
     for domain in allowed:
-        near = suggestion(domain, sorted(one or "ai.onnx" for one in known))
-        if domain not in known and near:
+        near = suggestion(domain, sorted(name or "ai.onnx" for name in domains))
+        if domain not in domains and near:
             raise BadTarget(f"the domain {domain!r} is not known{near}")
 
 
@@ -358,7 +362,7 @@ def _in_range(domain: str, shown: str, version: int) -> None:
 
     newest = schemas.latest(domain)
     if newest is None:
-        near = suggestion(shown, [one or "ai.onnx" for one in schemas.known_domains()])
+        near = suggestion(shown, [domain or "ai.onnx" for domain in schemas.known_domains()])
         install = "install the package that describes the domain, or leave it out of the target"
         raise BadTarget(f"the versions of {shown!r} are not known{near or '; ' + install}")
     if version < 1:
@@ -373,8 +377,8 @@ def _in_range(domain: str, shown: str, version: int) -> None:
         brings = f"onnx {release.name} brings it" if release else "no known release of onnx has it"
         # whether the installed onnx, not the database, is older
         short = newest < (schemas.known().newest(domain) or 0)
-        own = f"the installed onnx {versions.installed_name()}"
-        who = own if short else "opshift's operator database"
+        installed = f"the installed onnx {versions.installed_name()}"
+        who = installed if short else "opshift's operator database"
         helps = f"give {newest} or a lower one"
         helps += ", or install a newer onnx" if short and release else ""
         raise BadTarget(
@@ -384,25 +388,25 @@ def _in_range(domain: str, shown: str, version: int) -> None:
 
 def present(document: Document, domain: str) -> list[int]:
     """Returns the versions of a domain that the model and its functions import, sorted."""
-    found = {
+    versions_present = {
         version for root in document.roots if (version := root.imports.get(domain)) is not None
     }
-    return sorted(found)
+    return sorted(versions_present)
 
 
 def spans(document: Document) -> dict[str, tuple[int, int]]:
     """Returns, for each known domain, the versions in which no operator of the model differs."""
     from opshift.opsets import schemas
 
-    found: dict[str, tuple[int, int]] = {}
+    spans_by_domain: dict[str, tuple[int, int]] = {}
     for root in document.roots:
         for domain in root.imports:
             newest = schemas.latest(domain)
             if newest is not None:
-                low, high = found.get(domain, (1, newest))
-                own = _span(root, domain, newest)
-                found[domain] = max(low, own[0]), min(high, own[1])
-    return found
+                low, high = spans_by_domain.get(domain, (1, newest))
+                span = _span(root, domain, newest)
+                spans_by_domain[domain] = max(low, span[0]), min(high, span[1])
+    return spans_by_domain
 
 
 def _span(root: Root, domain: str, newest: int) -> tuple[int, int]:

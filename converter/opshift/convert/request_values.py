@@ -16,12 +16,12 @@ def shapes_of(shape: object) -> dict[str, tuple[int, ...]] | None:
         return None
     if not isinstance(shape, Mapping):
         raise BadTarget(f"shape is {shape!r}; give a mapping such as {{'image': (1, 3, 224, 224)}}")
-    found: dict[str, tuple[int, ...]] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
     for name, dims in shape.items():
         if not isinstance(dims, Sequence) or isinstance(dims, str) or not all(map(_is_size, dims)):
             raise BadTarget(f"the shape of {name!r} is {dims!r}; give a list of whole numbers")
-        found[str(name)] = tuple(map(int, dims))
-    return dict(sorted(found.items()))
+        shapes[str(name)] = tuple(map(int, dims))
+    return dict(sorted(shapes.items()))
 
 
 def sizes_of(dim: object) -> dict[str, int] | None:
@@ -46,13 +46,17 @@ def types_of(types: object) -> dict[str, str] | None:
         return None
     if not isinstance(types, Mapping):
         raise BadTarget(f"types is {types!r}; give a mapping such as {{'bfloat16': 'float'}}")
-    found: dict[str, str] = {}
+    new_types: dict[str, str] = {}
     for start, to in types.items():
         pattern, name = name_of_type(str(start)), name_of_type(str(to))
-        same = [own for own, new in BY_NAMES if fnmatch.fnmatchcase(own, pattern) and new == name]
+        same = [
+            present
+            for present, new in BY_NAMES
+            if fnmatch.fnmatchcase(present, pattern) and new == name
+        ]
         if not same:
             pairs = [pair for pair in BY_NAMES if pair[0] == pattern] or BY_NAMES
-            offered = ", ".join(f"{own}={new}" for own, new in pairs)
+            offered = ", ".join(f"{present}={new}" for present, new in pairs)
             raise BadTarget(f"types cannot change {start!r} to {to!r}; possible changes: {offered}")
-        found.update(dict.fromkeys(same, name))
-    return dict(sorted(found.items()))
+        new_types.update(dict.fromkeys(same, name))
+    return dict(sorted(new_types.items()))

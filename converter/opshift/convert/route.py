@@ -40,12 +40,12 @@ def travel(state: State) -> None:
 
 def leaves_late(state: State) -> bool:
     """Returns whether unwanted domains are replaced after the steps, at the higher target opset."""
-    own = max(request.present(state.document, ""), default=0)
+    opset = max(request.present(state.document, ""), default=0)
     goal = state.goal.get("", 0)
-    if not 0 < own < goal or state.strategy.leaves_first or state.visits:
+    if not 0 < opset < goal or state.strategy.leaves_first or state.visits:
         return False
-    left = _left(state)
-    return bool(left) and _lowest(state, left) <= goal
+    leaving = _left(state)
+    return bool(leaving) and _lowest(state, leaving) <= goal
 
 
 def _leave(state: State) -> None:
@@ -56,14 +56,14 @@ def _leave(state: State) -> None:
     """
     allowed = state.options.domains
     request.known_domains(state.document, allowed or ())
-    left = _left(state)
-    own = request.present(state.document, "")
-    if allowed is not None and len(own) == 1:
-        state.goal.setdefault("", own[0])
-    _visit_above(state, _lowest(state, left))
-    while left:
-        _write_out(state, left)
-        left = _left(state)
+    leaving = _left(state)
+    opsets = request.present(state.document, "")
+    if allowed is not None and len(opsets) == 1:
+        state.goal.setdefault("", opsets[0])
+    _visit_above(state, _lowest(state, leaving))
+    while leaving:
+        _write_out(state, leaving)
+        leaving = _left(state)
 
 
 def _leave_if_possible(state: State) -> None:
@@ -71,24 +71,24 @@ def _leave_if_possible(state: State) -> None:
     opset = min(request.present(state.document, ""), default=0)
     written = True
     while written:
-        left = _perhaps_lacked(state, opset)
-        written = bool(left) and _write_out(state, left, needed=False)
+        leaving = _perhaps_lacked(state, opset)
+        written = bool(leaving) and _write_out(state, leaving, needed=False)
 
 
-def _write_out(state: State, left: Collection[Key], *, needed: bool = True) -> bool:
+def _write_out(state: State, leaving: Collection[Key], *, needed: bool = True) -> bool:
     """Replaces operators by ai.onnx operators if types are known; returns whether it did any.
 
-    A rewrite may need the type of a value that another operator of `left` computes. The type is
+    A rewrite may need the type of a value that another operator of `leaving` computes. The type is
     known only after the other operator is rewritten, so the caller repeats the call until no node
     is left. With `needed`, the function raises `StepRefused` if it rewrote no node.
     """
-    _plan(state, left)
+    _plan(state, leaving)
     written, refused = False, []
-    for domain in sorted({domain for domain, _ in left}):
+    for domain in sorted({domain for domain, _ in leaving}):
         for version in sorted({root.imports.get(domain) or 1 for root in state.document.roots}):
             stepper = state.stepper(domain, version, version)
             stepper.boundary = LEAVE
-            stepper.left = frozenset(key for key in left if key[0] == domain)
+            stepper.left = frozenset(key for key in leaving if key[0] == domain)
             stepper.partial = True
             step = stepper.run()
             if stepper.blockers:
@@ -121,7 +121,7 @@ def _left(state: State) -> frozenset[Key]:
     refuses them.
     """
     allowed, row, facts = state.options.domains, state.runtime, state.facts
-    failing, left = set[Key](), set[Key]()
+    failing, leaving = set[Key](), set[Key]()
     if row is not None:
         failing.update(key for key, _ in runtime.unknown_fields(state.document, row))
         failing.update(key for _, key, _ in runtime.contrib_without_kernel(facts, row))
@@ -133,8 +133,8 @@ def _left(state: State) -> frozenset[Key]:
         strange = row is not None and (row.lacks(domain) or row.is_strange(key) or key in failing)
         lacked = strange and state.adapters.leaving(*key) is not None
         if lacked or (allowed is not None and domain not in allowed):
-            left.add(key)
-    return frozenset(left)
+            leaving.add(key)
+    return frozenset(leaving)
 
 
 def _perhaps_lacked(state: State, opset: int) -> frozenset[Key]:
@@ -152,25 +152,25 @@ def _perhaps_lacked(state: State, opset: int) -> frozenset[Key]:
     return frozenset(key for key, adapter in leaving if adapter and adapter.since <= opset)
 
 
-def _lowest(state: State, left: Collection[Key]) -> int:
+def _lowest(state: State, leaving: Collection[Key]) -> int:
     """Returns the lowest opset of ai.onnx in which all these operators can be rewritten."""
-    adapters = filter(None, (state.adapters.leaving(*key) for key in left))
+    adapters = filter(None, (state.adapters.leaving(*key) for key in leaving))
     return max((adapter.since for adapter in adapters), default=1)
 
 
 def _visit_above(state: State, low: int) -> None:
     """Converts a model upwards to an opset that a later step needs; `travel` lowers it again."""
-    own = request.present(state.document, "")
-    if own and min(own) < low:
-        state.goal.setdefault("", max(own))
-        _visit(state, {"": max(low, *own)})
+    opsets = request.present(state.document, "")
+    if opsets and min(opsets) < low:
+        state.goal.setdefault("", max(opsets))
+        _visit(state, {"": max(low, *opsets)})
 
 
 def _stop_between(state: State) -> None:
     """Stops at each opset on the way, so that the types of the whole model are inferred there."""
-    own = max(request.present(state.document, ""), default=0)
-    goal = state.goal.get("", own)
-    for opset in range(own - 1, goal, -1) if goal < own else range(own + 1, goal):
+    present = max(request.present(state.document, ""), default=0)
+    goal = state.goal.get("", present)
+    for opset in range(present - 1, goal, -1) if goal < present else range(present + 1, goal):
         if opset >= inference.LOWEST:
             _visit(state, {"": opset})
 
@@ -207,14 +207,14 @@ def _go(state: State) -> None:
 
 def _deprecated(state: State, root: Root, domain: str, goal: int) -> list[tuple[Key, int]]:
     """Returns operators that are deprecated now and at the target, with the version since when."""
-    found = []
+    deprecated = []
     for key in sorted(key for key in root.index if key[0] == domain):
         here, there = (schemas.schema(*key, at) for at in (root.imports[domain], goal))
         if here is None or not here.deprecated or there is None or not there.deprecated:
             continue
         if state.adapters.get(*key, here.since - 1, here.since) is not None:
-            found.append((key, here.since))
-    return found
+            deprecated.append((key, here.since))
+    return deprecated
 
 
 def _replace_deprecated(state: State, root: Root, key: Key, end: int) -> None:
@@ -245,20 +245,20 @@ def _replace_deprecated(state: State, root: Root, key: Key, end: int) -> None:
 
 def _known(state: State, leg: Boundaries) -> int:
     """Reuses the steps of another conversion of this model; returns the number of steps."""
-    known, before = state.last.state, state.boundaries
-    if known is None or known.boundaries is None or before is None:
+    last_state, before = state.last.state, state.boundaries
+    if last_state is None or last_state.boundaries is None or before is None:
         return 0
-    same, budget = known.boundaries, state.options.node_budget
+    same, budget = last_state.boundaries, state.options.node_budget
     begins = same[: len(before)] == before and (*before, *leg)[: len(same)] == same
-    if not begins or (budget is not None and known.added > budget):
+    if not begins or (budget is not None and last_state.added > budget):
         return 0
-    state.continue_from(known)
+    state.continue_from(last_state)
     return len(same) - len(before)
 
 
-def _plan(state: State, left: Collection[Key] = ()) -> None:
+def _plan(state: State, leaving: Collection[Key] = ()) -> None:
     """Plans each step to the target versions, and the equivalent nodes used at the target."""
-    state.plan = planner.of_document(state.document, state.adapters, state.goal, left)
+    state.plan = planner.of_document(state.document, state.adapters, state.goal, leaving)
     state.plan_forms()
 
 

@@ -137,9 +137,9 @@ class State(ABC):
     def fork(self) -> Self:
         """Returns a copy that can be converted separately, if the original stays unchanged."""
         twin = copy.copy(self)
-        for one in dataclasses.fields(self):
-            if isinstance(value := getattr(self, one.name, None), (list, dict)):
-                setattr(twin, one.name, value.copy())
+        for member in dataclasses.fields(self):
+            if isinstance(value := getattr(self, member.name, None), (list, dict)):
+                setattr(twin, member.name, value.copy())
         made = Fork(self.document)
         twin.document, twin.skeleton = made.document, made.document.model
         twin.facts = self.facts.fork(made)
@@ -148,12 +148,12 @@ class State(ABC):
             twin.plan = dataclasses.replace(self.plan, unforeseen=unforeseen)
         return twin
 
-    def continue_from(self, other: State) -> None:
+    def continue_from(self, state: State) -> None:
         """Continues from the steps of another conversion of the same model."""
-        twin = other.fork()
+        twin = state.fork()
         self.skeleton, self.document, self.facts = twin.skeleton, twin.document, twin.facts
         self.steps, self.boundaries, self.added = twin.steps, twin.boundaries, twin.added
-        for key, version in sorted(other.plan.unforeseen):
+        for key, version in sorted(state.plan.unforeseen):
             self.plan.extend(key, version)
 
     def settle_nodes(self) -> None:
@@ -202,7 +202,7 @@ class State(ABC):
     def unmade(self, changes: Iterable[str]) -> list[str]:
         """Returns the changes such as `bfloat16=float` that the caller did not request."""
         types = self.options.types or {}
-        return [one for one in changes if one.partition("=")[0] not in types]
+        return [change for change in changes if change.partition("=")[0] not in types]
 
     def refused(self, refusals: list[RefusedNode], runtime: str = "") -> Refused:
         """Returns the error for a refusal, with the versions that the model has reached."""
@@ -211,9 +211,10 @@ class State(ABC):
         asked = self.goal or ({"IR": ir} if isinstance(ir, int) else near)
         plan = getattr(self, "plan", None)  # a refusal before planning has no plan
         dead_ends = dict.fromkeys(dead.described for dead in plan.dead) if plan is not None else ()
-        offers = set(self.unmade(one.types for one in refusals))
+        offers = set(self.unmade(refusal.types for refusal in refusals))
         refusals = [
-            one if one.types in offers else dataclasses.replace(one, types="") for one in refusals
+            refusal if refusal.types in offers else dataclasses.replace(refusal, types="")
+            for refusal in refusals
         ]
         return Refused(refusals, near, asked, self.crossed(), dead_ends, runtime)
 

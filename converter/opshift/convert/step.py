@@ -70,7 +70,7 @@ def is_idle(adapter: Adapter, derived: Guard) -> bool:
 def cross(adapters: registry.Registry, node: Node, start: int, to: int, op: Builder) -> Result:
     """Converts a node that an adapter wrote for another opset to the next opset."""
     key = (schemas.normal(node.proto.domain), node.op)
-    if max(start, to) not in {one.since for one in schemas.history(*key)}:
+    if max(start, to) not in {implementation.since for implementation in schemas.history(*key)}:
         return KEEP
     adapter = adapters.get(*key, start, to)
     if adapter is None or not registry.reviewed(adapter, node.op):
@@ -203,22 +203,24 @@ class Stepper:
 
     def _apply(self, changes: list[NodeChange]) -> None:
         applier = Applier(self.facts, self, self.step)
-        taken = [c for c in changes if c.node.graphs_taken]
-        for change in taken:
+        with_moved_graphs = [c for c in changes if c.node.graphs_taken]
+        for change in with_moved_graphs:
             self._hold_types(change)
         written = applier.apply([c for c in changes if not c.node.graphs_taken])
-        if taken:
+        if with_moved_graphs:
             self._pass_imports(written)
         self.settled = True
         # Adapters that reused a subgraph are called again with its new nodes, innermost first.
         # Nodes of equal depth are written together, because each writing invalidates the facts.
-        for _, alike in itertools.groupby(sorted(taken, key=_depth, reverse=True), _depth):
+        for _, alike in itertools.groupby(
+            sorted(with_moved_graphs, key=_depth, reverse=True), _depth
+        ):
             again = [now for change in alike if (now := self._again(change)) is not None]
             refuse_what_lies_too_deep(again, self.blockers)
             if self.blockers:
                 raise self.blockers.refused
             self._pass_imports(applier.apply(again))
-        for scope in self.document.scopes() if taken else ():
+        for scope in self.document.scopes() if with_moved_graphs else ():
             scope.ahead.clear()
 
     def _again(self, change: NodeChange) -> NodeChange | None:
@@ -246,9 +248,9 @@ class Stepper:
             if owner is None or self.facts.type(owner, value.name) is not None:
                 continue
             if kind := value.elem_type_or_none:
-                found = TypeProto()
-                found.tensor_type.elem_type = kind
-                self.facts.record_type(owner, value.name, found, claimed=False)
+                proto = TypeProto()
+                proto.tensor_type.elem_type = kind
+                self.facts.record_type(owner, value.name, proto, claimed=False)
 
     def _answers(self, roots: list[Root]) -> list[NodeChange]:
         changes = [c for root in roots for c in self._changes(root)]
@@ -311,16 +313,18 @@ class Stepper:
 
     def _keys(self, root: Root) -> Iterable[Key]:
         """Returns the operators of a graph that may change in this step."""
-        own = [key for key in root.index if key[0] == self.domain]
+        own_keys = [key for key in root.index if key[0] == self.domain]
         if self.boundary == LEAVE:
             return self.left & root.index.keys()
         if self.boundary in EQUAL_FORMS:
-            return [key for key in own if self.adapters.get(*key, *self.boundary) is not None]
+            return [key for key in own_keys if self.adapters.get(*key, *self.boundary) is not None]
         if self.boundary == RETIRED:
             return self.adapters.replaced(root, self.domain, self.start, self.goal)
         changed = schemas.changed(self.domain, max(self.boundary))
         return [
-            key for key in own if key[1] in changed and schemas.schema(*key, self.start) is not None
+            key
+            for key in own_keys
+            if key[1] in changed and schemas.schema(*key, self.start) is not None
         ]
 
     def _refuse_all(self, root: Root, key: Key) -> None:
@@ -339,8 +343,8 @@ class Stepper:
             scope, position = place
             at, node = place_of(task.key[0], self.boundary), named(scope.node(position))
             by = "" if task.adapter.source in str(bug) else f"{task.adapter.source} "
-            told = f"at {at}, {by}on {node}: {bug}"
-            raise FaultyChange(told, diagnose.sources(self.document, place)) from bug
+            message = f"at {at}, {by}on {node}: {bug}"
+            raise FaultyChange(message, diagnose.sources(self.document, place)) from bug
 
     def _changed(self, place: Place, task: Task) -> NodeChange | None:
         scope, position = place
@@ -389,9 +393,9 @@ class Stepper:
 
     def _answer(self, scope: Scope, proto: NodeProto, task: Task) -> NodeAnswer | None:
         """Returns the replacement of a node, from the adapter or a recorded call, or None."""
-        found = self.records and self.records.find(self, task, scope, proto)
-        if found:
-            return self._replayed(*found, task)
+        record = self.records and self.records.find(self, task, scope, proto)
+        if record:
+            return self._replayed(*record, task)
         model = ScopeEnv(self.facts, scope)
         op = Builder(self, model, subject=proto)
         node = Node(proto, task.schema, op.env)
@@ -429,10 +433,10 @@ class Stepper:
         for value, part in claims.items():
             self.facts.relied_on.setdefault(value, part)
 
-    def _plan_written(self, key: Key, made: Made, root: Root) -> None:
+    def _plan_written(self, key: Key, replacement: Made, root: Root) -> None:
         """Plans the conversion of operators that the adapter wrote, if the plan lacks them."""
-        known = self.plan.edge(key, self.boundary).writes
-        for name in sorted(made.ops.difference(known, (qualified(*key), "Identity"))):
+        planned = self.plan.edge(key, self.boundary).writes
+        for name in sorted(replacement.ops.difference(planned, (qualified(*key), "Identity"))):
             domain, _, op = name.rpartition(".")
             self.plan.extend((domain, op), self.version(root, domain))
 
@@ -442,6 +446,8 @@ class Stepper:
         if self.traces:
             node, at = named(change.node.proto), place_of(self.domain, self.boundary)
             by = f"{change.adapter.source} wrote for {node} at {at}"
-            if found := [*suspect_lengths(change)]:
+            if problems := [*suspect_lengths(change)]:
                 behind, judged = diagnose.sources(self.document, change.place), is_inferred(change)
-                self.step.suspects += [Suspect(f"{by}: {one}", judged, behind) for one in found]
+                self.step.suspects += [
+                    Suspect(f"{by}: {problem}", judged, behind) for problem in problems
+                ]

@@ -55,14 +55,14 @@ class Strategy:
     @property
     def work(self) -> tuple[int, ...]:
         """The estimated work; of two strategies with equally good results, less work is better."""
-        kept = (
+        options = (
             int(self.via_below > 0),
             len(self.inlined),
             int(self.leaves_first),
             len(self.foreseen),
         )
         return (
-            *kept,
+            *options,
             self.via_above,
             int(self.reinfers_between),
             len(self.early),
@@ -117,17 +117,17 @@ class Strategies:
             if not self._loses_more(strategy):
                 yield strategy
 
-    def reached(self, found: Reached, others: Iterable[Strategy]) -> None:
+    def reached(self, result: Reached, alternatives: Iterable[Strategy]) -> None:
         """Records a result, and adds the strategies that may give a better result.
 
         To limit the search, strategies that inline other functions are added only after a new best
         result.
         """
-        better = self.best is None or found.cost < self.best.cost
+        better = self.best is None or result.cost < self.best.cost
         if better:
-            self.best = found
-        for strategy in others:
-            if better or strategy.inlined == found.strategy.inlined:
+            self.best = result
+        for strategy in alternatives:
+            if better or strategy.inlined == result.strategy.inlined:
                 self._add(strategy)
 
     def _loses_more(self, strategy: Strategy) -> bool:
@@ -145,8 +145,8 @@ class Strategies:
         if self.best is None:
             self.bug = self.bug or bug
             return
-        told = f"another conversion strategy was not compared, because of a bug: {bug}"
-        report = replace(self.best.report, notes=(*self.best.report.notes, told))
+        message = f"another conversion strategy was not compared, because of a bug: {bug}"
+        report = replace(self.best.report, notes=(*self.best.report.notes, message))
         self.best = replace(self.best, report=report)
 
     def chosen(self) -> Reached:
@@ -158,16 +158,18 @@ class Strategies:
         assert self.answer is not None
         raise self.answer
 
-    def refused(self, strategy: Strategy, refused: Refused, others: Iterable[Strategy]) -> None:
+    def refused(
+        self, strategy: Strategy, refused: Refused, alternatives: Iterable[Strategy]
+    ) -> None:
         """Records a refusal, and adds other strategies unless an equal refusal was seen before."""
         plain = replace(strategy, inlined=(), leaves_first=False) == STRAIGHT
         if plain or refused.refusals not in self.seen:
-            for one in others:
-                self._add(one)
+            for alternative in alternatives:
+                self._add(alternative)
         self.seen.add(refused.refusals)
-        known = self.answer
+        has_answer = self.answer
         direct = strategy.straight and not strategy.opset
-        if known is None or plain or (direct and _distance(refused) < _distance(known)):
+        if has_answer is None or plain or (direct and _distance(refused) < _distance(has_answer)):
             self.answer = refused
 
     def _add(self, strategy: Strategy) -> None:
@@ -203,7 +205,7 @@ def alternatives(
         yield replace(strategy, foreseen=strategy.foreseen | more)
     for opset in sorted(opsets, reverse=True):
         yield replace(strategy, opset=opset, foreseen=_deciding(strategy.foreseen, opset))
-    early = frozenset(one.says for one in features if one.sooner) - strategy.early
+    early = frozenset(feature.says for feature in features if feature.sooner) - strategy.early
     if early:
         yield replace(strategy, early=strategy.early | early)
     if reinfers_between and not strategy.reinfers_between:
@@ -228,19 +230,22 @@ def _inlining(
     """Yields strategies that also inline none, one, or all of the functions in `unsure`."""
     for which in strategy.inlined:
         if which in strategy.unsure:
-            yield replace(strategy, inlined=tuple(one for one in strategy.inlined if one != which))
+            yield replace(
+                strategy,
+                inlined=tuple(function for function in strategy.inlined if function != which),
+            )
     calls = sorted({*functions} - {*strategy.inlined})
     perhaps = sorted({*unsure} - {*strategy.inlined, *calls})
-    for more in ([], *([one] for one in perhaps), perhaps):
+    for more in ([], *([perhap] for perhap in perhaps), perhaps):
         if calls or more:
-            known = strategy.unsure.union(perhaps)
-            yield replace(strategy, inlined=(*strategy.inlined, *calls, *more), unsure=known)
+            all_unsure = strategy.unsure.union(perhaps)
+            yield replace(strategy, inlined=(*strategy.inlined, *calls, *more), unsure=all_unsure)
 
 
 def opset_below(refused: Refused, opset: int) -> int:
     """Returns the newest opset of the wanted IR version if it is below `opset`, else 0."""
-    wanted = refused.target.get("IR")
-    via_below = versions.last_of(wanted).onnx if wanted is not None else opset
+    wanted_ir = refused.target.get("IR")
+    via_below = versions.last_of(wanted_ir).onnx if wanted_ir is not None else opset
     return via_below if via_below < opset else 0
 
 
@@ -250,56 +255,60 @@ def reinference_helps(refusals: Iterable[RefusedNode], came_at: int, prefix: str
     Inference of the whole model may find what inference of the new nodes did not find.
     """
     return any(
-        not one.domain and one.boundary[0] != came_at
-        for one in refusals
-        if one.why in MISSING_FACTS and one.node.startswith(prefix)
+        not refusal.domain and refusal.boundary[0] != came_at
+        for refusal in refusals
+        if refusal.why in MISSING_FACTS and refusal.node.startswith(prefix)
     )
 
 
 def opset_above(refusals: Iterable[RefusedNode], adapters: Registry, opset: int) -> int:
     """Returns a higher opset of ai.onnx from which a refused conversion may succeed, or 0."""
-    found = [0]
-    for one in refusals:
-        start, to = one.boundary
-        if one.domain:
-            verdict = adapters.get(one.domain, one.op, start, to)
-            found += [verdict.since] if verdict is not None and verdict.since > opset > 0 else []
+    opsets = [0]
+    for refusal in refusals:
+        start, to = refusal.boundary
+        if refusal.domain:
+            verdict = adapters.get(refusal.domain, refusal.op, start, to)
+            opsets += [verdict.since] if verdict is not None and verdict.since > opset > 0 else []
         elif to < start and opset > 0:
-            found.append(_replaced_at(one.op, start, adapters))
+            opsets.append(_replaced_at(refusal.op, start, adapters))
         elif to == start and opset > 0:
-            found.append(_born_after(one.op, start))
-    return max(found)
+            opsets.append(_born_after(refusal.op, start))
+    return max(opsets)
 
 
 def descent_for(refusals: Iterable[RefusedNode], adapters: Registry) -> int:
     """Returns a lower opset at which other operators replace a refused operator, or 0."""
-    found = [0]
-    for one in refusals:
-        start, to = one.boundary
-        here = schemas.schema("", one.op, start) if not one.domain and to > start else None
+    opsets = [0]
+    for refusal in refusals:
+        start, to = refusal.boundary
+        here = schemas.schema("", refusal.op, start) if not refusal.domain and to > start else None
         if here is None:
             continue
-        down = verdict_of(adapters, "", one.op, here.since, down=True)
+        down = verdict_of(adapters, "", refusal.op, here.since, down=True)
         written = down.within("") if down is not None else ()
-        if written and one.op not in written:
-            found.append(here.since - 1)
-    return max(found)
+        if written and refusal.op not in written:
+            opsets.append(here.since - 1)
+    return max(opsets)
 
 
 def _replaced_at(op: str, version: int, adapters: Registry) -> int:
     """Returns the opset above `version` at which other operators can replace `op`, or 0."""
     here = schemas.schema("", op, version)
-    for own in schemas.history("", op) if here is not None else ():
-        up = verdict_of(adapters, "", op, own.since, down=False)
-        others = {*up.within("")} - {op} if up is not None else set()
-        if here is None or up is None or own.since < here.since or not others:
+    for schema in schemas.history("", op) if here is not None else ():
+        up = verdict_of(adapters, "", op, schema.since, down=False)
+        replacements = {*up.within("")} - {op} if up is not None else set()
+        if here is None or up is None or schema.since < here.since or not replacements:
             continue
-        later = (one.since for name in others for one in schemas.history("", name))
+        later = (
+            schema_of_other.since
+            for name in replacements
+            for schema_of_other in schemas.history("", name)
+        )
         return max((since for since in later if up.to < since <= up.to + 1), default=up.to)
     return 0
 
 
 def _born_after(op: str, version: int) -> int:
     """Returns the first opset after `version` with a schema of `op`, or 0."""
-    born = (one.since for one in schemas.history("", op))
+    born = (schema.since for schema in schemas.history("", op))
     return next((since for since in born if since > version), 0)

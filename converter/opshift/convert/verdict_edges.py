@@ -40,16 +40,16 @@ def edge_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool)
     key = (domain, op, since, down)
     if key not in adapters.known_edges:
         adapters.known_edges[key] = _find_edge(adapters, *key)
-    found: Edge | None = adapters.known_edges[key]
-    return found
+    edge: Edge | None = adapters.known_edges[key]
+    return edge
 
 
 def _find_edge(adapters: Registry, domain: str, op: str, since: int, down: bool) -> Edge | None:
     boundary = _boundary(domain, op, since, down=down)
-    known = shipped(domain, op, since, down)
-    if known is None or (boundary and not _holds(adapters, known, domain, op, boundary)):
-        known = solved(adapters, domain, down=down)[domain, op, since]
-    return known if boundary else None
+    entry = shipped(domain, op, since, down)
+    if entry is None or (boundary and not _holds(adapters, entry, domain, op, boundary)):
+        entry = solved(adapters, domain, down=down)[domain, op, since]
+    return entry if boundary else None
 
 
 def _holds(adapters: Registry, row: Edge, domain: str, op: str, boundary: tuple[int, int]) -> bool:
@@ -59,11 +59,11 @@ def _holds(adapters: Registry, row: Edge, domain: str, op: str, boundary: tuple[
     if row.verdict not in UNSETTLED and adapters.is_as_indexed((domain, op, *boundary)):
         return True  # the row was solved from this adapter, so the adapter need not be imported
     adapter = adapters.get(domain, op, *boundary)
-    own = _bare(adapter, domain, op, *boundary)
-    if (row.verdict, row.approximate) != (own.verdict, own.approximate):
+    bare = _bare(adapter, domain, op, *boundary)
+    if (row.verdict, row.approximate) != (bare.verdict, bare.approximate):
         return False
-    known = adapter.emits if adapter is not None and not own.dead else frozenset()
-    return known.issubset(row.writes)
+    emitted = adapter.emits if adapter is not None and not bare.dead else frozenset()
+    return emitted.issubset(row.writes)
 
 
 def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
@@ -104,9 +104,9 @@ def _bare(adapter: Adapter | None, domain: str, op: str, start: int, to: int) ->
 
 def form_edge(adapters: Registry, domain: str, op: str, place: tuple[int, int]) -> Edge | None:
     """Returns the rewrite of an operator at the same version, or None if there is none."""
-    known = shipped(domain, op, place[0], False)
-    if known is not None and adapters.is_as_indexed((domain, op, *place)):
-        return known  # as in _holds: the adapter need not be imported
+    entry = shipped(domain, op, place[0], False)
+    if entry is not None and adapters.is_as_indexed((domain, op, *place)):
+        return entry  # as in _holds: the adapter need not be imported
     adapter = adapters.get(domain, op, *place)
     if adapter is None:
         return None
@@ -120,29 +120,29 @@ def form_edge(adapters: Registry, domain: str, op: str, place: tuple[int, int]) 
 
 def solved(adapters: Registry, domain: str, *, down: bool) -> dict[Implementation, Edge]:
     """Returns how each operator version of a domain is converted up or down; cached."""
-    found = adapters.solved.get((domain, down))
-    if found is None:
+    edges = adapters.solved.get((domain, down))
+    if edges is None:
         end = 1 if down else schemas.latest(domain) or 1
         conversions = graph(adapters, domain, down=down)
-        found = adapters.solved[domain, down] = dict(solve(conversions, end, down=down))
-    return found
+        edges = adapters.solved[domain, down] = dict(solve(conversions, end, down=down))
+    return edges
 
 
 def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
     """Returns the graph of operator versions, their conversions, and the resulting operators."""
-    found: nx.DiGraph = library().DiGraph()
+    routes: nx.DiGraph = library().DiGraph()
     for op in schemas.operators(domain):
         for schema in schemas.history(domain, op):
             here = (domain, op, schema.since)
-            found.add_node(here)
+            routes.add_node(here)
             edge = verdict_of(adapters, domain, op, schema.since, down=down)
             if edge is not None:
-                found.add_edge(here, (here, edge))
+                routes.add_edge(here, (here, edge))
                 for name in edge.within(domain):
                     there = schemas.schema(domain, name, edge.to)
                     if there is not None:
-                        found.add_edge((here, edge), (domain, name, there.since))
-    return found
+                        routes.add_edge((here, edge), (domain, name, there.since))
+    return routes
 
 
 def table_of(adapters: Registry) -> str:
@@ -159,6 +159,6 @@ def table_of(adapters: Registry) -> str:
                 lines.append(f"{domain or '-'} {op} {since} {direction} {edge}")
     for (domain, op, start, to), _ in adapters:
         if (start, to) in FORMS:
-            own = form_edge(adapters, domain, op, (start, to))
-            lines.append(f"{domain or '-'} {op} {start} form {own}")
+            form = form_edge(adapters, domain, op, (start, to))
+            lines.append(f"{domain or '-'} {op} {start} form {form}")
     return "\n".join([*lines, ""])

@@ -36,11 +36,11 @@ Wider: TypeAlias = "tuple[tuple[str, T], ...]"
 
 def lacked(state: State, row: RuntimeRelease) -> Iterator[tuple[Key, Wider, list[Place]]]:
     """Yields nodes that a runtime can run only in wider types, by operator and types."""
-    found: dict[tuple[Root, Key, Wider], list[Place]] = {}
+    places_by_key: dict[tuple[Root, Key, Wider], list[Place]] = {}
     for place, key, wider in (*_without_kernel(state, row), *_in_narrow_form(state, row)):
         if _keeps_results(state, place, key, wider):
-            found.setdefault((place[0].root, key, wider), []).append(place)
-    for (_, key, wider), places in found.items():
+            places_by_key.setdefault((place[0].root, key, wider), []).append(place)
+    for (_, key, wider), places in places_by_key.items():
         yield key, wider, places
 
 
@@ -77,15 +77,17 @@ def _without_kernel(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, 
 
 def _in_narrow_form(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
     """Yields nodes that a runtime handles wrongly unless the type of one input is wider."""
-    doubts = (runtime.misread_nodes(state.facts, row, doubtful=one) for one in (False, True))
+    doubts = (
+        runtime.misread_nodes(state.facts, row, doubtful=doubtful) for doubtful in (False, True)
+    )
     for key, form, places in itertools.chain.from_iterable(doubts):
         for place in places if form.wider else ():
             schema = schemas.schema(*key, place[0].root.imports.get(key[0]) or 1)
             params = schema.inputs if schema is not None else ()
             yield from (
-                (place, key, ((one.variable, T.FLOAT),))
-                for one in params
-                if one.name in form.wider.split()
+                (place, key, ((param.variable, T.FLOAT),))
+                for param in params
+                if param.name in form.wider.split()
             )
 
 
@@ -96,26 +98,29 @@ def _choices(
     accepted: dict[str, frozenset[str]] = {}
     for param in (*schema.inputs, *schema.outputs):
         accepted.setdefault(param.variable, param.types)
-    made = {param.variable for param in schema.outputs}
+    output_variables = {param.variable for param in schema.outputs}
     each = [
-        [None, *_wider(kind, accepted[v], floats=moves and _only_moves(v, accepted, made))]
+        [
+            None,
+            *_wider(kind, accepted[v], floats=moves and _only_moves(v, accepted, output_variables)),
+        ]
         for v, kind in zip(variables, types, strict=True)
     ]
-    found = itertools.product(*(range(len(one)) for one in each))
-    for at in sorted(found, key=lambda at: (sum(map(bool, at)), at))[1:]:
-        picked = (one[i] for one, i in zip(each, at, strict=True))
+    positions = itertools.product(*(range(len(kinds)) for kinds in each))
+    for at in sorted(positions, key=lambda at: (sum(map(bool, at)), at))[1:]:
+        picked = (kinds[i] for kinds, i in zip(each, at, strict=True))
         yield tuple((v, to) for v, to in zip(variables, picked, strict=True) if to is not None)
 
 
 def _only_moves(
-    variable: str, accepted: Mapping[str, frozenset[str]], made: Collection[str]
+    variable: str, accepted: Mapping[str, frozenset[str]], output_variables: Collection[str]
 ) -> bool:
     """Returns whether an operator only moves or compares elements, so that integers may be floats.
 
     An operator only moves or compares elements if it accepts strings, or if no output has the type
     of the input.
     """
-    return "tensor(string)" in accepted[variable] or variable not in made
+    return "tensor(string)" in accepted[variable] or variable not in output_variables
 
 
 def _wider(kind: str, accepted: frozenset[str], *, floats: bool) -> Iterator[T]:
@@ -123,11 +128,11 @@ def _wider(kind: str, accepted: frozenset[str], *, floats: bool) -> Iterator[T]:
     row = NAMED.get(kind)
     if row is None or row.number in FLOATS:
         return
-    for one in PREFERRED:
-        name = one.name.lower()
-        fits = floats or one not in FLOATS or row.number in NARROW_FLOATS
-        if fits and one.element.holds(row) and f"tensor({name})" in accepted:
-            yield one
+    for wider_kind in PREFERRED:
+        name = wider_kind.name.lower()
+        fits = floats or wider_kind not in FLOATS or row.number in NARROW_FLOATS
+        if fits and wider_kind.element.holds(row) and f"tensor({name})" in accepted:
+            yield wider_kind
 
 
 def _rule(state: State, key: Key) -> ByWidth | None:
@@ -147,8 +152,12 @@ def _keeps_results(state: State, place: Place, key: Key, wider: Wider) -> bool:
         return False
     inputs = _by_variable(node.inputs, schema.input_at)
     outputs = _by_variable(node.outputs, schema.output_at)
-    values = (one for v in variables for one in (*inputs.get(v, ()), *outputs.get(v, ())))
-    if any(one.elem_type_or_none is None for one in values):
+    values = (
+        read_or_written
+        for v in variables
+        for read_or_written in (*inputs.get(v, ()), *outputs.get(v, ()))
+    )
+    if any(value.elem_type_or_none is None for value in values):
         return False
     chosen = any(name in schema.attributes for name in OUTPUT_TYPES)
     return chosen or outputs.keys() & variables.keys() <= inputs.keys()
@@ -158,9 +167,9 @@ def _by_variable(
     values: Iterable[Value | None], param_at: Callable[[int], schemas.Param | None]
 ) -> Mapping[str, list[Value]]:
     """Returns the values of each type variable."""
-    found: dict[str, list[Value]] = {}
+    by_variable: dict[str, list[Value]] = {}
     for i, value in enumerate(values):
         param = param_at(i)
         if value is not None and param is not None:
-            found.setdefault(param.variable, []).append(value)
-    return found
+            by_variable.setdefault(param.variable, []).append(value)
+    return by_variable

@@ -173,7 +173,9 @@ class Diff(Shown):
             )
         if self.same:
             yield Line(f"  The computation is the same: {self.same}.", Role.GOOD)
-        elif any(one.kind in ("version", "nodes", "weight") for one in self.differences):
+        elif any(
+            difference.kind in ("version", "nodes", "weight") for difference in self.differences
+        ):
             yield Line(
                 "  Whether both models compute the same results is not known; `opshift verify A B`"
                 " runs both."
@@ -242,7 +244,7 @@ def _diff(first: Model, second: Model) -> Diff:
         *_differing("weight", a.digests(), b.digests()),
         *_differing("metadata", texts.texts_of(a.model), texts.texts_of(b.model)),
     ]
-    if any(one.kind == "metadata" for one in differences):
+    if any(difference.kind == "metadata" for difference in differences):
         changes.append(SignatureChange(Level.PATCH, "the documentation or the metadata changed"))
     same = _same(first, a, b)
     if same is None:
@@ -273,7 +275,9 @@ class _Side:
     def contents(self) -> list[tuple[str, str]]:
         """The name of every tensor, with a digest of its type, dimensions and content."""
         if self._contents is None:
-            self._contents = [(one.name, self._digest(one)) for one in walk.tensors(self.model)]
+            self._contents = [
+                (tensor.name, self._digest(tensor)) for tensor in walk.tensors(self.model)
+            ]
         return self._contents
 
     def digests(self) -> dict[str, str]:
@@ -380,7 +384,7 @@ def _same(first: Model, a: _Side, b: _Side) -> str | None:
 
 def _goal(model: ModelProto, wanted: Mapping[str, int]) -> dict[str, int]:
     """Returns the versions of the second model for domains that differ in the first model."""
-    present = [pair for one in imports.owners(model) for pair in imports.versions(one).items()]
+    present = [pair for owner in imports.owners(model) for pair in imports.versions(owner).items()]
     return {d: wanted[d] for d, version in present if d in wanted and version != wanted[d]}
 
 

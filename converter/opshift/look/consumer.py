@@ -133,7 +133,7 @@ def _changed(model: ModelProto, domain: str, knows: int) -> set[str]:
 def _newest(model: ModelProto) -> dict[str, int]:
     """Returns the newest version of each domain that a model or its functions import."""
     found: dict[str, int] = {}
-    own = {normal(one.domain) for one in model.functions}
+    own = {normal(function.domain) for function in model.functions}
     for owner in imports.owners(model):
         for domain, version in imports.versions(owner).items():
             if domain not in own:

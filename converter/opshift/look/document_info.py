@@ -56,13 +56,19 @@ def document_info(path: str) -> DocumentInfo:
     """Returns the content of an operator-set document."""
     with open(path, "rb") as file:
         found = operator_set.read(file.read(), path)
-    names = tuple(sorted(one.schema.name for one in found.operators))
+    names = tuple(sorted(operator.schema.name for operator in found.operators))
     return DocumentInfo(
         path,
         found.domain,
         found.version,
         names,
-        tuple(sorted(one.name for one in found.functions)),
-        tuple(sorted(one.schema.name for one in found.operators if one.experimental)),
-        tuple(sorted(one.schema.name for one in found.operators if not one.schema.stated)),
+        tuple(sorted(function.name for function in found.functions)),
+        tuple(
+            sorted(operator.schema.name for operator in found.operators if operator.experimental)
+        ),
+        tuple(
+            sorted(
+                operator.schema.name for operator in found.operators if not operator.schema.stated
+            )
+        ),
     )

@@ -55,13 +55,13 @@ class DrawnForm:
 def forms(before: ModelProto, after: ModelProto) -> list[DrawnForm]:
     """Returns the drawings of rewritten places, the most frequent first."""
     found: dict[Key, DrawnForm] = {}
-    for one in rewrites(before, after):
+    for rewrite in rewrites(before, after):
         names: dict[str, int] = {}
-        left, right = _draw(one.before, one.removed), _draw(one.after, one.written)
+        left, right = _draw(rewrite.before, rewrite.removed), _draw(rewrite.after, rewrite.written)
         key = (_shape(left, names), _shape(right, names))
         form = found.setdefault(key, DrawnForm(left, right))
         form.before, form.after = _merged(form.before, left), _merged(form.after, right)
-        form.places.append(_where(one))
+        form.places.append(_where(rewrite))
     return sorted(found.values(), key=lambda form: -len(form.places))
 
 

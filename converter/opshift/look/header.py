@@ -142,8 +142,8 @@ def roots_of(listing: outline.Listing) -> Iterator[_Root]:
     if not listing.HasField("graph"):
         raise wire.Malformed("the file holds no graph")
     functions = {
-        (normal(one.domain.decode()), one.name.decode(), one.overload.decode())
-        for one in listing.functions
+        (normal(function.domain.decode()), function.name.decode(), function.overload.decode())
+        for function in listing.functions
     }
     graphs = [listing.graph]
     for training in listing.training_info:

@@ -84,9 +84,9 @@ def _forms(domain: str, goal: int, present: set[str], steps: Sequence[StepReport
 def _stopped(
     domain: str, present: set[str], boundary: tuple[int, int], refusals: Sequence[RefusedNode]
 ) -> str | None:
-    for one in refusals:
-        if one.domain == domain and one.boundary == boundary and one.op in present:
-            return f"{one.op} {boundary[0]}->{boundary[1]}: {one.detail}"
+    for refusal in refusals:
+        if refusal.domain == domain and refusal.boundary == boundary and refusal.op in present:
+            return f"{refusal.op} {boundary[0]}->{boundary[1]}: {refusal.detail}"
     return None
 
 

@@ -236,7 +236,7 @@ class Plan(Paged):
             moved = [*moves(self.source, self.nearest), *self._ir_moves()]
             own = f"the model has {show_versions(self.source)}"
             return Line(f"Possible: {', '.join(moved) or own}.{same}", Role.GOOD)
-        ir = next((one.boundary[1] for one in self.refusals if one.op == "IR"), None)
+        ir = next((refusal.boundary[1] for refusal in self.refusals if refusal.op == "IR"), None)
         target = {**self.target, **({"IR": ir} if ir is not None else {})}
         told = blocked(self.refusals, self.nearest, target)
         return Line(f"Not possible: {show_versions(target)}. {told}", Role.BAD)

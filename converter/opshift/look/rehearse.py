@@ -171,6 +171,6 @@ def _one_way(refused: Refused, step: int) -> bool:
     If the directions differ, the blockers prove nothing about another target. For example, a
     function may have other imports, or the target may set the IR version.
     """
-    crossed = [(one.start, one.to) for one in refused.steps]
+    crossed = [(step.start, step.to) for step in refused.steps]
     crossed += [refusal.boundary for refusal in refused.refusals]
     return "IR" not in refused.target and all((to - start) * step > 0 for start, to in crossed)

@@ -54,7 +54,7 @@ class SingleNodes:
     def __init__(self, model: ModelProto, types: Mapping[str, TypeProto | None]) -> None:
         graph = model.graph
         self.model = model
-        self.initializers = {one.name: one for one in graph.initializer}
+        self.initializers = {tensor.name: tensor for tensor in graph.initializer}
         inferred = {name: kind for name, kind in types.items() if name not in self.initializers}
         self.types = {**inferred, **{one.name: one.type for one in graph.input}}
         constants = (node for node in graph.node if node.op_type == "Constant")

@@ -76,7 +76,7 @@ class ModelVersion:
     def _precedence(self) -> tuple[object, ...]:
         """Returns the SemVer sort key: numbers before words, pre-releases before the release."""
         words = self.pre_release.split(".")
-        parts = [(0, int(one), "") if one.isdecimal() else (1, 0, one) for one in words]
+        parts = [(0, int(word), "") if word.isdecimal() else (1, 0, word) for word in words]
         return self.major, self.minor, self.patch, not self.pre_release, parts
 
     @property

@@ -89,7 +89,7 @@ def _mark_unread(document: Document, replacement: Replacement) -> None:
     """Records the inputs and outputs of a replaced node that may be unread now."""
     scope, position = replacement.place
     node = scope.node(position)
-    read = {name for one in replacement.nodes for name in one.input}
+    read = {name for node in replacement.nodes for name in node.input}
     document.mark_unread(scope, [name for name in node.input if name not in read])
     if len(replacement.nodes) > 1 < len(node.output):
         # An unread output costs nothing, but a node with only unread outputs takes time.

@@ -66,7 +66,7 @@ def _value(name: str, proto: TypeProto, doc: str, default: bool) -> ValueSignatu
     shape, dims = None, proto.tensor_type.shape.dim
     if proto.tensor_type.HasField("shape"):
         shape = tuple(d.dim_value if d.HasField("dim_value") else None for d in dims)
-    meaning = (proto.denotation, *(one.denotation for one in dims))
+    meaning = (proto.denotation, *(dim.denotation for dim in dims))
     kind = schemas.type_name(proto) or "unknown"
     return ValueSignature(name, kind, shape, default, doc, meaning)
 

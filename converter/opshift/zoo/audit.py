@@ -177,13 +177,13 @@ def _audited(by_result: Mapping[str, list[Evidence]], unread: Mapping[str, str])
     suspects = []
     for advisory in advisories():
         for name, conversions in by_result.items():
-            answer, evidence = max(((advisory.judge(one), one) for one in conversions),
+            answer, evidence = max(((advisory.judge(earlier), earlier) for earlier in conversions),
                                key=lambda one: one[0], default=(Affected.NO, None))  # fmt: skip
             if evidence is not None and answer is not Affected.NO:
                 found_by = (advisory.id, evidence.release, advisory.crossed(evidence))
                 suspects.append(SuspectResult(name, WORDS[answer], *found_by))
-    named = {one.advisory for one in suspects}
-    about = tuple(one for one in advisories() if one.id in named)
+    named = {suspect.advisory for suspect in suspects}
+    about = tuple(advisory for advisory in advisories() if advisory.id in named)
     return Audit(len(by_result), tuple(suspects), about, dict(unread))
 
 

@@ -153,7 +153,7 @@ class Outcome:
         return BatchRow(
             printable(self.name), self.fate, self.why, printable(self.detail), self.source,
             self.result, self.size, round(self.seconds, 3), self.blockers, before, after,
-            self.rewritten, self.origin, tuple(RuntimeRuns(*one) for one in self.runs),
+            self.rewritten, self.origin, tuple(RuntimeRuns(*run) for run in self.runs),
         ).as_dict()  # fmt: skip
 
     def case(self) -> ModelResult:

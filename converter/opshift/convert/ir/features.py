@@ -111,7 +111,7 @@ def _type(name: str) -> Feature:
     return Feature(
         TYPES[name],
         f"element type or container {name}",
-        lambda held: name in held.types,
+        lambda content: name in content.types,
         lambda model: _places().of_type(model, name),
         _widen,
         sooner=True,
@@ -134,7 +134,9 @@ def _note(
 
 def _in_attributes(*kinds: int) -> Callable[[Held], bool]:
     """Returns a test for attributes of certain kinds, given as AttributeProto numbers."""
-    return lambda held: any({*kinds} & {*one.type} for one in held.content.attributes)
+    return lambda content: any(
+        {*kinds} & {*attribute.type} for attribute in content.content.attributes
+    )
 
 
 FUNCTIONS = Feature(
@@ -176,7 +178,7 @@ FEATURES = (
     ),
     Feature(
         6, "a sparse initializer",
-        lambda held: any(one.HasField("sparse_initializer") for one in held.content.graphs),
+        lambda held: any(graph.HasField("sparse_initializer") for graph in held.content.graphs),
         lambda model: _places().sparse_initializers(model), _densify, sooner=True, leads=(BARE,),
     ),
     Feature(
@@ -213,7 +215,7 @@ FEATURES = (
     ),
     _note(
         10, "metadata of a tensor",
-        lambda held: any(one.metadata_props for one in held.content.tensors),
+        lambda held: any(tensor.metadata_props for tensor in held.content.tensors),
         "tensors", "metadata_props", "metadata of tensors",
     ),
     _note(

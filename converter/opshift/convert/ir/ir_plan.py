@@ -64,15 +64,15 @@ def _wanted(feature: Feature, drop: Collection[str], *, lowers: bool) -> Edge:
 
 def edge_of(feature: Feature, *, down: bool) -> Edge:
     """Returns the plan for one kind of content, from the shipped table if that is up to date."""
-    known = shipped(DOMAIN, feature.key, feature.ir, down)
-    if known is None or replace(known, reach=0) != _bare(feature, down=down):
-        known = solved(down=down)[_implementation(feature)]
-    return known
+    edge = shipped(DOMAIN, feature.key, feature.ir, down)
+    if edge is None or replace(edge, reach=0) != _bare(feature, down=down):
+        edge = solved(down=down)[_implementation(feature)]
+    return edge
 
 
 def in_table(*, down: bool) -> bool:
     """Returns whether the shipped table contains the plan for each kind of content."""
-    return all(shipped(DOMAIN, one.key, one.ir, down) is not None for one in FEATURES)
+    return all(shipped(DOMAIN, feature.key, feature.ir, down) is not None for feature in FEATURES)
 
 
 def _bare(feature: Feature, *, down: bool) -> Edge:
@@ -81,7 +81,9 @@ def _bare(feature: Feature, *, down: bool) -> Edge:
         return Edge(feature.ir, feature.ir, LAST, False, ())
     verdict = IMPOSSIBLE if feature.drop or feature.lower is None else LOWER
     verdict = KEEP if feature.drop == METADATA else verdict  # readers of older versions ignore it
-    return Edge(feature.ir, feature.ir - 1, verdict, False, tuple(one.key for one in feature.leads))
+    return Edge(
+        feature.ir, feature.ir - 1, verdict, False, tuple(lead.key for lead in feature.leads)
+    )
 
 
 def _implementation(feature: Feature) -> Implementation:
@@ -94,20 +96,20 @@ def _implementation(feature: Feature) -> Implementation:
 @functools.cache
 def solved(*, down: bool) -> dict[Implementation, Edge]:
     """Returns the plan for each kind of content, for lower or for higher IR versions."""
-    end = 1 if down else max(one.ir for one in FEATURES)
+    end = 1 if down else max(feature.ir for feature in FEATURES)
     return dict(solve(_graph(down=down), end, down=down))
 
 
 def _graph(*, down: bool) -> nx.DiGraph:
     """Returns the graph of the kinds of content, their plans, and the content after a rewrite."""
-    found: nx.DiGraph = library().DiGraph()
+    routes: nx.DiGraph = library().DiGraph()
     for feature in FEATURES:
         here, edge = _implementation(feature), _bare(feature, down=down)
-        found.add_node(here)
+        routes.add_node(here)
         if down:
-            found.add_edge(here, (here, edge))
-            found.add_edges_from(((here, edge), _implementation(one)) for one in feature.leads)
-    return found
+            routes.add_edge(here, (here, edge))
+            routes.add_edges_from(((here, edge), _implementation(lead)) for lead in feature.leads)
+    return routes
 
 
 def table() -> str:
@@ -126,9 +128,13 @@ def table() -> str:
 def due(plan: FeaturePlan, to: int, *, rewrite: bool, inline: bool) -> list[Feature]:
     """Returns the kinds of content that a plan rewrites or removes for an IR version, in order."""
     verdicts = {REMOVE, LOWER} if rewrite else {REMOVE}
-    own = [one for one in FEATURES if one in plan and one.ir > to and plan[one].verdict in verdicts]
+    planned = [
+        feature
+        for feature in FEATURES
+        if feature in plan and feature.ir > to and plan[feature].verdict in verdicts
+    ]
     first = [FUNCTIONS] if inline and FUNCTIONS in plan else []
-    return list(dict.fromkeys([*first, *own]))
+    return list(dict.fromkeys([*first, *planned]))
 
 
 def require_planned(plan: FeaturePlan, present: Iterable[Feature]) -> None:
@@ -144,4 +150,8 @@ def require_planned(plan: FeaturePlan, present: Iterable[Feature]) -> None:
 def dead_ends(plan: FeaturePlan, present: Iterable[Feature]) -> list[str]:
     """Returns a description of each content that cannot be rewritten for an older IR version."""
     edges = [(feature, plan[feature]) for feature in present if feature in plan]
-    return [f"{one.says}, IR {edge.start}->{edge.to}" for one, edge in edges if edge.dead]
+    return [
+        f"{planned_feature.says}, IR {edge.start}->{edge.to}"
+        for planned_feature, edge in edges
+        if edge.dead
+    ]

@@ -95,16 +95,16 @@ class Lowering:
     def rename_overloads(self) -> None:
         """Renames each overload of a function, so that its function name is unique."""
         names: dict[FunctionId, str] = {}
-        taken = {(schemas.normal(node.domain), node.op_type) for node in nodes(self.model)}
-        taken |= {function_id(function)[:2] for function in self.model.functions}
+        used_names = {(schemas.normal(node.domain), node.op_type) for node in nodes(self.model)}
+        used_names |= {function_id(function)[:2] for function in self.model.functions}
         for function in self.model.functions:
             which = function_id(function)
             if not which[2]:
                 continue
             name = f"{function.name}_{which[2]}"
-            while (which[0], name) in taken or schemas.history(which[0], name):
+            while (which[0], name) in used_names or schemas.history(which[0], name):
                 name += "_"
-            taken.add((which[0], name))
+            used_names.add((which[0], name))
             names[which] = function.name = name
             function.ClearField("overload")
             self.done["overloads renamed"] += 1
@@ -125,9 +125,9 @@ class Lowering:
         unsure = {call_id(call) for call in calls if any(a.ref_attr_name for a in call.attribute)}
         for call in calls:
             if (which := call_id(call)) not in unsure:
-                given = {attribute.name for attribute in call.attribute}
+                stated = {attribute.name for attribute in call.attribute}
                 defaults = functions[which].attribute_proto
-                call.attribute.extend(a for a in defaults if a.name not in given)
+                call.attribute.extend(a for a in defaults if a.name not in stated)
         for which in functions.keys() - unsure:
             function = functions[which]
             function.attribute.extend(a.name for a in function.attribute_proto)
@@ -145,10 +145,17 @@ class Lowering:
         for container in containers(self.model):
             if isinstance(container, GraphProto):
                 sparse = list(container.sparse_initializer)
-                written = [self._dense(one) for one in sparse]
+                written = [self._dense(sparse_tensor) for sparse_tensor in sparse]
                 container.initializer.extend(tensor for tensor in written if tensor)
-                left = [one for one, tensor in zip(sparse, written, strict=True) if not tensor]
-                copies = [SparseTensorProto.FromString(one.SerializeToString()) for one in left]
+                undense = [
+                    sparse_tensor
+                    for sparse_tensor, tensor in zip(sparse, written, strict=True)
+                    if not tensor
+                ]
+                copies = [
+                    SparseTensorProto.FromString(sparse_tensor.SerializeToString())
+                    for sparse_tensor in undense
+                ]
                 del container.sparse_initializer[:]
                 container.sparse_initializer.extend(copies)
         for node in nodes(self.model):
@@ -196,9 +203,9 @@ class Lowering:
     def initializers_as_inputs(self) -> None:
         """Makes initializers of the main graph its inputs, and those of subgraphs Constants."""
         main = self.model.graph
-        known = {value.name for value in main.input}
+        input_names = {value.name for value in main.input}
         for tensor in main.initializer:
-            if tensor.name not in known:
+            if tensor.name not in input_names:
                 main.input.append(_input_of(tensor))
                 self.done["initializers made graph inputs"] += 1
         for node in nodes(self.model):
@@ -210,7 +217,7 @@ class Lowering:
         moving = [tensor for tensor in graph.initializer if tensor.name not in inputs]
         if not moving:
             return
-        made = [self._node_of(tensor) for tensor in moving]
+        constants = [self._node_of(tensor) for tensor in moving]
         staying = [
             TensorProto.FromString(tensor.SerializeToString())
             for tensor in graph.initializer
@@ -218,10 +225,12 @@ class Lowering:
         ]
         del graph.initializer[:]
         graph.initializer.extend(staying)
-        places = itertools.chain(range(len(made), len(made) + len(graph.node)), range(len(made)))
-        graph.node.extend(made)
+        places = itertools.chain(
+            range(len(constants), len(constants) + len(graph.node)), range(len(constants))
+        )
+        graph.node.extend(constants)
         graph.node.sort(key=lambda _: next(places))
-        self.done["initializers of subgraphs replaced by Constant nodes"] += len(made)
+        self.done["initializers of subgraphs replaced by Constant nodes"] += len(constants)
 
     def _node_of(self, tensor: TensorProto) -> NodeProto:
         """Returns a node that produces a tensor in a subgraph; old Constants are float only."""
@@ -255,26 +264,26 @@ class Lowering:
 def _callers_first(model: ModelProto) -> list[FunctionId]:
     """Returns the functions, sorted so that every caller comes before its callees."""
     calls = functions.calls_of(functions.functions_of(model))
-    for told in functions.recursion(calls):
-        raise InvalidModel(told)
+    for error in functions.recursion(calls):
+        raise InvalidModel(error)
     return [*graphlib.TopologicalSorter(calls).static_order()][::-1]
 
 
 def _refuse_other_meaning(model: ModelProto, function: FunctionProto) -> None:
     """Refuses to inline a function whose operators mean something else at the model's imports."""
-    theirs, own = imports.versions(model), imports.versions(function)
-    if all(theirs.get(domain, version) == version for domain, version in own.items()):
+    outer, inner = imports.versions(model), imports.versions(function)
+    if all(outer.get(domain, version) == version for domain, version in inner.items()):
         return
     for node in nodes_in(function):
         domain = schemas.normal(node.domain)
-        if domain in own and domain in theirs:
-            inside = schemas.schema(domain, node.op_type, own[domain])
-            outside = schemas.schema(domain, node.op_type, theirs[domain])
+        if domain in inner and domain in outer:
+            inside = schemas.schema(domain, node.op_type, inner[domain])
+            outside = schemas.schema(domain, node.op_type, outer[domain])
             if inside != outside:
                 raise Refusal(
                     Why.NOT_EXPRESSIBLE,
-                    f"function {function.name!r} imports {domain or 'ai.onnx'} {own[domain]}, but"
-                    f" the model imports {theirs[domain]}, in which {node.op_type} means"
+                    f"function {function.name!r} imports {domain or 'ai.onnx'} {inner[domain]}, but"
+                    f" the model imports {outer[domain]}, in which {node.op_type} means"
                     " something else; convert both to one version first",
                 )
 

@@ -57,9 +57,9 @@ def _types(facts: Facts, above: int) -> frozenset[str]:
     """Returns the element types of a model that an IR version later than `above` introduced."""
     from opshift.author.present_types import collect_present_types
 
-    found = frozenset(facts.present_types & TYPES.keys())
-    if all(TYPES[name] <= above for name in found):
-        return found
+    later_types = frozenset(facts.present_types & TYPES.keys())
+    if all(TYPES[name] <= above for name in later_types):
+        return later_types
     document = facts.document
     now = type(document)(document.model, document.prefix)
     return frozenset(collect_present_types(now) & TYPES.keys())
@@ -70,8 +70,8 @@ def of_content(
 ) -> list[Feature]:
     """Returns the kinds of content of a model; with `bare`, some initializers are not inputs."""
     whole = Held(content, frozenset(types), bare)
-    found = [feature for feature in FEATURES if feature.ir > above and feature.find(whole)]
-    return sorted(found, key=lambda feature: (-feature.ir, feature.says))
+    features = [feature for feature in FEATURES if feature.ir > above and feature.find(whole)]
+    return sorted(features, key=lambda feature: (-feature.ir, feature.says))
 
 
 def sentence(model: ModelProto, feature: Feature) -> str:

@@ -48,21 +48,21 @@ def tensors(model: ModelProto) -> Placed:
 
 
 def of_functions(model: ModelProto) -> Placed:
-    return ((f"function {one.name!r}", one) for one in model.functions)
+    return ((f"function {function.name!r}", function) for function in model.functions)
 
 
 def metadata(model: ModelProto) -> Iterator[tuple[str, Sequence[StringStringEntryProto]]]:
     """Yields parts of a model that have several metadata entries; onnx checks the model's own."""
     for placed in (nodes, graphs, values, tensors, of_functions):
-        for words, one in placed(model):
-            entries: Sequence[StringStringEntryProto] = getattr(one, "metadata_props", ())
+        for words, part in placed(model):
+            entries: Sequence[StringStringEntryProto] = getattr(part, "metadata_props", ())
             if len(entries) > 1:
                 yield words, entries
 
 
 def with_field(placed: Iterable[tuple[str, Holder]], field: str) -> Iterator[str]:
     """Yields the descriptions of protobuf messages in which a field is set."""
-    return (words for words, one in placed if getattr(one, field, None))
+    return (words for words, part in placed if getattr(part, field, None))
 
 
 # -- searches ------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ def functions(model: ModelProto, field: str = "name") -> Iterator[str]:
 
 def sparse_initializers(model: ModelProto) -> Iterator[str]:
     for graph in _graphs(model):
-        yield from (f"initializer {one.values.name!r}" for one in graph.sparse_initializer)
+        yield from (f"initializer {sparse.values.name!r}" for sparse in graph.sparse_initializer)
 
 
 def external_tensors(model: ModelProto) -> Iterator[str]:
@@ -110,4 +110,4 @@ def of_type(model: ModelProto, name: str) -> Iterator[str]:
 
 
 def _graphs(model: ModelProto) -> Iterator[GraphProto]:
-    return (one for one in walk.containers(model) if isinstance(one, GraphProto))
+    return (container for container in walk.containers(model) if isinstance(container, GraphProto))

@@ -53,8 +53,8 @@ class Restamp:
             return
         with Staging(goal.path, in_place=in_place) as staging:
             if not in_place:
-                own = (place.the_source(), self.file.seen)
-                place.require_free(goal.name, [own])
+                own_files = (place.the_source(), self.file.seen)
+                place.require_free(goal.name, [own_files])
             staging.use_data()
             staging.write_model(pieces, [self.file.readers])
             staging.commit(self.file.check_unchanged)
@@ -112,12 +112,12 @@ def look(
         return None
     to = int(options.ir_version)
     try:
-        found = _header(file.view, to)
+        header = _header(file.view, to)
     except (wire.Malformed, IndexError):
         return None  # the whole conversion reports the fault
-    if found is None or len(file.view) > wire.LIMIT:
+    if header is None or len(file.view) > wire.LIMIT:
         return None
-    field, before, imports = found
+    field, before, imports = header
     moves = external == "inline" or file.piped or isinstance(goal, Stream)
     moves = moves or not _same_folder(file.path, goal.name)
     notes: list[str] | None = []
@@ -186,27 +186,27 @@ def _notes(file: Opened, options: Request, before: int, moves: bool) -> list[str
         return None
     to = int(options.ir_version)
     bare = content.bare_initializers
-    found = needs.of_content(content, content.types(), bare=bare, above=to)
-    if any(feature.drop in options.drops for feature in found if feature.drop):
+    features = needs.of_content(content, content.types(), bare=bare, above=to)
+    if any(feature.drop in options.drops for feature in features if feature.drop):
         return None
     if to >= before:
         return []
-    if any(feature.computes or options.strict_ir for feature in found):
+    if any(feature.computes or options.strict_ir for feature in features):
         return None
     if to < TYPES["optional"] and _bring_containers(content.operators()):
         return None
-    return needs.skipped(found, to)
+    return needs.skipped(features, to)
 
 
 def _bring_containers(names: set[str]) -> bool:
     """Returns whether one of these operators has an input or output that is never a tensor."""
     from opshift.opsets import changelog
 
-    known = changelog.default()
+    database = changelog.default()
     return any(
         not any(kind.startswith("tensor(") for kind in listed.partition(": ")[2].split())
-        for domain in known.domains
-        for name in names & set(known.operators(domain))
-        for entry in known.history(domain, name)
+        for domain in database.domains
+        for name in names & set(database.operators(domain))
+        for entry in database.history(domain, name)
         for listed in entry.types
     )

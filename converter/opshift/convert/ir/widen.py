@@ -45,12 +45,16 @@ def widen(model: ModelProto, weights: Weights, to: int, by_value: Rules) -> int:
     if not constants:
         return 0
     _find_readers(model, constants, by_value)
-    while stuck := [name for name, found in constants.items() if not _may(found, constants)]:
+    while stuck := [
+        name
+        for name, constants_of_name in constants.items()
+        if not _may(constants_of_name, constants)
+    ]:
         for name in stuck:
             del constants[name]
-    for found in constants.values():
-        for one in found:
-            _rewrite(one, weights)
+    for constants_of_name in constants.values():
+        for constant in constants_of_name:
+            _rewrite(constant, weights)
     _declare(model, constants)
     return sum(map(len, constants.values()))
 
@@ -60,14 +64,14 @@ def _constants(model: ModelProto, to: int) -> dict[str, list[_Constant]]:
 
     Several graphs may have a constant of the same name.
     """
-    found: dict[str, list[_Constant]] = {}
+    constants: dict[str, list[_Constant]] = {}
     for name, tensor, overridable in _tensors(model):
         row = ELEMENTS.get(tensor.data_type)
         if row is not None and row.oldest_replacement is not None and row.ir > to:
-            found.setdefault(name, []).append(
+            constants.setdefault(name, []).append(
                 _Constant(tensor, row.oldest_replacement, bound=overridable)
             )
-    return found
+    return constants
 
 
 def _tensors(model: ModelProto) -> Iterator[tuple[str, TensorProto, bool]]:
@@ -89,18 +93,18 @@ def _find_readers(
 ) -> None:
     functions = {function_id(function) for function in model.functions}
     for name in bound_names(model):  # training assigns values of the present type
-        for one in constants.get(name, ()):
-            one.bound = True
+        for constant in constants.get(name, ()):
+            constant.bound = True
     for container in walk.containers(model):
         for name in _seen_outside(container):
-            for one in constants.get(name, ()):
-                one.bound = True
+            for constant in constants.get(name, ()):
+                constant.bound = True
         for node in container.node:
             rule = by_value.get((normal(node.domain), node.op_type))
             for index, name in enumerate(node.input):
-                for one in constants.get(name, ()):
-                    one.readers.append((node, index, rule))
-                    one.bound |= call_id(node) in functions
+                for constant in constants.get(name, ()):
+                    constant.readers.append((node, index, rule))
+                    constant.bound |= call_id(node) in functions
 
 
 def _seen_outside(container: walk.Container) -> Iterator[str]:
@@ -114,15 +118,16 @@ def _seen_outside(container: walk.Container) -> Iterator[str]:
         yield from (entry.value for entry in note.quant_parameter_tensor_names)
 
 
-def _may(found: list[_Constant], constants: dict[str, list[_Constant]]) -> bool:
+def _may(constants_of_name: list[_Constant], constants: dict[str, list[_Constant]]) -> bool:
     return not any(
-        one.bound or not all(_by_value(one, *reader, constants) for reader in one.readers)
-        for one in found
+        constant.bound
+        or not all(_by_value(constant, *reader, constants) for reader in constant.readers)
+        for constant in constants_of_name
     )
 
 
 def _by_value(
-    one: _Constant,
+    constant: _Constant,
     node: NodeProto,
     index: int,
     declared: ByValue | None,
@@ -130,7 +135,7 @@ def _by_value(
 ) -> bool:
     if declared is None or index not in declared.inputs:
         return False
-    if one.wide == T.FLOAT and not (declared.floats and not _writes_text(node)):
+    if constant.wide == T.FLOAT and not (declared.floats and not _writes_text(node)):
         return False
     return all(
         name in constants for i, name in enumerate(node.input) if i in declared.inputs and name
@@ -142,8 +147,8 @@ def _writes_text(node: NodeProto) -> bool:
     return any(a.i == T.STRING for a in node.attribute if a.name in TYPE_ATTRIBUTES)
 
 
-def _rewrite(one: _Constant, weights: Weights) -> None:
-    tensor, dtype = one.tensor, arrays.dtype_of(one.wide)
+def _rewrite(constant: _Constant, weights: Weights) -> None:
+    tensor, dtype = constant.tensor, arrays.dtype_of(constant.wide)
     wide = arrays.from_array(weights.load(tensor).astype(dtype), tensor.name)
     wide.doc_string = tensor.doc_string
     if tensor.metadata_props:

@@ -31,16 +31,19 @@ def attributes(checked: Checked) -> Iterator[str]:
             for scope, position in root.index[key]:
                 node = scope.node(position)
                 for trait in declared[key]:
-                    told = (trait.against(node, *one) for one in bound.of(root, node))
-                    if (first := next(filter(None, told), None)) is not None:
+                    messages = (
+                        trait.against(node, *attribute_set)
+                        for attribute_set in bound.of(root, node)
+                    )
+                    if (first := next(filter(None, messages), None)) is not None:
                         yield f"{named(node)}: {first}"
 
 
 def flaws(checked: Checked) -> Iterator[str | Unjudged]:
     """Yields illegal nodes that onnx's checker and inference accept."""
     assert checked.facts is not None, "the rule needs the types and constants of values"
-    for (scope, at), told in flawed(checked.facts):
-        yield told if isinstance(told, Unjudged) else f"{named(scope.node(at))}: {told}"
+    for (scope, at), message in flawed(checked.facts):
+        yield message if isinstance(message, Unjudged) else f"{named(scope.node(at))}: {message}"
 
 
 def flawed(facts: Facts) -> Iterator[tuple[Place, str | Unjudged]]:
@@ -53,9 +56,9 @@ def differing(facts: Facts, goal: Mapping[str, int]) -> Iterator[str]:
 
     Only nodes whose operator changes between the model's versions and `goal` are included.
     """
-    for (scope, at), told in _told(facts, facts.adapters.traits(Differs), goal):
-        shown = f"{named(scope.node(at))}: {DIFFERS}: {told}"
-        yield str(told) if isinstance(told, Unjudged) else shown
+    for (scope, at), message in _told(facts, facts.adapters.traits(Differs), goal):
+        shown = f"{named(scope.node(at))}: {DIFFERS}: {message}"
+        yield str(message) if isinstance(message, Unjudged) else shown
 
 
 def _told(
@@ -74,8 +77,8 @@ def _told(
                 proto = scope.node(position)
                 node = Node(proto, root.layout_of(proto), ScopeEnv(facts, scope))
                 for trait in declared[key] if node.schema is not None and node.fits else ():
-                    if told := _answer(trait, node):
-                        yield (scope, position), told
+                    if message := _answer(trait, node):
+                        yield (scope, position), message
 
 
 def _answer(trait: Flaw | Differs, node: Node) -> str | Unjudged | None:
@@ -119,30 +122,30 @@ class BoundAttributes:
     @functools.cached_property
     def _calls(self) -> dict[FunctionId, list[tuple[Root, Place]]]:
         """The calls of each function."""
-        found: dict[FunctionId, list[tuple[Root, Place]]] = {}
+        calls: dict[FunctionId, list[tuple[Root, Place]]] = {}
         for root in self.document.roots:
             for which, places in root.calls.items():
-                found.setdefault(which, []).extend((root, place) for place in places)
-        return found
+                calls.setdefault(which, []).extend((root, place) for place in places)
+        return calls
 
-    def _values(self, wanted: Name) -> Values:
+    def _values(self, attribute: Name) -> Values:
         """Returns the values of a function's attribute, also those passed by other functions."""
-        if wanted in self.known:
-            return self.known[wanted]
-        sources, waiting, found = {wanted}, [wanted], Values()
+        if attribute in self.known:
+            return self.known[attribute]
+        sources, waiting, values = {attribute}, [attribute], Values()
         while waiting:
             function, name = waiting.pop()
-            for given in self._given(function, name):
-                if not isinstance(given, AttributeProto):
-                    waiting += {given} - sources
-                    sources.add(given)
+            for bound_value in self._given(function, name):
+                if not isinstance(bound_value, AttributeProto):
+                    waiting += {bound_value} - sources
+                    sources.add(bound_value)
                     continue
                 value = AttributeProto()
-                value.CopyFrom(given)
+                value.CopyFrom(bound_value)
                 value.ClearField("name")
-                found[value.SerializeToString()] = value
-        self.known[wanted] = found
-        return found
+                values[value.SerializeToString()] = value
+        self.known[attribute] = values
+        return values
 
     def _given(self, which: FunctionId, name: str) -> Iterator[AttributeProto | Name]:
         """Yields the values of one attribute in the calls of a function.
@@ -152,13 +155,15 @@ class BoundAttributes:
         calls = self._calls.get(which, [])
         left_out = not calls
         for root, (scope, position) in calls:
-            own = [one for one in scope.node(position).attribute if one.name == name]
-            left_out |= not own
-            for one in own:
-                if not one.ref_attr_name:
-                    yield one
+            attributes = [
+                attribute for attribute in scope.node(position).attribute if attribute.name == name
+            ]
+            left_out |= not attributes
+            for own_attribute in attributes:
+                if not own_attribute.ref_attr_name:
+                    yield own_attribute
                 elif root.function is not None:
-                    yield root.function, one.ref_attr_name
+                    yield root.function, own_attribute.ref_attr_name
         if left_out:
             defaults = self.document.functions[which].attribute_proto
-            yield from (one for one in defaults if one.name == name)
+            yield from (default for default in defaults if default.name == name)

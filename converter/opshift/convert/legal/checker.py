@@ -131,7 +131,7 @@ def whole(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | 
 def _has_sparse_weights(view: bytes | ModelProto) -> bool:
     """Returns whether a model has sparse initializers, whose types inference finds wrongly."""
     graphs = containers(as_model(view))
-    return any(isinstance(one, GraphProto) and one.sparse_initializer for one in graphs)
+    return any(isinstance(graph, GraphProto) and graph.sparse_initializer for graph in graphs)
 
 
 def _of_documents(view: bytes | ModelProto) -> str | None:
@@ -139,13 +139,13 @@ def _of_documents(view: bytes | ModelProto) -> str | None:
     if not changelog.default().documented:
         return None
     model = as_model(view)
-    own = functions_of(model)
+    functions = functions_of(model)
     for owner in imports.owners(model):
         versions = imports.versions(owner)
         body = owner if isinstance(owner, FunctionProto) else owner.graph
         for node in nodes_in(body):
             error = _unfit(node, versions, is_inner=body is owner)
-            if error is not None and call_id(node) not in own:
+            if error is not None and call_id(node) not in functions:
                 return error
     return None
 
@@ -248,7 +248,7 @@ def _contradiction(error: InferenceError) -> str | None:
     """Returns the first error of inference that is not about an unknown type."""
     unknown = ("instead is null", "was 0")  # how onnx prints a missing type in two places
     lines = str(error).removeprefix("[ShapeInferenceError] Inference error(s): ").splitlines()
-    return next((one for one in lines if one and not one.endswith(unknown)), None)
+    return next((line for line in lines if line and not line.endswith(unknown)), None)
 
 
 def _first_line(error: Exception) -> str:

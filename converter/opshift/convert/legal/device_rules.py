@@ -16,49 +16,55 @@ from opshift.text import counted
 
 def configurations(document: Document) -> Iterator[NamedText]:
     """Checks that device configurations have unique names and the right number of devices."""
-    known = list(getattr(document.model, "configuration", ()))
-    for name, count in Counter(one.name for one in known).items():
+    configurations_of_model = list(getattr(document.model, "configuration", ()))
+    for name, count in Counter(entry.name for entry in configurations_of_model).items():
         if not name:
             yield frozenset({""}), f"{counted(count, 'configuration')} without a name; name it"
         elif count > 1:
             text = f"{count} configurations are called {name!r}; give each its own name"
             yield frozenset({name}), text
-    for one in known:
-        if one.num_devices < 1:
-            text = f"configuration {one.name!r} has {one.num_devices} devices; correct num_devices"
-            yield frozenset({one.name}), text
-        elif one.device and len(one.device) != one.num_devices:
+    for entry in configurations_of_model:
+        if entry.num_devices < 1:
+            text = f"configuration {entry.name!r} has {entry.num_devices} devices"
+            yield frozenset({entry.name}), f"{text}; correct num_devices"
+        elif entry.device and len(entry.device) != entry.num_devices:
             yield (
-                frozenset({one.name}),
-                f"configuration {one.name!r} has {counted(one.num_devices, 'device')} but names"
-                f" {len(one.device)}; name all devices or none",
+                frozenset({entry.name}),
+                f"configuration {entry.name!r} has {counted(entry.num_devices, 'device')} but names"
+                f" {len(entry.device)}; name all devices or none",
             )
 
 
 def of_nothing(document: Document) -> Iterator[NamedText]:
-    known = {one.name: one for one in getattr(document.model, "configuration", ())}
+    configurations_by_name = {
+        entry.name: entry for entry in getattr(document.model, "configuration", ())
+    }
     for scope in document.scopes():
         for node in scope.proto.node:
-            for one in getattr(node, "device_configurations", ()):
+            for entry in getattr(node, "device_configurations", ()):
                 called = named(node)
-                if one.configuration_id not in known:
+                if entry.configuration_id not in configurations_by_name:
                     yield (
-                        frozenset({one.configuration_id}),
-                        f"{called} refers to the device configuration {one.configuration_id!r},"
+                        frozenset({entry.configuration_id}),
+                        f"{called} refers to the device configuration {entry.configuration_id!r},"
                         " which the model does not define; add it or remove the reference",
                     )
                 else:
-                    yield from _device_numbers(called, one, known[one.configuration_id])
-                yield from _shardings(called, one, {*node.input, *node.output})
+                    yield from _device_numbers(
+                        called,
+                        entry,
+                        configurations_by_name[entry.configuration_id],
+                    )
+                yield from _shardings(called, entry, {*node.input, *node.output})
 
 
 def _device_numbers(called: str, placed: Any, configuration: Any) -> Iterator[NamedText]:
     """Yields device numbers in a sharding that the configuration does not define."""
     count = configuration.num_devices
     for spec in placed.sharding_spec:
-        groups = {one.key: one.value for one in spec.index_to_device_group_map}
-        listed = {*(one for one in spec.device if one not in groups)}.union(*groups.values())
-        for device in sorted(one for one in listed if not 0 <= one < count):
+        groups = {entry.key: entry.value for entry in spec.index_to_device_group_map}
+        listed = {*(entry for entry in spec.device if entry not in groups)}.union(*groups.values())
+        for device in sorted(entry for entry in listed if not 0 <= entry < count):
             yield (
                 frozenset({spec.tensor_name}),
                 f"{called} shards {spec.tensor_name!r} over device {device}, but configuration"
@@ -88,10 +94,10 @@ def axes(checked: Checked) -> Iterator[NamedText]:
 
 
 def _axes(called: str, spec: Any, rank: int) -> Iterator[NamedText]:
-    for one in spec.sharded_dim:
-        if not -rank <= one.axis < rank:
+    for sharded in spec.sharded_dim:
+        if not -rank <= sharded.axis < rank:
             yield (
                 frozenset({spec.tensor_name}),
-                f"{called} shards {spec.tensor_name!r} along axis {one.axis}, but the value has"
+                f"{called} shards {spec.tensor_name!r} along axis {sharded.axis}, but the value has"
                 f" rank {rank}; correct the axis",
             )

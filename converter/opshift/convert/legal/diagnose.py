@@ -60,13 +60,13 @@ def on_the_model(attempt: OpenConversion) -> Iterator[None]:
         yield
     except (AdapterBug, AttributeError, TypeError, MemoryError) as error:
         with explaining(error):
-            told = illegible(attempt.skeleton)
-            if told is None and isinstance(error, AdapterBug | MemoryError) and attempt.view:
+            message = illegible(attempt.skeleton)
+            if message is None and isinstance(error, AdapterBug | MemoryError) and attempt.view:
                 depends_on = error.depends_on if isinstance(error, FaultyChange) else None
-                told = contradiction(attempt, values=depends_on)
-        if told is None:
+                message = contradiction(attempt, values=depends_on)
+        if message is None:
             raise
-        raise InvalidModel(told) from error
+        raise InvalidModel(message) from error
 
 
 @contextmanager
@@ -99,9 +99,9 @@ def contradiction(
     facts = Facts(document, attempt.weights, adapters, lambda: weights.checkable(skeleton))
     checked = Checked(document, adapters, facts, attempt.weights)
     rule_broken = {
-        one.level: one.text
+        finding.level: finding.text
         for phase in (Phase.REJECTED, Phase.FAILED)  # onnx's checker does not check all functions
-        for one in rules.first_findings(phase, checked)
+        for finding in rules.first_findings(phase, checked)
     }
     error = (
         rule_broken.get(ERROR)
@@ -119,17 +119,19 @@ def _objection(
     error = checker.lenient(before, adapters, full=True)
     if error is None or not checker.tolerates(document, adapters, error):
         return error
-    found = (one for _, one in checker.by_node(document))
-    other = next((one for one in found if not checker.tolerates(document, adapters, one)), None)
-    return other or (error if retired else None)
+    errors = (message for _, message in checker.by_node(document))
+    untolerated = next(
+        (message for message in errors if not checker.tolerates(document, adapters, message)), None
+    )
+    return untolerated or (error if retired else None)
 
 
-def write_out_functions(model: ModelProto, kept: Collection[FunctionId] = ()) -> None:
-    """Inlines functions that import the model's versions, except those in `kept`."""
+def write_out_functions(model: ModelProto, kept_functions: Collection[FunctionId] = ()) -> None:
+    """Inlines functions that import the model's versions, except those in `kept_functions`."""
     prefix, numbers = unused_prefix(model.SerializeToString()), itertools.count()
     for which, function in functions.functions_of(model).items():
         alike = imports.versions(function).items() <= imports.versions(model).items()
-        if alike and which not in kept:
+        if alike and which not in kept_functions:
             functions.inline_function(model, which, lambda hint: f"{prefix}{next(numbers)}_{hint}")
 
 
@@ -185,24 +187,24 @@ def _fits_inputs(model: ModelProto, adapters: Registry) -> bool:
 def _confirmed(before: bytes | ModelProto, adapters: Registry) -> bool:
     """Returns whether inference of the source model confirms every declared type."""
     model = copied(before)
-    declared = {one.name: one.type for one in (*model.graph.value_info, *model.graph.output)}
+    declared = {info.name: info.type for info in (*model.graph.value_info, *model.graph.output)}
     if any(function.value_info for function in model.functions):
         return False
-    found = infer_all(model, adapters)
+    inferred = infer_all(model, adapters)
     defined = Counter(defined_names(model.graph))
     # inference skips names that several graphs define
     shared = {name for name, graphs in defined.items() if graphs > 1}
-    pairs = [(found.types.get(name), declared[name]) for name in declared.keys() - shared]
-    return not found.assumed and all(
+    pairs = [(inferred.types.get(name), declared[name]) for name in declared.keys() - shared]
+    return not inferred.assumed and all(
         now is not None and rank_of(now) is not None and confirms(now, kind) for now, kind in pairs
     )
 
 
 def _weights_as_inputs(graph: GraphProto) -> None:
     """Replaces each initializer by an input of its element type and of unknown shape."""
-    known = {value.name for value in graph.input}
+    input_names = {value.name for value in graph.input}
     for tensor in graph.initializer:
-        if tensor.name not in known:
+        if tensor.name not in input_names:
             value = graph.input.add(name=tensor.name)
             value.type.tensor_type.elem_type = tensor.data_type
     del graph.initializer[:]
@@ -245,23 +247,23 @@ def sources(document: Document, place: Place) -> frozenset[str] | None:
 
 def _behind(document: Document, scope: Scope, names: list[str]) -> set[str]:
     """Returns names of the source model from which the values of `names` are computed."""
-    found, seen = set[str](), set[str]()
+    names_behind, visited = set[str](), set[str]()
     while names:
         name = names.pop()
         if not document.is_fresh(name):
-            found.add(name)
-        elif name not in seen and (at := scope.producers.get(name)) is not None:
-            seen.add(name)
+            names_behind.add(name)
+        elif name not in visited and (at := scope.producers.get(name)) is not None:
+            visited.add(name)
             names += reads(scope.node(at))
-    return found
+    return names_behind
 
 
 def _before(document: Document, scope: Scope, node: NodeProto) -> set[str]:
     """Returns the source model's names that the node writes, directly or through new nodes."""
-    found, fresh = set[str](), set(filter(document.is_fresh, node.output))
+    names_before, fresh = set[str](), set(filter(document.is_fresh, node.output))
     for position in scope.sorted_positions():
-        one = scope.node(position)
-        if one is node or not fresh.isdisjoint(reads(one)):
-            found.update(name for name in one.output if not document.is_fresh(name))
-            fresh.update(filter(document.is_fresh, one.output))
-    return found
+        written_node = scope.node(position)
+        if written_node is node or not fresh.isdisjoint(reads(written_node)):
+            names_before.update(name for name in written_node.output if not document.is_fresh(name))
+            fresh.update(filter(document.is_fresh, written_node.output))
+    return names_before

@@ -96,11 +96,13 @@ class Rule:
     infers: bool = False
 
     def findings(self, subject: object) -> Iterator[Finding]:
-        for one in self.find(subject):
-            if isinstance(one, Unjudged):
-                yield Finding(WARNING, str(one), UNJUDGED, frozenset({str(one)}))
+        for violation in self.find(subject):
+            if isinstance(violation, Unjudged):
+                yield Finding(WARNING, str(violation), UNJUDGED, frozenset({str(violation)}))
                 continue
-            about, text = (frozenset({one}), one) if isinstance(one, str) else one
+            about, text = (
+                (frozenset({violation}), violation) if isinstance(violation, str) else violation
+            )
             yield Finding(self.level, text, self.code, about)
 
 
@@ -142,28 +144,29 @@ class Findings(Shown):
     def notes(self) -> list[str]:
         """The notes of a report about rules that the source model breaks."""
         return [
-            f"the model broke this rule before the conversion: {one.text}" for one in self.found
+            f"the model broke this rule before the conversion: {finding.text}"
+            for finding in self.found
         ]
 
     def beyond(self, before: Findings) -> tuple[Finding, ...]:
         """The errors and warnings that the source model does not have."""
-        known: dict[str, set[str]] = {}
-        for one in before.found:
-            known.setdefault(one.rule, set()).update(one.about)
+        known_texts: dict[str, set[str]] = {}
+        for finding in before.found:
+            known_texts.setdefault(finding.rule, set()).update(finding.about)
         return tuple(
-            one
-            for one in self.found
-            if one.level != INFO and not one.about <= known.get(one.rule, set())
+            finding
+            for finding in self.found
+            if finding.level != INFO and not finding.about <= known_texts.get(finding.rule, set())
         )
 
     def lines(self) -> Iterator[Line]:
         """How many rules are broken, then each finding."""
         levels = [finding.level for finding in self.found]
         errors, warnings = levels.count(ERROR), levels.count(WARNING)
-        told = counted(errors, ERROR) if errors else "No errors"
-        told += f", {counted(warnings, WARNING)}." if warnings else "."
+        summary = counted(errors, ERROR) if errors else "No errors"
+        summary += f", {counted(warnings, WARNING)}." if warnings else "."
         role = Role.BAD if errors else Role.CAUTION if warnings else Role.GOOD
-        yield Line(told if errors or warnings else "Nothing is wrong.", role)
+        yield Line(summary if errors or warnings else "Nothing is wrong.", role)
         for finding in self.found:
             yield Line(f"  {finding}", _ROLES[finding.level])
             if len(finding.about) > 1:

@@ -18,15 +18,15 @@ def calls(document: Document) -> Iterator[NamedText]:
     for root in document.roots:
         for key, node in _calls(document, root):
             function = document.functions[key]
-            for what, given, known in (
+            for what, passed, declared in (
                 ("input", node.input, function.input),
                 ("output", node.output, function.output),
             ):
-                if len(given) > len(known):
+                if len(passed) > len(declared):
                     yield (
-                        frozenset({*given[len(known) :]}),
-                        f"{named(node)} has {counted(len(given), what)}, but the called function"
-                        f" has {len(known)}; remove the extra {what}s",
+                        frozenset({*passed[len(declared) :]}),
+                        f"{named(node)} has {counted(len(passed), what)}, but the called function"
+                        f" has {len(declared)}; remove the extra {what}s",
                     )
 
 
@@ -51,10 +51,14 @@ def attributes(document: Document) -> Iterator[NamedText]:
         for key, node in _calls(document, root):
             yield from _given(document, key, node)
         if root.function is not None:
-            own, where = _declared(document.functions[root.function]), root.name
+            declared, where = _declared(document.functions[root.function]), root.name
             for node in (node for scope in root.scopes for node in scope.proto.node):
-                read = {one.ref_attr_name for one in node.attribute if one.ref_attr_name}
-                for name in sorted(read - own):
+                read = {
+                    attribute.ref_attr_name
+                    for attribute in node.attribute
+                    if attribute.ref_attr_name
+                }
+                for name in sorted(read - declared):
                     yield (
                         frozenset({name}),
                         f"{named(node)} reads attribute {name!r} of {where}, which does not declare"
@@ -63,7 +67,9 @@ def attributes(document: Document) -> Iterator[NamedText]:
 
 
 def _given(document: Document, key: FunctionId, node: NodeProto) -> Iterator[NamedText]:
-    for name in sorted({one.name for one in node.attribute} - _declared(document.functions[key])):
+    for name in sorted(
+        {attribute.name for attribute in node.attribute} - _declared(document.functions[key])
+    ):
         yield (
             frozenset({name}),
             f"{named(node)} sets attribute {name!r}, which the called function does not declare;"
@@ -76,7 +82,7 @@ def _declared(function: FunctionProto) -> set[str]:
 
 
 def _with_default(function: FunctionProto) -> Iterator[str]:
-    return (one.name for one in getattr(function, "attribute_proto", ()))
+    return (default.name for default in getattr(function, "attribute_proto", ()))
 
 
 def unused(document: Document) -> Iterator[NamedText]:

@@ -34,27 +34,31 @@ def _definitions(scope: Scope) -> Iterator[str]:
     where = f"in graph {proto.name!r}"
     inputs = [i if isinstance(i, str) else i.name for i in proto.input]
     yield from (f"input {name!r} {where} is declared twice" for name in repeated(inputs))
-    seen = set(inputs)
+    defined = set(inputs)
     if isinstance(proto, GraphProto):
         tensors = [t.name for t in proto.initializer]
         tensors += [s.values.name for s in proto.sparse_initializer]
         yield from (f"initializer {name!r} {where} occurs twice" for name in repeated(tensors))
-        seen.update(tensors)
+        defined.update(tensors)
     circles: dict[str, set[str]] | None = None
     for node in proto.node:
         for name in node.input:
-            if not name or name in seen or (name not in scope.producers and _is_outer(scope, name)):
+            if (
+                not name
+                or name in defined
+                or (name not in scope.producers and _is_outer(scope, name))
+            ):
                 continue
             if circles is None:
                 circles = _circles(scope)
             yield from _unread(scope, node, name, circles)
         for name in filter(None, node.output):
-            if name in seen:
+            if name in defined:
                 yield f"{named(node)} writes {name!r} {where}, which has been defined before"
-            seen.add(name)
+            defined.add(name)
     for output in proto.output:
         name = output if isinstance(output, str) else output.name
-        if name not in seen and not _is_outer(scope, name):
+        if name not in defined and not _is_outer(scope, name):
             yield f"no node writes output {name!r} {where}"
 
 

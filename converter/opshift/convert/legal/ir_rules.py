@@ -86,8 +86,8 @@ def _domain_names(document: Document) -> Iterator[NamedText]:
 
 def _keys(document: Document) -> Iterator[NamedText]:
     """Checks that the metadata keys of the model, and of each part of it, are unique."""
-    for where, held in places.metadata(document.model):
-        for key, count in Counter(one.key for one in held).items():
+    for where, part in places.metadata(document.model):
+        for key, count in Counter(entry.key for entry in part).items():
             if count > 1:
                 yield (
                     frozenset({key}),
@@ -144,7 +144,7 @@ def _bindings(document: Document) -> Iterator[NamedText]:
 def _initializations(document: Document) -> Iterator[NamedText]:
     """Checks that the graph for the initial values of training has no inputs."""
     for i, training in enumerate(document.model.training_info):
-        if names := frozenset(one.name for one in training.initialization.input):
+        if names := frozenset(info.name for info in training.initialization.input):
             text = f"the initialization of training_info[{i}] has {_some(names, 'input')}, but"
             yield names, f"{text} a caller cannot provide inputs; use an initializer"
 
@@ -156,10 +156,12 @@ def _binding(
     """Checks that keys are initializers, and that values are outputs of the graph `source`."""
     entries = getattr(training, field)
     graph = source.proto if source is not None else None
-    outputs = {one.name for one in graph.output} if isinstance(graph, GraphProto) else set()
+    outputs = {info.name for info in graph.output} if isinstance(graph, GraphProto) else set()
     owners = [document.main] if step is None else [document.main, step]
     for entry in entries:
-        if not any(entry.key in one.initializers or entry.key in one.sparse for one in owners):
+        if not any(
+            entry.key in owner.initializers or entry.key in owner.sparse for owner in owners
+        ):
             text = (
                 f"{where}.{field} sets {entry.key!r}, which is not an initializer; correct the key"
             )

@@ -24,8 +24,8 @@ def unknown_imports(checked: Checked) -> Iterator[str]:
     """Yields imports of versions that do not exist."""
     for root in checked.document.roots:
         for domain in root.imports if root.kind != "training" else ():
-            if (told := unknown_version(domain, root.imports[domain])) is not None:
-                yield f"{_owner(root)} imports {told}"
+            if (sentence := unknown_version(domain, root.imports[domain])) is not None:
+                yield f"{_owner(root)} imports {sentence}"
 
 
 def unknown_version(domain: str, version: int) -> str | None:
@@ -107,11 +107,11 @@ def two_meanings(checked: Checked) -> Iterator[str]:
             if schema is None or published is None:
                 continue
             release = late_changes.added_after(domain, op, schema.since, published.name)
-            earlier = [one for one in schemas.history(domain, op) if one.since < schema.since]
+            earlier = [entry for entry in schemas.history(domain, op) if entry.since < schema.since]
             if release is None or not earlier or earlier[-1].deprecated:
                 continue
-            found = (scope.node(at) for scope, at in root.index[domain, op])
-            if nodes := [one for one in found if not is_beyond(one, earlier[-1])]:
+            nodes_of_operator = (scope.node(at) for scope, at in root.index[domain, op])
+            if nodes := [entry for entry in nodes_of_operator if not is_beyond(entry, earlier[-1])]:
                 yield (
                     f"{op} of {domain or 'ai.onnx'} {version} ({counted(len(nodes), 'node')}) has"
                     f" two meanings: {op}-{schema.since} from onnx {release} on, which opshift"
@@ -123,7 +123,7 @@ def is_beyond(node: NodeProto, schema: schemas.Schema | None) -> bool:
     """Returns whether a node has more inputs, outputs or attributes than an implementation."""
     if schema is None or len(node.input) > schema.max_input or len(node.output) > schema.max_output:
         return True
-    return any(one.name not in schema.attributes for one in node.attribute)
+    return any(attribute.name not in schema.attributes for attribute in node.attribute)
 
 
 def metadata_forms(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
@@ -139,12 +139,15 @@ def metadata_forms(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
 def function_imports(checked: Checked) -> Iterator[str]:
     """Checks that functions with other imports use only operators with equal meaning."""
     for root, (domain, op), _ in checked.document.operators():
-        own, theirs = root.imports.get(domain), checked.document.imports.get(domain)
-        if root.function is None or own is None or theirs is None or own == theirs:
+        inner, outer = (
+            root.imports.get(domain),
+            checked.document.imports.get(domain),
+        )
+        if root.function is None or inner is None or outer is None or inner == outer:
             continue
-        if schemas.schema(domain, op, own) != schemas.schema(domain, op, theirs):
+        if schemas.schema(domain, op, inner) != schemas.schema(domain, op, outer):
             yield (
-                f"{root.name} imports {domain or 'ai.onnx'} {own}, but the model imports {theirs},"
+                f"{root.name} imports {domain or 'ai.onnx'} {inner}, but the model imports {outer},"
                 f" in which {op} differs; convert both to one version"
             )
 
@@ -158,7 +161,7 @@ def training_nodes(checked: Checked) -> Iterator[str]:
 
 def element_types(checked: Checked) -> Iterator[str]:
     """Yields element types that do not exist; inference ignores them if no operator reads them."""
-    known = set(TensorProto.DataType.values())
+    known_types = set(TensorProto.DataType.values())
     for value in checked.document.model.graph.input:
         if value.type.HasField("tensor_type") and not value.type.tensor_type.elem_type:
             yield f"input {value.name!r} has no element type"
@@ -166,14 +169,14 @@ def element_types(checked: Checked) -> Iterator[str]:
         if isinstance(container, GraphProto):
             for value in (*container.input, *container.output, *container.value_info):
                 for key in _map_keys(value.type):
-                    told = "but keys must be integers or strings"
-                    yield f"value {value.name!r} is a map with keys of {_shown(key)}, {told}"
+                    text = "but keys must be integers or strings"
+                    yield f"value {value.name!r} is a map with keys of {_shown(key)}, {text}"
                 for number in _element_types(value.type):
                     if number is None:
                         yield f"value {value.name!r} holds tensors without an element type"
-                    elif number not in known:
-                        told = f"is of element type {number}, which does not exist"
-                        yield f"value {value.name!r} {told}"
+                    elif number not in known_types:
+                        text = f"is of element type {number}, which does not exist"
+                        yield f"value {value.name!r} {text}"
 
 
 def _element_types(kind: TypeProto) -> Iterator[int | None]:
@@ -182,14 +185,14 @@ def _element_types(kind: TypeProto) -> Iterator[int | None]:
     if parts[-1].HasField("tensor_type"):
         number = parts[-1].tensor_type.elem_type
         contained = any(
-            one.HasField("sequence_type") or one.HasField("optional_type") for one in parts
+            part.HasField("sequence_type") or part.HasField("optional_type") for part in parts
         )
         yield None if contained and not number else number
 
 
 def _map_keys(kind: TypeProto) -> Iterator[int]:
     """Yields the key types of maps that are neither integers nor strings."""
-    keys = (one.map_type.key_type for one in parts_of(kind) if one.HasField("map_type"))
+    keys = (part.map_type.key_type for part in parts_of(kind) if part.HasField("map_type"))
     yield from (key for key in keys if _shown(key) not in _KEYS)
 
 
@@ -197,8 +200,8 @@ _KEYS = {"STRING", *(f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16
 
 
 def _shown(number: int) -> str:
-    known = TensorProto.DataType.values()
-    return TensorProto.DataType.Name(number) if number in known else f"element type {number}"
+    known_types = TensorProto.DataType.values()
+    return TensorProto.DataType.Name(number) if number in known_types else f"element type {number}"
 
 
 def data_files(checked: Checked) -> Iterator[str]:
@@ -209,21 +212,23 @@ def data_files(checked: Checked) -> Iterator[str]:
 
 def above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
     """Yields content that needs a later IR version than the model states."""
-    for one in _held(checked):
-        if one.computes:
-            text = f"{one.says} needs IR {one.ir}, but the model states IR {_ir(checked)}"
+    for feature in _held(checked):
+        if feature.computes:
+            text = f"{feature.says} needs IR {feature.ir}, but the model states IR {_ir(checked)}"
             yield (
-                frozenset({one.says}),
-                f"{text}; raise it with {terms.option('ir_version', one.ir)}",
+                frozenset({feature.says}),
+                f"{text}; raise it with {terms.option('ir_version', feature.ir)}",
             )
 
 
 def skipped_above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
     """Yields content that affects no result and belongs to a later IR version than stated."""
-    for one in _held(checked):
-        if not one.computes:
-            text = f"IR {one.ir} introduced {one.says}; readers of IR {_ir(checked)} ignore it"
-            yield frozenset({one.says}), text
+    for feature in _held(checked):
+        if not feature.computes:
+            text = (
+                f"IR {feature.ir} introduced {feature.says}; readers of IR {_ir(checked)} ignore it"
+            )
+            yield frozenset({feature.says}), text
 
 
 def _held(checked: Checked) -> list[Feature]:

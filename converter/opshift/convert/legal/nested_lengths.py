@@ -71,9 +71,12 @@ def drop_contradicted(skeleton: ModelProto, adapters: Registry) -> list[str]:
         (node, list(_declared(graph for _, graph in walk.graphs_of(node))))
         for node in skeleton.graph.node
     ]
-    tops = (one for one in walk.tops(skeleton) if one is not skeleton.graph)
-    others = _declared(graph for one in tops for graph in walk.graphs_directly_in(one))
-    declared = [*(one for _, own in by_node for one in own), *others]
+    tops = (top for top in walk.tops(skeleton) if top is not skeleton.graph)
+    in_other_graphs = _declared(graph for top in tops for graph in walk.graphs_directly_in(top))
+    declared = [
+        *(declaration for _, of_node in by_node for declaration in of_node),
+        *in_other_graphs,
+    ]
     if not declared:
         return []
 
@@ -86,11 +89,18 @@ def drop_contradicted(skeleton: ModelProto, adapters: Registry) -> list[str]:
         return []
     inferred = safe_inference.infer(weights.checkable(skeleton), adapters)
     parts = SingleNodes(skeleton, by_graph(inferred)[0].own)
-    wrong = [one for node, own in by_node if own for one in _alone(node, own, parts, fits)]
-    known = {id(one) for one in wrong}
-    wrong += _misfits([one for one in declared if id(one) not in known], fits)
+    wrong = [
+        declaration
+        for node, of_node in by_node
+        if of_node
+        for declaration in _alone(node, of_node, parts, fits)
+    ]
+    wrong_ids = {id(declaration) for declaration in wrong}
+    wrong += _misfits(
+        [declaration for declaration in declared if id(declaration) not in wrong_ids], fits
+    )
     _keep_ranks(wrong, fits)
-    return [str(one) for one in wrong]
+    return [str(declaration) for declaration in wrong]
 
 
 def _alone(
@@ -113,10 +123,10 @@ def _keep_ranks(wrong: Sequence[NestedShape], fits: Callable[[], bool]) -> None:
     if fits():
         return
     _each(wrong, NestedShape.forget)
-    for one in wrong:
-        one.keep_rank()
+    for declaration in wrong:
+        declaration.keep_rank()
         if not fits():
-            one.forget()
+            declaration.forget()
 
 
 def _misfits(declared: Sequence[NestedShape], fits: Callable[[], bool]) -> list[NestedShape]:
@@ -132,13 +142,13 @@ def _misfits(declared: Sequence[NestedShape], fits: Callable[[], bool]) -> list[
 
 
 def _each(declared: Iterable[NestedShape], change: Callable[[NestedShape], None]) -> None:
-    for one in declared:
-        change(one)
+    for declaration in declared:
+        change(declaration)
 
 
 def _declared(graphs: Iterable[GraphProto]) -> Iterator[NestedShape]:
     """Yields the shapes that these graphs and their subgraphs declare."""
-    for graph in (inner for one in graphs for inner in walk.graphs_in(one)):
+    for graph in (inner for outer in graphs for inner in walk.graphs_in(outer)):
         for value in (*graph.input, *graph.value_info, *graph.output):
             for tensor in tensors_in(value.type):
                 if tensor.HasField("shape"):

@@ -51,8 +51,8 @@ def survivable(model: ModelProto, data: bytes) -> None:
 def known_versions(domain: str, present: list[int]) -> None:
     """Raises InvalidModel for an imported version that no installed package describes."""
     for version in present:
-        if (told := unknown_version(domain, version)) is not None:
-            raise InvalidModel(f"the model imports {told}")
+        if (sentence := unknown_version(domain, version)) is not None:
+            raise InvalidModel(f"the model imports {sentence}")
 
 
 def external_data(model: ModelProto) -> None:

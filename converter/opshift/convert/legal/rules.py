@@ -77,7 +77,7 @@ RULES = (
 )
 _OF_STEPS = (Phase.BEFORE_STEP, Phase.AFTER_STEP)
 # onnx's checker runs despite findings of these rules
-_BEYOND = frozenset(one.code for one in ir_rules.RULES)
+_BEYOND = frozenset(rule.code for rule in ir_rules.RULES)
 
 
 def findings(phase: Phase, subject: object, *, visit_all: bool = True) -> Iterator[Finding]:
@@ -90,8 +90,8 @@ def findings(phase: Phase, subject: object, *, visit_all: bool = True) -> Iterat
 def first_findings(phase: Phase, checked: Checked) -> Iterator[Finding]:
     """Yields the first finding of each rule of a phase, without failures of the rules."""
     for rule in RULES:
-        found = _judged(rule, checked) if rule.phase is phase else iter(())
-        yield from itertools.islice((one for one in found if one.rule != UNJUDGED), 1)
+        judged = _judged(rule, checked) if rule.phase is phase else iter(())
+        yield from itertools.islice((finding for finding in judged if finding.rule != UNJUDGED), 1)
 
 
 def _judged(rule: Rule, checked: Checked) -> Iterator[Finding]:
@@ -108,8 +108,8 @@ def require_legal(document: Document, adapters: Registry, error: str | None) -> 
     require_inferable(document, adapters)
     if error is None and not document.model.training_info:  # the checker skips training graphs
         return
-    for one in findings(Phase.REJECTED, Checked(document, adapters)):
-        raise InvalidModel(one.text)
+    for finding in findings(Phase.REJECTED, Checked(document, adapters)):
+        raise InvalidModel(finding.text)
     if error is not None and not checker.tolerates(document, adapters, error):
         raise InvalidModel(f"onnx's checker rejects the model: {error}")
 
@@ -133,27 +133,27 @@ def _opened(model: ModelProto) -> Document:
 
 def require_inferable(document: Document, adapters: Registry) -> None:
     """Raises InvalidModel for a model that would crash onnx's inference."""
-    for one in findings(Phase.BEFORE_INFERENCE, Checked(document, adapters)):
-        raise InvalidModel(one.text)
+    for finding in findings(Phase.BEFORE_INFERENCE, Checked(document, adapters)):
+        raise InvalidModel(finding.text)
 
 
 def before_step(change: written_rules.WrittenNodes) -> None:
     """Raises AdapterBug if the nodes that an adapter wrote break a rule."""
-    for one in findings(Phase.BEFORE_STEP, change):
-        raise AdapterBug(one.text)
+    for finding in findings(Phase.BEFORE_STEP, change):
+        raise AdapterBug(finding.text)
 
 
 def after_step(document: Document, step: Step) -> None:
     """Raises AdapterBug if onnx's checker rejects a node that a step wrote or kept."""
-    for one in findings(Phase.AFTER_STEP, (document, step)):
+    for finding in findings(Phase.AFTER_STEP, (document, step)):
         opsets = f"{step.domain or 'ai.onnx'} {step.start}->{step.to}"
-        raise AdapterBug(f"after {opsets} the checker rejects {one.text}")
+        raise AdapterBug(f"after {opsets} the checker rejects {finding.text}")
 
 
 def at_end(document: Document, adapters: Registry, *, visit_all: bool) -> Findings:
     """Returns the findings that a conversion compares between the source model and the result."""
-    found = findings(Phase.AT_END, Checked(document, adapters), visit_all=visit_all)
-    return Findings(tuple(one for one in found if one.level != INFO))
+    at_end_findings = findings(Phase.AT_END, Checked(document, adapters), visit_all=visit_all)
+    return Findings(tuple(finding for finding in at_end_findings if finding.level != INFO))
 
 
 def check(model: ModelProto | str | os.PathLike[str], *, isolate: bool | None = None) -> Findings:
@@ -202,16 +202,18 @@ def _all_findings(model: ModelProto | str | os.PathLike[str], adapters: Registry
     except InvalidModel as error:
         return Findings((Finding(ERROR, str(error), "INVALID_MODEL", frozenset({str(error)})),))
     view = weights.checkable(skeleton)
-    found = _found(Checked(document, adapters, None, large_tensors), lambda: view)
-    found += [Finding(INFO, text, "OLD_IR", frozenset({text})) for text in upgraded]
-    legal = all(one.level != ERROR for one in found if one.rule not in _BEYOND)
-    if legal and (told := checker.whole(view, adapters, full=True)) is not None:
+    all_findings = _found(Checked(document, adapters, None, large_tensors), lambda: view)
+    all_findings += [Finding(INFO, text, "OLD_IR", frozenset({text})) for text in upgraded]
+    legal = all(finding.level != ERROR for finding in all_findings if finding.rule not in _BEYOND)
+    if legal and (message := checker.whole(view, adapters, full=True)) is not None:
         # removes the node's name, because a conversion may rename it
-        about = frozenset({_NODE.sub("", told)})
-        text = f"onnx's checker rejects the model: {told}"
-        found.insert(0, Finding(ERROR, text, "CHECKER", about))
+        about = frozenset({_NODE.sub("", message)})
+        text = f"onnx's checker rejects the model: {message}"
+        all_findings.insert(0, Finding(ERROR, text, "CHECKER", about))
     order = [ERROR, WARNING, INFO]
-    return Findings(tuple(sorted(dict.fromkeys(found), key=lambda one: order.index(one.level))))
+    return Findings(
+        tuple(sorted(dict.fromkeys(all_findings), key=lambda finding: order.index(finding.level)))
+    )
 
 
 check_model = deprecation.renamed(check, "opshift.check_model", "opshift.check", "0.4.0")
@@ -220,12 +222,12 @@ check_model = deprecation.renamed(check, "opshift.check_model", "opshift.check",
 def _found(checked: Checked, view: Callable[[], bytes | ModelProto]) -> list[Finding]:
     """Returns the findings of all rules on models; types are inferred only if onnx can run."""
     rules = [rule for rule in RULES if rule.phase not in _OF_STEPS]
-    found = {rule: list(_judged(rule, checked)) for rule in rules if not rule.infers}
-    if not any(found[rule] for rule in found if rule.phase is Phase.BEFORE_INFERENCE):
+    by_rule = {rule: list(_judged(rule, checked)) for rule in rules if not rule.infers}
+    if not any(by_rule[rule] for rule in by_rule if rule.phase is Phase.BEFORE_INFERENCE):
         facts = Facts(checked.document, checked.weights or Weights(), checked.adapters, view)
-        known = dataclasses.replace(checked, facts=facts)
-        found |= {rule: list(_judged(rule, known)) for rule in rules if rule.infers}
-    return [one for rule in rules for one in found.get(rule, ())]
+        with_facts = dataclasses.replace(checked, facts=facts)
+        by_rule |= {rule: list(_judged(rule, with_facts)) for rule in rules if rule.infers}
+    return [finding for rule in rules for finding in by_rule.get(rule, ())]
 
 
 _NODE = re.compile(r"\(op_type:[^)]*\): ")

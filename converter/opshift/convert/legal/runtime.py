@@ -141,8 +141,10 @@ def _contradicted(facts: Facts, row: RuntimeRelease, seen: Seen) -> list[Runtime
     if not row.is_strict_at(opset):
         return []
     if seen.contradiction is None:
-        found = checker.contradicted(weights.checkable(facts.document.model), facts.adapters)
-        seen.contradiction = found or ""
+        contradiction = checker.contradicted(
+            weights.checkable(facts.document.model), facts.adapters
+        )
+        seen.contradiction = contradiction or ""
     error = seen.contradiction
     says = f"{row.shown}: at opset {opset} it rejects a declared shape that inference contradicts"
     return [RuntimeLack("", "", "", 1, f"{says}: {error}")] if error else []
@@ -179,12 +181,12 @@ def misread_nodes(
     With `doubtful`, the function yields nodes that only some processors or providers may compute
     wrongly, and nodes for which the fault depends on an unknown fact.
     """
-    read_by, known = readers(), Seen().places if seen is None else seen.places
+    read_by, cached_places = readers(), Seen().places if seen is None else seen.places
     roots = facts.document.roots
     for key in sorted({key for root in roots for key in root.index}):
         for misread in misreadings(facts.adapters, row, key):
-            if (id(misread), key) not in known:
-                known[id(misread), key] = [
+            if (id(misread), key) not in cached_places:
+                cached_places[id(misread), key] = [
                     ((scope, at), answer)
                     for root in roots
                     for scope, at in root.index.get(key, ())
@@ -200,7 +202,7 @@ def misread_nodes(
             uncertain = misread.is_uncertain(row)
             places = [
                 place
-                for place, answer in known[id(misread), key]
+                for place, answer in cached_places[id(misread), key]
                 if (uncertain or answer is None) == doubtful
             ]
             if places:
@@ -213,7 +215,7 @@ def kernels(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> list
     for (scope, at), key, types, missing in _asked_of_table(facts, row, seen):
         if types not in missing.choices:
             continue
-        kinds = ", ".join(one for one in types if one)
+        kinds = ", ".join(kind for kind in types if kind)
         fate = probed.WORDS.get(missing.outcomes.get(types, ""), "has no kernel in {}")
         says = f"{qualified(*key)} of {kinds} {fate.format(f'{row.name} {row.release}')}"
         offer, shape = _other_types(types, missing), ""
@@ -221,7 +223,7 @@ def kernels(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> list
             offer, shape = "", _fixed_shape(document.model.graph)
         lacks.setdefault(says, (key, [], offer, shape))[1].append((scope, at))
     for place, key, types, _ in _unaccepted(facts, row, seen):
-        kinds = ", ".join(one for one in types if one not in ("", ABSENT))
+        kinds = ", ".join(kind for kind in types if kind not in ("", ABSENT))
         says = f"{row.shown}: {key[1]} of {kinds} is illegal at this opset and does not load"
         lacks.setdefault(says, (key, [], "", ""))[1].append(place)
     for place, key, element in contrib_without_kernel(facts, row):
@@ -235,7 +237,7 @@ def _other_types(types: Types, missing: Missing) -> str:
     """Returns a change such as `double=float` after which the runtime has a kernel, or ""."""
     lacked = missing.choices | missing.in_doubt
     for start, to in BY_NAMES:
-        if start in types and tuple(to if one == start else one for one in types) not in lacked:
+        if start in types and tuple(to if kind == start else kind for kind in types) not in lacked:
             return f"{start}={to}"
     return ""
 
@@ -247,15 +249,15 @@ def _has_own_type(node: Node, element: str, document: Document) -> bool:
     """
     if not all(document.is_written(name) for name in node.proto.output):
         return False
-    waiting, seen = list(node.inputs), set[str]()
+    waiting, visited = list(node.inputs), set[str]()
     while waiting:
-        one = waiting.pop()
-        if one is None or one.name in seen or element_of(one.type) != element:
+        current = waiting.pop()
+        if current is None or current.name in visited or element_of(current.type) != element:
             continue
-        seen.add(one.name)
-        if not document.is_written(one.name):
+        visited.add(current.name)
+        if not document.is_written(current.name):
             return False
-        waiting.extend(one.producer.inputs if one.producer is not None else ())
+        waiting.extend(current.producer.inputs if current.producer is not None else ())
     return True
 
 
@@ -312,9 +314,11 @@ def in_doubt(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> lis
         if types in missing.choices:
             continue
         possible = (*missing.choices, *missing.in_doubt) if "" in types else ()
-        doubt = types in missing.in_doubt or any(_may_be(types, one, present) for one in possible)
+        doubt = types in missing.in_doubt or any(
+            _may_be(types, choice, present) for choice in possible
+        )
         if doubt or not is_tried(place[0].root, key, missing.variables, types):
-            of = ", ".join(one or "an unknown type" for one in types)
+            of = ", ".join(kind or "an unknown type" for kind in types)
             says = f"whether {row.name} {row.release} has a kernel for {qualified(*key)} of {of}"
             doubted.setdefault(says, []).append(place)
     return [str(_lack(("", ""), places, says)) for says, places in doubted.items()]
@@ -323,25 +327,25 @@ def in_doubt(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> lis
 def _may_be(types: Types, choice: Types, present: Collection[str]) -> bool:
     """Returns whether element types may be equal to `choice`; "" stands for an unknown type."""
     pairs = zip(types, choice, strict=True)
-    return all(other in present if one == "" else one == other for one, other in pairs)
+    return all(chosen in present if kind == "" else kind == chosen for kind, chosen in pairs)
 
 
 def _asked_of_table(
     facts: Facts, row: RuntimeRelease, seen: Seen | None
 ) -> Iterator[tuple[Place, Key, Types, Missing]]:
     """Yields nodes of operators that lack a kernel for some element types, and the node's types."""
-    known = {} if seen is None else seen.types
+    cached_types = {} if seen is None else seen.types
     for root, key, places in facts.document.operators():
         missing = row.no_kernels(key, _since(root, key))
         if missing is None or not missing.variables:
             continue
         asked = (id(root), key, missing.variables)
-        if asked not in known:
-            known[asked] = [
+        if asked not in cached_types:
+            cached_types[asked] = [
                 _chosen(scope.node(at), root, functools.partial(facts.type, scope), asked[2])
                 for scope, at in places
             ]
-        for place, types in zip(places, known[asked], strict=True):
+        for place, types in zip(places, cached_types[asked], strict=True):
             if ABSENT in types:
                 types = _with_absent(root, key, types, missing)
             yield place, key, types, missing
@@ -406,20 +410,20 @@ def _with_absent(root: Root, key: Key, types: Types, missing: Missing) -> Types:
         return plain  # a probe ran models without this input
     free = [
         [name for name in kernels.SHORT if f"tensor({name})" in accepted.get(variable, ())]
-        if one == ABSENT
-        else [one]
-        for variable, one in zip(missing.variables, types, strict=True)
+        if kind == ABSENT
+        else [kind]
+        for variable, kind in zip(missing.variables, types, strict=True)
     ]
     return min(
         itertools.product(*free),
-        key=lambda one: (one in missing.choices, one in missing.in_doubt),
+        key=lambda kind: (kind in missing.choices, kind in missing.in_doubt),
         default=plain,
     )
 
 
 def _unnamed(types: Types) -> Types:
     """Returns element types as a probe writes them, with "" for an absent input or output."""
-    return tuple("" if one == ABSENT else one for one in types)
+    return tuple("" if kind == ABSENT else kind for kind in types)
 
 
 def contrib_without_kernel(facts: Facts, row: RuntimeRelease) -> Iterator[tuple[Place, Key, str]]:
@@ -468,9 +472,9 @@ def runs(
         since = _since(root, key)
         version = root.imports.get(key[0]) or 1
         written = Node(node, layouts.layout(*key, version), op.env)
-        for one in misreadings(rules, row, key):
-            answer = one.is_form(written, version)
-            if answer is not False and (doubtful or (answer and not one.is_uncertain(row))):
+        for misreading in misreadings(rules, row, key):
+            answer = misreading.is_form(written, version)
+            if answer is not False and (doubtful or (answer and not misreading.is_uncertain(row))):
                 return False
         rank = rank_of(type_of(node.input[0])) if node.input and node.input[0] else None
         if _failing(node, key, since, row, rank) is not None:
@@ -522,14 +526,14 @@ def unknown(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> list
     if row.probed is not None and not row.kernels:
         notes += list(_unprobed(facts, row.probed, row)) or _run_alone(document, row)
     elif not row.is_measured and any(root.index for root in document.roots):
-        known = "only its supported versions are known"
+        reason = "only its supported versions are known"
         if row.provider:
-            known = "only the CPU was measured"
+            reason = "only the CPU was measured"
         elif row.only:
-            known = "its operators are known, but not their element types and forms"
+            reason = "its operators are known, but not their element types and forms"
         elif row.without or any(all_misreadings(facts.adapters, row)):
-            known = "only some operators were measured"
-        notes.append(f"which operators {row.shown} runs: {known}")
+            reason = "only some operators were measured"
+        notes.append(f"which operators {row.shown} runs: {reason}")
     return notes
 
 
@@ -578,7 +582,7 @@ def _run_alone(document: Document, row: RuntimeRelease) -> Iterator[str]:
 
 def _unprobed(facts: Facts, table: ReleaseTable, row: RuntimeRelease) -> Iterator[str]:
     """Yields notes on nodes whose operator, element types or attributes no probe has tested."""
-    found: dict[str, list[Place]] = {}
+    places_by_doubt: dict[str, list[Place]] = {}
     for root, key, places in facts.document.operators():
         since = _since(root, key)
         schema = schemas.schema(*key, since)
@@ -594,14 +598,14 @@ def _unprobed(facts: Facts, table: ReleaseTable, row: RuntimeRelease) -> Iterato
             if lack:
                 says = f"whether {row.shown} runs {qualified(*key)} {since}"
                 of = "" if lack == probed.AT_ALL else f" {lack}"
-                found.setdefault(f"{says}{of}", []).append((scope, at))
-    for says, places in found.items():
+                places_by_doubt.setdefault(f"{says}{of}", []).append((scope, at))
+    for says, places in places_by_doubt.items():
         yield str(_lack(("", ""), places, says))
 
 
 def failed_forms(facts: Facts, row: RuntimeRelease) -> dict[tuple[Key, str], list[Place]]:
     """Returns the nodes with a property, such as an attribute, that always failed in a probe."""
-    found: dict[tuple[Key, str], list[Place]] = {}
+    places_by_form: dict[tuple[Key, str], list[Place]] = {}
     for root, key, places in facts.document.operators() if row.probed is not None else ():
         if row.probed is None or not row.probed.fails(key):
             continue
@@ -612,8 +616,8 @@ def failed_forms(facts: Facts, row: RuntimeRelease) -> dict[tuple[Key, str], lis
             if failed is not None:
                 fate = probed.WORDS[failed[1]].format(row.shown)
                 says = f"{qualified(*key)} {since} with {probed.named(failed[0])} {fate}"
-                found.setdefault((key, says), []).append((scope, at))
-    return found
+                places_by_form.setdefault((key, says), []).append((scope, at))
+    return places_by_form
 
 
 def _rank(node: NodeProto, scope: Scope, facts: Facts) -> int | None:
@@ -652,11 +656,11 @@ def _unknown_domains(document: Document, row: RuntimeRelease) -> Iterator[str]:
 
 def stamps(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
     """Returns the IR version and the imports of a model that are too new for a runtime."""
-    found = []
+    sentences = []
     ir = document.model.ir_version
     if row.ir is not None and ir > row.ir:
         reads = "reads IR" if row.flag("compares") else "loads the model unchecked, but supports IR"
-        found.append(f"the model has IR {ir}; {row.shown} {reads} only up to {row.ir}")
+        sentences.append(f"the model has IR {ir}; {row.shown} {reads} only up to {row.ir}")
     for domain, version in sorted(document.imports.as_dict().items()):
         top = row.imports.get(domain)
         if top is not None and version > top:
@@ -664,8 +668,8 @@ def stamps(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
             reads = f"reads {shown} only up to {top}"
             if not row.flag("compares"):
                 reads = f"loads the model unchecked, but supports {shown} only up to {top}"
-            found.append(f"the model imports {shown} {version}; {row.shown} {reads}")
-    return [RuntimeLack("", "", "", 1, says) for says in found]
+            sentences.append(f"the model imports {shown} {version}; {row.shown} {reads}")
+    return [RuntimeLack("", "", "", 1, says) for says in sentences]
 
 
 def without_imports(
@@ -687,7 +691,7 @@ def without_imports(
 
 def below_floor(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
     """Returns operators of versions that are too old for the kernels of a runtime."""
-    found = []
+    lacks = []
     for domain, floor in row.floors.items():
         for root in document.roots:
             version = root.imports.get(domain)
@@ -696,8 +700,8 @@ def below_floor(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
             for key, places in root.index.items():
                 if key[0] == domain and _changed(key, version, floor):
                     says = f"{row.shown} has no kernels for {key[1]} of ai.onnx {version}; it has"
-                    found.append(_lack(key, places, f"{says} kernels from ai.onnx {floor} on"))
-    return found
+                    lacks.append(_lack(key, places, f"{says} kernels from ai.onnx {floor} on"))
+    return lacks
 
 
 def _changed(key: Key, version: int, floor: int) -> bool:
@@ -713,7 +717,7 @@ def _added_late(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack
         release = late_changes.added_after(*key, since, row.built_on or "")
         if release is None:
             continue
-        earlier = [one for one in schemas.history(*key) if one.since < since]
+        earlier = [schema for schema in schemas.history(*key) if schema.since < since]
         before = earlier[-1] if earlier else None
         if newer := [(scope, at) for scope, at in places if is_beyond(scope.node(at), before)]:
             has = f"{key[1]}-{before.since}" if before else f"no {key[1]}"
@@ -748,11 +752,11 @@ def unknown_fields(document: Document, row: RuntimeRelease) -> dict[tuple[Key, s
     """Returns nodes with an attribute, input or output that a runtime does not have."""
     from opshift.opsets import fields
 
-    found: dict[tuple[Key, str], list[Place]] = {}
+    places_by_field: dict[tuple[Key, str], list[Place]] = {}
     for key, (scope, at), unknown in _in_unknown_fields(document, row):
         if (says := fields.given(scope.node(at), unknown)) is not None:
-            found.setdefault((key, says), []).append((scope, at))
-    return found
+            places_by_field.setdefault((key, says), []).append((scope, at))
+    return places_by_field
 
 
 def _in_unknown_fields(
@@ -764,7 +768,7 @@ def _in_unknown_fields(
         for scope, at in places:
             lacked = unknown
             if described is not None:
-                names = {one.name for one in scope.node(at).attribute}
+                names = {attribute.name for attribute in scope.node(at).attribute}
                 lacked = unknown | (names - described)
             if lacked:
                 yield key, (scope, at), lacked
@@ -791,9 +795,9 @@ def _types(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
     for name in sorted(present.intersection(row.texts("types"))):
         says = f"{row.shown} has no kernels for {name}"
         yield RuntimeLack("", "", "", 1, says, _accepted_instead(name, row))
-    for one in ELEMENTS.values():
-        if one.name in present and row.ir is not None and one.ir > row.ir:
-            says = f"{row.shown} does not read {one.name}, which IR {one.ir} introduced"
+    for element in ELEMENTS.values():
+        if element.name in present and row.ir is not None and element.ir > row.ir:
+            says = f"{row.shown} does not read {element.name}, which IR {element.ir} introduced"
             yield RuntimeLack("", "", "", 1, says)
 
 

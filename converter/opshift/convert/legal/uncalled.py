@@ -49,7 +49,7 @@ def faulty_calls(before: ModelProto, after: ModelProto, adapters: Registry) -> I
     is at fault only if onnx rejects every call that it accepted before.
     """
     document = Document(before)
-    now = {function_id(one): one for one in after.functions}
+    now = {function_id(function): function for function in after.functions}
     for which in never_called(document):
         function = document.functions[which]
         if which in now and now[which].node != function.node:
@@ -89,9 +89,13 @@ class CallSearch:
     def _allowed(self, kinds: Sequence[str]) -> Iterator[Sequence[int]]:
         """Yields, for each input, the ranks that onnx accepts while other ranks are unknown."""
         for i in range(len(kinds)):
-            others = (None,) * i, (None,) * (len(kinds) - i - 1)
+            unknown_ranks = (None,) * i, (None,) * (len(kinds) - i - 1)
             ranks = RANKS_BESIDE if len(kinds) > 1 else RANKS
-            yield [one for one in ranks if self._passes(kinds, (*others[0], one, *others[1]))]
+            yield [
+                rank
+                for rank in ranks
+                if self._passes(kinds, (*unknown_ranks[0], rank, *unknown_ranks[1]))
+            ]
 
     def _fits(
         self, kinds: Sequence[str], allowed: Sequence[Sequence[int]], ranks: tuple[int, ...]
@@ -104,7 +108,7 @@ class CallSearch:
             return False
         if not unknown:
             return True
-        return any(self._fits(kinds, allowed, (*ranks, one)) for one in allowed[len(ranks)])
+        return any(self._fits(kinds, allowed, (*ranks, rank)) for rank in allowed[len(ranks)])
 
     def _passes(self, kinds: Sequence[str], ranks: Sequence[int | None]) -> bool:
         """Returns whether onnx accepts a call before and after the conversion."""
@@ -127,53 +131,53 @@ def _accepted(
     adapters: Registry,
 ) -> ModelProto | None:
     """Returns a call of a function with the given inputs, or None if onnx rejects it."""
-    if (given := _attributes(function)) is None:
+    if (attributes := _attributes(function)) is None:
         return None
-    call = _call(model, function, given)
+    call = _call(model, function, attributes)
     call.graph.input.extend(inputs)
     if not _is_sound(call, adapters):
         return None
-    found = by_graph(safe_inference.infer(call, adapters))[0].own
+    inferred = by_graph(safe_inference.infer(call, adapters))[0].own
     for name in function.output:
-        told = found.get(name)
-        if told is not None and schemas.type_name(told) is not None:
-            call.graph.output.append(ValueInfoProto(name=name, type=without_lengths(told)))
+        inferred_type = inferred.get(name)
+        if inferred_type is not None and schemas.type_name(inferred_type) is not None:
+            call.graph.output.append(ValueInfoProto(name=name, type=without_lengths(inferred_type)))
     return call if call.graph.output and _is_sound(call, adapters) else None
 
 
 def _again(call: ModelProto, model: ModelProto) -> ModelProto:
     """Returns a model with the same call, and with the function as in another model."""
-    found = _header(model, call.graph.node[0])
-    found.graph.CopyFrom(call.graph)
-    return found
+    repeated = _header(model, call.graph.node[0])
+    repeated.graph.CopyFrom(call.graph)
+    return repeated
 
 
 def _header(model: ModelProto, call: NodeProto) -> ModelProto:
     """Returns a model with the imports of `model` and the functions that a call uses."""
-    found = ModelProto(ir_version=model.ir_version)
-    found.opset_import.extend(model.opset_import)
-    if call.domain not in {one.domain for one in model.opset_import}:
-        found.opset_import.add(domain=call.domain, version=1)
-    known, waiting = functions_of(model), [call]
+    header = ModelProto(ir_version=model.ir_version)
+    header.opset_import.extend(model.opset_import)
+    if call.domain not in {opset.domain for opset in model.opset_import}:
+        header.opset_import.add(domain=call.domain, version=1)
+    functions_by_id, waiting = functions_of(model), [call]
     while waiting:
-        function = known.pop(call_id(waiting.pop()), None)
+        function = functions_by_id.pop(call_id(waiting.pop()), None)
         if function is not None:
-            found.functions.append(function)
+            header.functions.append(function)
             waiting += nodes_in(function)
-    return found
+    return header
 
 
 def _call(
-    model: ModelProto, function: FunctionProto, given: Iterable[AttributeProto]
+    model: ModelProto, function: FunctionProto, attributes: Iterable[AttributeProto]
 ) -> ModelProto:
-    call = NodeProto(op_type=function.name, domain=function.domain, attribute=given)
+    call = NodeProto(op_type=function.name, domain=function.domain, attribute=attributes)
     call.overload = function.overload
     call.input.extend(function.input)
     call.output.extend(function.output)
-    found = _header(model, call)
-    found.graph.name = function.name
-    found.graph.node.append(call)
-    return found
+    caller = _header(model, call)
+    caller.graph.name = function.name
+    caller.graph.node.append(call)
+    return caller
 
 
 def _is_sound(call: ModelProto, adapters: Registry) -> bool:
@@ -182,8 +186,12 @@ def _is_sound(call: ModelProto, adapters: Registry) -> bool:
 
 def _attributes(function: FunctionProto) -> list[AttributeProto] | None:
     """Returns a value for each attribute without a default, or None if this is impossible."""
-    kinds = {one.ref_attr_name: one.type for node in nodes_in(function) for one in node.attribute}
-    given = []
+    kinds = {
+        attribute.ref_attr_name: attribute.type
+        for node in nodes_in(function)
+        for attribute in node.attribute
+    }
+    values = []
     for name in function.attribute:
         if name not in kinds:
             continue
@@ -191,19 +199,19 @@ def _attributes(function: FunctionProto) -> list[AttributeProto] | None:
             return None
         value = AttributeProto(name=name, type=kinds[name])
         value.MergeFrom(_VALUES[kinds[name]])
-        given.append(value)
-    return given
+        values.append(value)
+    return values
 
 
 def _value(name: str, kind: str, rank: int | None) -> ValueInfoProto:
     """Returns a graph input with a given name, element type and rank, and with unknown sizes."""
-    found = ValueInfoProto(name=name)
-    found.type.tensor_type.elem_type = TensorProto.DataType.Value(kind.upper())
+    info = ValueInfoProto(name=name)
+    info.type.tensor_type.elem_type = TensorProto.DataType.Value(kind.upper())
     if rank is not None:
-        found.type.tensor_type.shape.SetInParent()
+        info.type.tensor_type.shape.SetInParent()
     for _ in range(rank or 0):
-        found.type.tensor_type.shape.dim.add()
-    return found
+        info.type.tensor_type.shape.dim.add()
+    return info
 
 
 # -- the types of inputs ---------------------------------------------------------------------------
@@ -221,28 +229,28 @@ def guesses(function: FunctionProto) -> Iterator[list[str]]:
     """Yields input types that all nodes accept together: floats first, then integers."""
     groups = list(_groups(function))
     for order in (EVERY, (*reversed(LIKELY), *EVERY[len(LIKELY) :])):
-        told = _narrowed({}, groups)
+        choices = _narrowed({}, groups)
         for name in function.input:
-            kind = next((one for one in order if one in told.get(name, EVERY)), "")
-            told = _narrowed({**told, name: frozenset({kind})}, groups)
-        if all(told.values()):
-            yield [next(iter(told[name])) for name in function.input]
+            kind = next((element for element in order if element in choices.get(name, EVERY)), "")
+            choices = _narrowed({**choices, name: frozenset({kind})}, groups)
+        if all(choices.values()):
+            yield [next(iter(choices[name])) for name in function.input]
 
 
-def _narrowed(known: Choices, groups: Sequence[Group]) -> Choices:
+def _narrowed(choices: Choices, groups: Sequence[Group]) -> Choices:
     """Returns the types that each value may still have."""
-    found, before = dict(known), None
-    while found != before:
-        before = dict(found)
+    narrowed, before = dict(choices), None
+    while narrowed != before:
+        before = dict(narrowed)
         for names, types in groups:
-            common = types.intersection(*(found.get(name, types) for name in names))
-            found.update(dict.fromkeys(names, common))
-    return found
+            common = types.intersection(*(narrowed.get(name, types) for name in names))
+            narrowed.update(dict.fromkeys(names, common))
+    return narrowed
 
 
 def _groups(function: FunctionProto) -> Iterator[Group]:
     """Yields values that share a type variable of a node, with the types that it allows."""
-    imports = {schemas.normal(one.domain): one.version for one in function.opset_import}
+    imports = {schemas.normal(opset.domain): opset.version for opset in function.opset_import}
     for node in nodes_in(function):
         domain = schemas.normal(node.domain)
         schema = schemas.schema(domain, node.op_type, imports.get(domain, 0))
@@ -252,7 +260,9 @@ def _groups(function: FunctionProto) -> Iterator[Group]:
         for at, values in ((schema.input_at, node.input), (schema.output_at, node.output)):
             for i, name in enumerate(values):
                 param = at(i)
-                types = frozenset(one for one in EVERY if param and f"tensor({one})" in param.types)
+                types = frozenset(
+                    element for element in EVERY if param and f"tensor({element})" in param.types
+                )
                 if name and param is not None and types:
                     apart = "" if param.homogeneous else name
                     shared.setdefault((param.variable + apart, types), []).append(name)
@@ -263,9 +273,9 @@ def _groups(function: FunctionProto) -> Iterator[Group]:
 
 def _constant(node: NodeProto) -> Iterator[Group]:
     """Yields the type of a constant, from the attribute with its value."""
-    for one in node.attribute if len(node.output) == 1 else ():
-        kind = CONSTANT_FORMS.get(one.name)
-        if one.name == "value":
-            kind = schemas.element_name(one.t.data_type)
+    for attribute in node.attribute if len(node.output) == 1 else ():
+        kind = CONSTANT_FORMS.get(attribute.name)
+        if attribute.name == "value":
+            kind = schemas.element_name(attribute.t.data_type)
         if kind is not None:
             yield (node.output[0],), frozenset({_NAMES.get(kind, kind)})

@@ -48,29 +48,29 @@ class WrittenNodes:
 
 def values(change: WrittenNodes) -> Iterator[str]:
     """Checks that names are visible, defined before their use, and defined once."""
-    place, old, made = change.place, change.node.proto, change.op.made
-    if not made.nodes:
+    place, old, replacement = change.place, change.node.proto, change.op.made
+    if not replacement.nodes:
         return
     scope, _ = place
-    readable = {*reads(old), *made.constants, ""}
+    readable = {*reads(old), *replacement.constants, ""}
     inside = {name for _, graph in graphs_of(old) for n in graph.node for name in n.output}
     written: set[str] = set()
-    outputs = {name for one in made.nodes for name in one.output}
+    outputs = {name for node in replacement.nodes for name in node.output}
     replaced = {*old.output}
-    for one in made.nodes:
-        for name in reads(one):
+    for new in replacement.nodes:
+        for name in reads(new):
             if name in readable or name in written:
                 continue
             if name in outputs:
-                yield f"{one.op_type} reads {name!r} before it is written"
-            elif (told := _unreachable(place, name)) is not None:
-                yield f"{one.op_type} reads {name!r}, which {told}"
+                yield f"{new.op_type} reads {name!r} before it is written"
+            elif (problem := _unreachable(place, name)) is not None:
+                yield f"{new.op_type} reads {name!r}, which {problem}"
             readable.add(name)
-        for name in filter(None, one.output):
+        for name in filter(None, new.output):
             if name in written:
-                yield f"{one.op_type} writes {name!r}, which was written before"
+                yield f"{new.op_type} writes {name!r}, which was written before"
             elif name not in replaced and name not in change.given and name not in inside:
-                yield f"{one.op_type} writes {name!r}, which is neither an output nor a new name"
+                yield f"{new.op_type} writes {name!r}, which is neither an output nor a new name"
             written.add(name)
     unwritten = replaced - written - {""}
     if unwritten and scope.root.top is scope:
@@ -102,8 +102,8 @@ def holder(scope: Scope) -> tuple[int, Scope]:
     around = scope.parent
     assert around is not None
     for position, node in enumerate(around.proto.node):
-        held = () if position in around.removed else graphs_of(node)
-        if any(graph is scope.proto for _, graph in held):
+        graphs = () if position in around.removed else graphs_of(node)
+        if any(graph is scope.proto for _, graph in graphs):
             return position, around
     raise AssertionError(f"no node has the subgraph {scope.proto.name!r}")
 
@@ -113,23 +113,23 @@ def holder(scope: Scope) -> tuple[int, Scope]:
 
 def written_schemas(change: WrittenNodes) -> Iterator[str]:
     """Checks imports, attribute references, and the schema of each node after the step."""
-    root, made = change.place[0].root, change.op.made
-    known = {one.ref_attr_name for one in change.node.proto.attribute}
-    for one in made.nodes:
-        for attribute in one.attribute:
-            if attribute.ref_attr_name and attribute.ref_attr_name not in known:
+    root, replacement = change.place[0].root, change.op.made
+    referred = {attribute.ref_attr_name for attribute in change.node.proto.attribute}
+    for node in replacement.nodes:
+        for attribute in node.attribute:
+            if attribute.ref_attr_name and attribute.ref_attr_name not in referred:
                 yield (
-                    f"{one.op_type} refers to the function attribute {attribute.ref_attr_name!r},"
+                    f"{node.op_type} refers to the function attribute {attribute.ref_attr_name!r},"
                     " but the replaced node does not"
                 )
-        domain = schemas.normal(one.domain)
+        domain = schemas.normal(node.domain)
         version = change.to if domain == change.domain else root.imports.get(domain)
         if version is None:
-            yield f"{one.op_type} is of domain {domain!r}, which {root.name} does not import"
-        elif (schema := schemas.schema(domain, one.op_type, version)) is not None:
-            yield from unfit(one, schema, version, elsewhere=made.carried)
+            yield f"{node.op_type} is of domain {domain!r}, which {root.name} does not import"
+        elif (schema := schemas.schema(domain, node.op_type, version)) is not None:
+            yield from unfit(node, schema, version, elsewhere=replacement.carried)
         elif domain in schemas.known_domains():
-            yield f"{one.op_type} does not exist at {domain or 'ai.onnx'} {version}"
+            yield f"{node.op_type} does not exist at {domain or 'ai.onnx'} {version}"
 
 
 # -- types ---------------------------------------------------------------------------------------
@@ -149,12 +149,12 @@ def types(written: WrittenNodes) -> Iterator[str]:
     for name in filter(None, written.node.proto.output):
         declared = scope.declared.get(name)
         before = schemas.type_name(declared)
-        ops = tuple([one.op_type for one in op.made.nodes])
+        ops = tuple([node.op_type for node in op.made.nodes])
         kind = (written.adapter.source, ops, before)
         if (
             before is None
             or kind in written.typed
-            or not any(name in one.output for one in op.made.nodes)
+            or not any(name in node.output for node in op.made.nodes)
         ):
             continue
         written.typed.add(kind)
@@ -168,34 +168,34 @@ def _inferred_types(written: WrittenNodes) -> Iterator[str]:
 
     Lengths are not compared, because onnx's inference computes some of them wrongly.
     """
-    for one in written.op.made.nodes:
-        yield from _unfit_types(one, written)
+    for node in written.op.made.nodes:
+        yield from _unfit_types(node, written)
     yield from _objections(written)
     yield from _changed_outputs(written)
 
 
 def _refused_constants(written: WrittenNodes) -> Iterator[str]:
     """Yields the errors of inference on nodes without inputs."""
-    for one in written.op.made.nodes:
-        if not one.input and (told := _rejected(one, written)) is not None:
-            yield told
+    for node in written.op.made.nodes:
+        if not node.input and (error := _rejected(node, written)) is not None:
+            yield error
 
 
-def _rejected(one: NodeProto, written: WrittenNodes, *, lengths: bool = True) -> str | None:
+def _rejected(node: NodeProto, written: WrittenNodes, *, lengths: bool = True) -> str | None:
     """Returns the error of inference on a new node; None for a node that takes over graphs."""
-    made = written.op.made
-    if one is made.carrier and made.carried:  # it has its graphs only after the step
+    replacement = written.op.made
+    if node is replacement.carrier and replacement.carried:  # it has its graphs only after the step
         return None
-    told = objection(one, written.op.env, _entered(one, written), lengths=lengths)
-    return f"inference rejects {named(one)}: {told}" if told is not None else None
+    error = objection(node, written.op.env, _entered(node, written), lengths=lengths)
+    return f"inference rejects {named(node)}: {error}" if error is not None else None
 
 
 def _objections(written: WrittenNodes) -> Iterator[str]:
     """Yields the errors of inference on nodes, unless an error depends on lengths."""
     if _is_sound(written):
-        for one in written.op.made.nodes:
-            if (told := _rejected(one, written, lengths=False)) is not None:
-                yield told
+        for node in written.op.made.nodes:
+            if (error := _rejected(node, written, lengths=False)) is not None:
+                yield error
 
 
 def _is_sound(written: WrittenNodes) -> bool:
@@ -208,7 +208,7 @@ def _is_sound(written: WrittenNodes) -> bool:
     env = ScopeEnv(written.facts, scope)
     if objection(old, env, None) or objection(old, env, _entered(old, written)):
         return False
-    read = {name for one in (old, *written.op.made.nodes) for name in one.input if name}
+    read = {name for node in (old, *written.op.made.nodes) for name in node.input if name}
     return not any(written.facts.is_unconfirmed(scope, name) for name in read)
 
 
@@ -220,9 +220,9 @@ def suspect_lengths(written: WrittenNodes) -> Iterator[str]:
     if not _is_sound(written):
         return
     env = written.op.env
-    for one in written.op.made.nodes:
-        if (told := _rejected(one, written)) is not None:
-            yield told
+    for node in written.op.made.nodes:
+        if (error := _rejected(node, written)) is not None:
+            yield error
     if holds_graphs(written.node.proto):  # the subgraphs may be converted already
         return
     before = _before(written)
@@ -235,11 +235,11 @@ def suspect_lengths(written: WrittenNodes) -> Iterator[str]:
 def is_inferred(written: WrittenNodes) -> bool:
     """Returns whether onnx has inference for the replaced node, before or after the step."""
     node, root = written.node.proto, written.place[0].root
-    found = (root.schema_of(node, version) for version in (None, _entered(node, written)))
+    schemas_of_node = (root.schema_of(node, version) for version in (None, _entered(node, written)))
     return any(
-        schemas.raw(one.domain, one.name, one.since).has_type_and_shape_inference_function
-        for one in found
-        if one is not None
+        schemas.raw(schema.domain, schema.name, schema.since).has_type_and_shape_inference_function
+        for schema in schemas_of_node
+        if schema is not None
     )
 
 
@@ -265,25 +265,25 @@ def _changed_outputs(written: WrittenNodes) -> Iterator[str]:
     Nodes with subgraphs are skipped, because their subgraphs may already be converted although the
     imports are not.
     """
-    op, made = written.op, written.op.made.nodes
+    op, new_nodes = written.op, written.op.made.nodes
     if holds_graphs(written.node.proto):
         return
     before = _before(written)
     for name in filter(op.env.is_read, written.node.proto.output):
         was, now = before.get(name), op.env.type(name)
-        if was is None or now is None or not any(name in one.output for one in made):
+        if was is None or now is None or not any(name in node.output for node in new_nodes):
             continue
         if not alike(was, now):
             yield f"the type of {name!r} changes from {shown_type(was)} to {shown_type(now)}"
 
 
-def _unfit_types(one: NodeProto, written: WrittenNodes) -> Iterator[str]:
+def _unfit_types(node: NodeProto, written: WrittenNodes) -> Iterator[str]:
     """Yields inputs whose types the operator does not accept, alone or in combination."""
-    schema = schemas.schema(schemas.normal(one.domain), one.op_type, _entered(one, written))
+    schema = schemas.schema(schemas.normal(node.domain), node.op_type, _entered(node, written))
     env = written.op.env
     if schema is not None:
-        for misfit in unfit_types(one, schema, lambda name: schemas.type_name(env.type(name))):
-            yield f"{one.op_type} {misfit}"
+        for misfit in unfit_types(node, schema, lambda name: schemas.type_name(env.type(name))):
+            yield f"{node.op_type} {misfit}"
 
 
 def _before(written: WrittenNodes) -> dict[str, TypeProto]:

@@ -46,8 +46,8 @@ def filled(text: str, meaning: Callable[[str], str]) -> str:
     """Returns a text with names for its placeholders; quoted placeholders become quoted names."""
     if "⟦" not in text:
         return text
-    text = _QUOTED.sub(lambda found: repr(meaning(found[1])), text)
-    return _TOKEN.sub(lambda found: meaning(found[0]), text)
+    text = _QUOTED.sub(lambda match: repr(meaning(match[1])), text)
+    return _TOKEN.sub(lambda match: meaning(match[0]), text)
 
 
 class Asker(Crossing, Protocol):
@@ -81,11 +81,11 @@ class NodeTokens:
 
     def _token(self, scope: Scope, name: str) -> str:
         place = scope if scope.parent is None else scope.owner(name) or scope, name
-        known = self._tokens.get(place)
-        if known is None:
-            known = self._tokens[place] = placeholder("v", len(self._places))
+        token = self._tokens.get(place)
+        if token is None:
+            token = self._tokens[place] = placeholder("v", len(self._places))
             self._places.append((scope, name))
-        return known
+        return token
 
     def place(self, token: str) -> tuple[ScopeEnv, str]:
         """Returns the name for a placeholder, and the known types in the graph with this name."""
@@ -98,11 +98,11 @@ class NodeTokens:
 
     def symbol(self, symbol: str) -> str:
         """Returns the placeholder for the symbol of a dimension."""
-        known = self._symbols
-        if symbol not in known:
+        symbols = self._symbols
+        if symbol not in symbols:
             start = LENGTH if symbol.startswith(LENGTH) else ""
-            known[symbol] = start + placeholder("s", len(known))
-        return known[symbol]
+            symbols[symbol] = start + placeholder("s", len(symbols))
+        return symbols[symbol]
 
     def meaning(self, token: str) -> str:
         """Returns the text for a placeholder in a message."""
@@ -112,17 +112,21 @@ class NodeTokens:
             env, name = self.place(f"⟦{token[5:]}")
             return env.why_dynamic(name)
         if token.startswith("⟦s"):
-            found = next(one for one, told in self._symbols.items() if told.endswith(token))
-            return found.removeprefix(LENGTH)
+            symbol = next(
+                symbol_name
+                for symbol_name, token_of_symbol in self._symbols.items()
+                if token_of_symbol.endswith(token)
+            )
+            return symbol.removeprefix(LENGTH)
         return self.place(token)[1]
 
     # -- answers ---------------------------------------------------------------------------------
 
     def answer(self, question: tuple[Any, ...]) -> Any:
         """Returns the answer to an adapter's question about this node, as a comparable value."""
-        kind, *given = question
+        kind, *details = question
         try:
-            return _ANSWERS[kind](self, *given)
+            return _ANSWERS[kind](self, *details)
         except Untraceable:
             return NEVER
 
@@ -132,18 +136,18 @@ class NodeTokens:
 
     def _dims(self, token: str) -> Hashable:
         env, name = self.place(token)
-        found = env.type(name)
-        assert found is not None  # an earlier question required the rank
-        return self._in_tokens(env.dims(name, found))
+        proto = env.type(name)
+        assert proto is not None  # an earlier question required the rank
+        return self._in_tokens(env.dims(name, proto))
 
     def _claimed(self, token: str) -> Hashable:
         env, name = self.place(token)
-        found = env.type(name)
-        assert found is not None
-        return self._in_tokens(env.claimed_dims(name, env.dims(name, found)))
+        proto = env.type(name)
+        assert proto is not None
+        return self._in_tokens(env.claimed_dims(name, env.dims(name, proto)))
 
     def _in_tokens(self, dims: Iterable[int | str | None]) -> tuple[int | str | None, ...]:
-        return tuple(self.symbol(one) if isinstance(one, str) else one for one in dims)
+        return tuple(self.symbol(dim) if isinstance(dim, str) else dim for dim in dims)
 
     def _constant(self, token: str) -> Hashable:
         env, name = self.place(token)
@@ -168,15 +172,16 @@ class NodeTokens:
     def _producer(self, token: str) -> Hashable:
         """Returns the node that computes a value, with placeholders for names."""
         env, name = self.place(token)
-        found = env.producer(name)
-        if found is None:
+        producer = env.producer(name)
+        if producer is None:
             return None
-        signature = comparable.of_node(found.proto)
-        assert isinstance(found.env, ScopeEnv)
+        signature = comparable.of_node(producer.proto)
+        assert isinstance(producer.env, ScopeEnv)
         inputs, outputs = (
-            self.bind(found.env.scope, names) for names in (found.proto.input, found.proto.output)
+            self.bind(producer.env.scope, names)
+            for names in (producer.proto.input, producer.proto.output)
         )
-        return Neighbour(signature, inputs, outputs, found.proto, found.schema)
+        return Neighbour(signature, inputs, outputs, producer.proto, producer.schema)
 
     def _may_hold(self, types: frozenset[str]) -> bool:
         return types <= self.asker.facts.present_types

@@ -85,8 +85,8 @@ class Records:
     def _key(self, asker: Asker, task: Task, binding: NodeTokens) -> Hashable:
         """Returns what is known about a node before the adapter's first question."""
         root = binding.scope.root
-        for one in (task.adapter, task.schema):
-            self._kept_alive[id(one)] = one
+        for part in (task.adapter, task.schema):
+            self._kept_alive[id(part)] = part
         return (
             id(task.adapter), id(task.schema), asker.boundary, asker.domain, asker.to, task.lost,
             asker.enters, asker.allow_approximate, frozenset(asker.assume), root.kind,
@@ -123,10 +123,10 @@ def _walk(tree: Branch, binding: NodeTokens) -> Branch | None:
     while branch.leaf is None and not branch.untraceable:
         if branch.question is None:
             return None
-        found = branch.branches.get(binding.answer(branch.question))
-        if found is None:
+        next_branch = branch.branches.get(binding.answer(branch.question))
+        if next_branch is None:
             return None
-        branch = found
+        branch = next_branch
     return branch
 
 

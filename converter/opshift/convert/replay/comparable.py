@@ -55,15 +55,15 @@ class ConstantAnswer:
         return hash(self._key)
 
 
-def of_constant(found: Array | None) -> ConstantAnswer | None:
-    return None if found is None else ConstantAnswer(found)
+def of_constant(array: Array | None) -> ConstantAnswer | None:
+    return None if array is None else ConstantAnswer(array)
 
 
-def of_bounds(found: Bounds | None) -> Hashable:
-    if found is None:
+def of_bounds(bounds: Bounds | None) -> Hashable:
+    if bounds is None:
         return None
-    low, high = (tuple(part.reshape(-1).tolist()) for part in (found.low, found.high))
-    return low, high, found.low.shape, found.each
+    low, high = (tuple(part.reshape(-1).tolist()) for part in (bounds.low, bounds.high))
+    return low, high, bounds.low.shape, bounds.each
 
 
 def bounds_of(answer: Any) -> Bounds | None:
@@ -74,25 +74,26 @@ def bounds_of(answer: Any) -> Bounds | None:
     return Bounds(first, last, each)
 
 
-def of_type(found: TypeProto | None, part: TypePart, symbol: Symbol) -> Hashable:
+def of_type(proto: TypeProto | None, part: TypePart, symbol: Symbol) -> Hashable:
     """Returns the requested part of a type, with placeholders for symbols of dimensions."""
-    if found is None:
+    if proto is None:
         return None
     if part is TypePart.RANK:
-        return rank_of(found)
-    if found.WhichOneof("value") != "tensor_type" or found.denotation:
-        plain = without_lengths(found) if part is TypePart.ELEMENT else found
+        return rank_of(proto)
+    if proto.WhichOneof("value") != "tensor_type" or proto.denotation:
+        plain = without_lengths(proto) if part is TypePart.ELEMENT else proto
         return plain.SerializeToString(deterministic=True)
-    tensor = found.tensor_type
+    tensor = proto.tensor_type
     if part is TypePart.ELEMENT:
         return tensor.elem_type
     if not tensor.HasField("shape"):
         return tensor.elem_type, None
     dims = (
-        one.dim_value if one.HasField("dim_value") else one.dim_param for one in tensor.shape.dim
+        entry.dim_value if entry.HasField("dim_value") else entry.dim_param
+        for entry in tensor.shape.dim
     )
-    known = (symbol(one) if isinstance(one, str) and one else one for one in dims)
-    return tensor.elem_type, tuple(None if one == "" else one for one in known)
+    entries = (symbol(dim) if isinstance(dim, str) and dim else dim for dim in dims)
+    return tensor.elem_type, tuple(None if entry == "" else entry for entry in entries)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -103,25 +104,25 @@ def type_of(answer: Any, part: TypePart) -> TypeProto | None:
     """
     if answer is None:
         return None
-    found = TypeProto()
+    proto = TypeProto()
     if isinstance(answer, bytes):
-        found.ParseFromString(answer)
-        return found
+        proto.ParseFromString(answer)
+        return proto
     if part is TypePart.ELEMENT:
-        found.tensor_type.elem_type = answer
-        return found
+        proto.tensor_type.elem_type = answer
+        return proto
     dims: Dims | None = (None,) * answer if part is TypePart.RANK else answer[1]
     if part is TypePart.ALL:
-        found.tensor_type.elem_type = answer[0]
+        proto.tensor_type.elem_type = answer[0]
     if dims is not None:
-        found.tensor_type.shape.SetInParent()
-        for one in dims:
-            dim = found.tensor_type.shape.dim.add()
-            if isinstance(one, str):
-                dim.dim_param = one
-            elif one is not None:
-                dim.dim_value = one
-    return found
+        proto.tensor_type.shape.SetInParent()
+        for entry in dims:
+            dim = proto.tensor_type.shape.dim.add()
+            if isinstance(entry, str):
+                dim.dim_param = entry
+            elif entry is not None:
+                dim.dim_value = entry
+    return proto
 
 
 def of_node(node: NodeProto) -> tuple[Hashable, ...]:
@@ -141,4 +142,4 @@ def _is_elsewhere(attribute: AttributeProto) -> bool:
     tensors = [*attribute.tensors, *((sparse.values, sparse.indices) if sparse else ())]
     if attribute.HasField("t"):
         tensors.append(attribute.t)
-    return any(one.data_location == TensorProto.EXTERNAL for one in tensors)
+    return any(tensor.data_location == TensorProto.EXTERNAL for tensor in tensors)

@@ -70,62 +70,64 @@ class Template:
     def made(self, binding: NodeTokens) -> Made:
         """Returns the new nodes, with the names around one node of a model."""
         asker, root = binding.asker, binding.scope.root
-        known: dict[str, str] = {"": ""}
-        made = Made(carried=frozenset())
+        names: dict[str, str] = {"": ""}
+        replacement = Made(carried=frozenset())
         for token, (content, tensor) in self.constants.items():
             placed = asker.constant(root, content, lambda tensor=tensor: tensor)  # type: ignore[misc]
-            known[token] = placed.name
-            made.constants[placed.name] = placed
+            names[token] = placed.name
+            replacement.constants[placed.name] = placed
 
         def name_of(token: str) -> str:
-            if token not in known:
+            if token not in names:
                 if token in self.hints:
-                    known[token] = asker.fresh(self.hints[token])
+                    names[token] = asker.fresh(self.hints[token])
                 else:
-                    known[token] = binding.place(token)[1]
-            return known[token]
+                    names[token] = binding.place(token)[1]
+            return names[token]
 
-        for one in self.nodes:
-            node = NodeProto.FromString(one.raw)
-            node.input.extend(map(name_of, one.inputs))
-            node.output.extend(map(name_of, one.outputs))
-            if one.name:
-                node.name = filled(one.name, binding.meaning)
-            made.add(node)
-        made.carrier = None if self.carrier is None else made.nodes[self.carrier]
-        made.approximations += [filled(one, binding.meaning) for one in self.approximations]
-        made.assumptions |= self.assumptions
-        made.missed |= self.missed
-        made.ops |= self.ops
+        for new_node in self.nodes:
+            node = NodeProto.FromString(new_node.raw)
+            node.input.extend(map(name_of, new_node.inputs))
+            node.output.extend(map(name_of, new_node.outputs))
+            if new_node.name:
+                node.name = filled(new_node.name, binding.meaning)
+            replacement.add(node)
+        replacement.carrier = None if self.carrier is None else replacement.nodes[self.carrier]
+        replacement.approximations += [
+            filled(approximation, binding.meaning) for approximation in self.approximations
+        ]
+        replacement.assumptions |= self.assumptions
+        replacement.missed |= self.missed
+        replacement.ops |= self.ops
         if self.unread is not None:
-            made.unread = filled(self.unread, binding.meaning)
-        return made
+            replacement.unread = filled(self.unread, binding.meaning)
+        return replacement
 
 
 Leaf: TypeAlias = Kept | RefusedLeaf | Template
 
 
-def template_of(made: Made, crossing: RecordingCrossing, binding: NodeTokens) -> Template:
+def template_of(replacement: Made, crossing: RecordingCrossing, binding: NodeTokens) -> Template:
     """Returns the nodes that an adapter wrote, as a template with placeholders for names."""
-    if made.carried or any(map(holds_graphs, made.nodes)):
+    if replacement.carried or any(map(holds_graphs, replacement.nodes)):
         raise Untraceable
-    nodes = tuple(map(_without_names, made.nodes))
+    nodes = tuple(map(_without_names, replacement.nodes))
     read = {token for node in nodes for token in node.inputs if token}
     named = read.union(token for node in nodes for token in node.outputs if token)
     for token in named - crossing.hints.keys() - crossing.constants.keys():
         # raises for an unknown name; the adapter's bug is reported without a record
         binding.place(token)
-    carriers = [i for i, node in enumerate(made.nodes) if node is made.carrier]
+    carriers = [i for i, node in enumerate(replacement.nodes) if node is replacement.carrier]
     return Template(
         nodes,
         carriers[0] if carriers else None,
         crossing.hints,
         crossing.constants,
-        tuple(made.approximations),
-        frozenset(made.assumptions),
-        frozenset(made.missed),
-        frozenset(made.ops),
-        made.unread,
+        tuple(replacement.approximations),
+        frozenset(replacement.assumptions),
+        frozenset(replacement.missed),
+        frozenset(replacement.ops),
+        replacement.unread,
         any(is_value(token) for token in read.difference(binding.inputs)),
     )
 

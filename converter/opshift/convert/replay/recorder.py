@@ -40,10 +40,10 @@ class Recorder(ModelEnv):
     def ask(self, *question: Any) -> Any:
         """Returns the answer to a question, and records both."""
         if question not in self.asked:
-            found = self.binding.answer(question)
-            if found is NEVER:
+            answer = self.binding.answer(question)
+            if answer is NEVER:
                 raise NoAnswer
-            self.asked[question] = found
+            self.asked[question] = answer
         return self.asked[question]
 
     def _ask_of(self, kind: str, name: str, *more: Any) -> Any:
@@ -62,8 +62,8 @@ class Recorder(ModelEnv):
         return claimed
 
     def constant(self, name: str) -> Array | None:
-        found = self._ask_of("constant", name)
-        return None if found is None else found.array
+        answer = self._ask_of("constant", name)
+        return None if answer is None else answer.array
 
     def bounds(self, name: str) -> Bounds | None:
         return comparable.bounds_of(self._ask_of("bounds", name))
@@ -72,8 +72,8 @@ class Recorder(ModelEnv):
         return reason(name) if is_value(name) else f"no node computes {name!r}"
 
     def producer(self, name: str) -> Node | None:
-        found = self._ask_of("producer", name)
-        return None if found is None else Node(found.in_tokens, found.schema, self)
+        answer = self._ask_of("producer", name)
+        return None if answer is None else Node(answer.in_tokens, answer.schema, self)
 
     def use_rank(self, name: str) -> None:
         if is_value(name):
@@ -83,8 +83,8 @@ class Recorder(ModelEnv):
         return Present(self)
 
     def rare_types(self) -> frozenset[str]:
-        found: frozenset[str] = self.ask("rare")
-        return found
+        answer: frozenset[str] = self.ask("rare")
+        return answer
 
     def is_computed(self, name: str) -> bool:
         return bool(self._ask_of("is_computed", name))
@@ -129,12 +129,12 @@ class Present(frozenset[str]):
     recorder: Recorder
 
     def __new__(cls, recorder: Recorder) -> Present:
-        made = super().__new__(cls)
-        made.recorder = recorder
-        return made
+        instance = super().__new__(cls)
+        instance.recorder = recorder
+        return instance
 
-    def __contains__(self, one: object) -> bool:
-        return bool(self.recorder.ask("may_hold", frozenset([one])))
+    def __contains__(self, kind: object) -> bool:
+        return bool(self.recorder.ask("may_hold", frozenset([kind])))
 
     def __ge__(self, other: Collection[object]) -> bool:
         return bool(self.recorder.ask("may_hold", frozenset(other)))
@@ -167,8 +167,8 @@ class RecordingCrossing:
     def version(self, root: Root, domain: str) -> int:
         if domain == self.asker.domain:
             return self.asker.to
-        found: int = self.recorder.ask("version", domain)
-        return found
+        answer: int = self.recorder.ask("version", domain)
+        return answer
 
     def constant(
         self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]

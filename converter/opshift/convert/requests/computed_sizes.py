@@ -31,15 +31,15 @@ def facts_of(state: State) -> Facts:
 
     Each node has the same position in the model and in the copy.
     """
-    known = dict(_computed_lists(state))
-    if not known:
+    constants = dict(_computed_lists(state))
+    if not constants:
         return state.facts
     model = ModelProto()
     model.CopyFrom(state.skeleton)
     document = Document(model, state.document.prefix)
     twins = dict(zip(state.document.scopes(), document.scopes(), strict=True))
-    for (scope, position), made in known.items():
-        twins[scope].node(position).CopyFrom(made)
+    for (scope, position), constant in constants.items():
+        twins[scope].node(position).CopyFrom(constant)
     return facts_about(state, model)
 
 
@@ -65,9 +65,9 @@ def _computed_lists(state: State) -> Iterator[tuple[Place, NodeProto]]:
                     or (rank_of(kind) or 0) > 1
                 ):
                     continue
-                found = state.facts.evaluated(Facts.find_constant, scope, name)
-                if found.found is None or found.claims or found.found.size > LONGEST:
+                evaluation = state.facts.evaluated(Facts.find_constant, scope, name)
+                if evaluation.found is None or evaluation.claims or evaluation.found.size > LONGEST:
                     continue
-                made = constant_node(from_array(found.found), name)
-                if is_legal(made, scope):
-                    yield (scope, position), made
+                constant = constant_node(from_array(evaluation.found), name)
+                if is_legal(constant, scope):
+                    yield (scope, position), constant

@@ -69,9 +69,9 @@ def _fixed_inputs(
             yield name, ",".join(text or "?" for text in texts)
 
 
-def _substitute(found: TypeProto, sizes: Mapping[str, int]) -> None:
+def _substitute(proto: TypeProto, sizes: Mapping[str, int]) -> None:
     """Replaces named dimensions of a type by sizes."""
-    for tensor in tensors_in(found):
+    for tensor in tensors_in(proto):
         for dim in tensor.shape.dim:
             if dim.dim_param in sizes:
                 dim.dim_value = sizes[dim.dim_param]
@@ -85,8 +85,8 @@ def _write_sizes(
         for value in (*inner.input, *inner.output, *inner.value_info):
             _substitute(value.type, sizes)
     inputs = input_sizes.free_inputs(graph)
-    for name, wanted in shape.items():
-        input_sizes.give_shape(inputs[name].type, wanted)
+    for name, sizes_of_input in shape.items():
+        input_sizes.give_shape(inputs[name].type, sizes_of_input)
 
 
 # -- folding -------------------------------------------------------------------------------------
@@ -105,15 +105,15 @@ def _fold(state: State) -> Step:
     version = state.document.imports.get("") or 0
     step, folded = Step("", version, version), set[str]()
     while True:
-        known = list(_sizes(state, computed_sizes.facts_of(state), folded))
-        folded |= {name for _, name, _ in known}
-        replacements = list(_replacements(state, known, step))
+        new_constants = list(_sizes(state, computed_sizes.facts_of(state), folded))
+        folded |= {name for _, name, _ in new_constants}
+        replacements = list(_replacements(state, new_constants, step))
         replace_nodes(state.document, replacements)
         branches = take_known(state, folded)
-        for one in branches:
+        for branch in branches:
             _count(
                 step,
-                one,
+                branch,
                 "known-branch",
                 "The fixed sizes determine which branch of the node runs.",
             )
@@ -137,29 +137,29 @@ def _sizes(
         starts = rule is not None and not any(map(rule.needs, range(len(node.input))))
         if starts or any(name in folded or (scope.owner(name), name) in derived for name in reads):
             derived |= {(scope, name) for name in node.output}
-            found = facts.evaluated(Facts.find_constant, twins[scope], node.output[0])
-            if found.found is not None and not found.claims and rule is not None:
-                yield (scope, position), node.output[0], found.found
+            evaluation = facts.evaluated(Facts.find_constant, twins[scope], node.output[0])
+            if evaluation.found is not None and not evaluation.claims and rule is not None:
+                yield (scope, position), node.output[0], evaluation.found
 
 
 def _replacements(
-    state: State, known: Iterable[tuple[Place, str, Array]], step: Step
+    state: State, new_constants: Iterable[tuple[Place, str, Array]], step: Step
 ) -> Iterator[Replacement]:
     """Yields a constant in place of each node that computes with sizes."""
-    for (scope, position), name, value in known:
+    for (scope, position), name, value in new_constants:
         if value.nbytes > LARGEST:
             continue
-        made = constant_node(from_array(value), name)
-        nodes = [made]
-        if not is_legal(made, scope):  # before opset 9, only initializers can be integers
+        constant = constant_node(from_array(value), name)
+        nodes = [constant]
+        if not is_legal(constant, scope):  # before opset 9, only initializers can be integers
             if name in scope.outputs or not isinstance(scope.proto, GraphProto):
                 continue
             nodes = []
             scope.add_initializer(from_array(value, name))
             state.document.added_initializers = True
-        one = Replacement((scope, position), nodes)
-        _count(step, one, "known-size", "The fixed sizes determine the value of the node.")
-        yield one
+        replacement = Replacement((scope, position), nodes)
+        _count(step, replacement, "known-size", "The fixed sizes determine the value of the node.")
+        yield replacement
 
 
 def _count(step: Step, replacement: Replacement, rule: str, why: str) -> None:
@@ -189,14 +189,14 @@ def _contradictions(state: State, facts: Facts) -> Iterator[Contradiction]:
     document = facts.document
     flaws = {place: flaw for place, flaw in flawed(facts) if isinstance(flaw, str)}
     for scope, position in _computed(document):
-        node, told, by_rule = scope.node(position), None, False
+        node, message, by_rule = scope.node(position), None, False
         if scope.root.schema_of(node) is not None:
-            told = inference.objection(node, ScopeEnv(facts, scope))
-        if told is None and (scope, position) in flaws:
-            told, by_rule = flaws[scope, position], True
-        if told is not None:
+            message = inference.objection(node, ScopeEnv(facts, scope))
+        if message is None and (scope, position) in flaws:
+            message, by_rule = flaws[scope, position], True
+        if message is not None:
             place = f"{named(node)} cannot compute with these sizes"
-            yield Contradiction(place, told, scope.parent is not None, by_rule)
+            yield Contradiction(place, message, scope.parent is not None, by_rule)
     for value in document.model.graph.output:
         kind = facts.confirmed(document.main, value.name)
         pairs = zip(dims_of(value.type), dims_of(kind) if kind is not None else (), strict=False)
@@ -210,27 +210,32 @@ def _contradictions(state: State, facts: Facts) -> Iterator[Contradiction]:
 
 def _require_possible(state: State, facts: Facts, before: ModelProto, *, nested: bool) -> None:
     """Raises if a node contradicts the sizes, but not in the model `before` they were fixed."""
-    found = [one for one in _contradictions(state, facts) if nested or not one.is_nested]
-    if not found:
+    contradictions = [
+        contradiction
+        for contradiction in _contradictions(state, facts)
+        if nested or not contradiction.is_nested
+    ]
+    if not contradictions:
         return
     faulty = {
-        one.place for one in _contradictions(state, computed_sizes.facts_about(state, before))
+        contradiction.place
+        for contradiction in _contradictions(state, computed_sizes.facts_about(state, before))
     }
-    for one in found:
-        if one.place in faulty:
+    for problem in contradictions:
+        if problem.place in faulty:
             continue
-        if not (one.is_nested and one.by_rule):
-            raise BadTarget(f"{one.place}: {one.told}; change them")
-        state.notes.append(f"in a subgraph that may never run, {one.place}: {one.told}")
+        if not (problem.is_nested and problem.by_rule):
+            raise BadTarget(f"{problem.place}: {problem.told}; change them")
+        state.notes.append(f"in a subgraph that may never run, {problem.place}: {problem.told}")
 
 
 def _complete_declarations(state: State, facts: Facts, graph: GraphProto) -> None:
     """Adds the inferred sizes to the declared shapes of outputs and inner values."""
     state.facts.correct()
     for value in (*graph.output, *graph.value_info):
-        found = facts.confirmed(facts.document.main, value.name)
-        if found is not None and is_complete(found) and not _is_fixed(value):
-            value.type.tensor_type.shape.CopyFrom(found.tensor_type.shape)
+        confirmed = facts.confirmed(facts.document.main, value.name)
+        if confirmed is not None and is_complete(confirmed) and not _is_fixed(value):
+            value.type.tensor_type.shape.CopyFrom(confirmed.tensor_type.shape)
 
 
 def _is_fixed(value: ValueInfoProto) -> bool:

@@ -38,7 +38,7 @@ def wanted_sizes(
             raise BadTarget(f"no input has a dimension {name!r}{_known('dimensions', name, names)}")
     origins = {name: f"dimension {name!r}" for name in dim}
     sizes = dict(dim)
-    for name, wanted in shape.items():
+    for name, requested in shape.items():
         if any(name == value.name for value in graph.input) and name not in inputs:
             raise BadTarget(
                 f"the input {name!r} has a default value, whose shape cannot change; leave it out"
@@ -48,48 +48,50 @@ def wanted_sizes(
                 f"the model has no input {name!r} to give a shape to"
                 f"{_known('inputs', name, list(inputs))}"
             )
-        _require_fit(name, inputs[name].type, wanted)
+        _require_fit(name, inputs[name].type, requested)
         if rank_of(inputs[name].type) is None:
             continue
-        for axis, (known, size) in enumerate(zip(dims_of(inputs[name].type), wanted, strict=True)):
-            if not isinstance(known, str) or known in UNNAMED:
+        for axis, (fixed, size) in enumerate(
+            zip(dims_of(inputs[name].type), requested, strict=True)
+        ):
+            if not isinstance(fixed, str) or fixed in UNNAMED:
                 continue
             place = f"dimension {axis} of {name!r}"
-            if sizes.setdefault(known, size) != size:
+            if sizes.setdefault(fixed, size) != size:
                 raise BadTarget(
-                    f"{place} is {known!r} and would be {size}, but {origins[known]} makes it"
-                    f" {sizes[known]}; give all dimensions of one name the same size"
+                    f"{place} is {fixed!r} and would be {size}, but {origins[fixed]} makes it"
+                    f" {sizes[fixed]}; give all dimensions of one name the same size"
                 )
-            origins.setdefault(known, place)
+            origins.setdefault(fixed, place)
     return sizes
 
 
-def _require_fit(name: str, declared: TypeProto, wanted: Sequence[int]) -> None:
+def _require_fit(name: str, declared: TypeProto, sizes: Sequence[int]) -> None:
     """Raises BadTarget if an input cannot have a shape."""
     if declared.WhichOneof("value") not in ("tensor_type", None):
         raise BadTarget(f"the input {name!r} is not a tensor, so it has no shape; leave it out")
     if (rank := rank_of(declared)) is None:
         return
-    if rank != len(wanted):
+    if rank != len(sizes):
         raise BadTarget(
-            f"the input {name!r} has {rank} dimensions, and the shape {shown(wanted)} has"
-            f" {len(wanted)}; give a size for each dimension"
+            f"the input {name!r} has {rank} dimensions, and the shape {shown(sizes)} has"
+            f" {len(sizes)}; give a size for each dimension"
         )
-    for axis, (known, size) in enumerate(zip(dims_of(declared), wanted, strict=True)):
-        if isinstance(known, int) and known != size:
+    for axis, (fixed, size) in enumerate(zip(dims_of(declared), sizes, strict=True)):
+        if isinstance(fixed, int) and fixed != size:
             raise BadTarget(
-                f"dimension {axis} of the input {name!r} is {known} in the model and {size} in the"
-                f" shape {shown(wanted)}; a fixed dimension cannot change"
+                f"dimension {axis} of the input {name!r} is {fixed} in the model and {size} in the"
+                f" shape {shown(sizes)}; a fixed dimension cannot change"
             )
 
 
-def give_shape(declared: TypeProto, wanted: Sequence[int]) -> None:
+def give_shape(declared: TypeProto, sizes: Sequence[int]) -> None:
     """Sets the shape of an input's type; dimensions keep their denotations."""
     shape = declared.tensor_type.shape
     shape.SetInParent()
-    if len(shape.dim) != len(wanted):
-        shape.dim.extend([TensorShapeProto.Dimension()] * len(wanted))
-    for dim, size in zip(shape.dim, wanted, strict=True):
+    if len(shape.dim) != len(sizes):
+        shape.dim.extend([TensorShapeProto.Dimension()] * len(sizes))
+    for dim, size in zip(shape.dim, sizes, strict=True):
         dim.dim_value = size
 
 
@@ -98,8 +100,8 @@ def shown(sizes: Sequence[int | str | None]) -> str:
     return ",".join("?" if size is None else str(size) for size in sizes) or "()"
 
 
-def _known(things: str, name: str, known: Sequence[str]) -> str:
+def _known(things: str, name: str, existing: Sequence[str]) -> str:
     """Returns the end of a message, with the names that the model has."""
-    near = suggestion(name, known)
-    listed = ", ".join(map(repr, known[:8])) or "none"
+    near = suggestion(name, existing)
+    listed = ", ".join(map(repr, existing[:8])) or "none"
     return near or f"; the model has these {things}: {listed}"

@@ -24,7 +24,9 @@ GIVEN = "a caller of the model may pass any number"
 
 def keep_unproved(state: State, choice: TypeChoice, *, keep_io: bool) -> None:
     """Keeps the type of integers unless all values that share the type are proved to fit."""
-    bounded = {start for start, one in changes_of(choice.types).items() if one is Change.BOUNDED}
+    bounded = {
+        start for start, entry in changes_of(choice.types).items() if entry is Change.BOUNDED
+    }
     values = [value for value, kind in choice.kinds.items() if kind in bounded]
     classes = UnionFind(values)
     reasons = dict(_fixed(state, choice, bounded))
@@ -37,19 +39,23 @@ def keep_unproved(state: State, choice: TypeChoice, *, keep_io: bool) -> None:
                     reasons.setdefault(members[0], group.reason)
     unproved = dict(_unproved(state, choice, values, keep_io=keep_io))
     reasons = {**unproved, **reasons}
-    found = dict[Owned, str]()  # the reason for each class, by one of its values
+    reason_by_class = dict[Owned, str]()  # the reason for each class, by one of its values
     for value in values:
         if value in reasons:
-            found.setdefault(classes[value], reasons[value])
-    choice.stays |= {one: found[classes[one]] for one in values if classes[one] in found}
+            reason_by_class.setdefault(classes[value], reasons[value])
+    choice.stays |= {
+        value: reason_by_class[classes[value]]
+        for value in values
+        if classes[value] in reason_by_class
+    }
     if not keep_io:
         ends = (*free_inputs(state.skeleton.graph), *state.document.main.outputs)
         mine = {(state.document.main, name) for name in ends}
-        given = {(state.document.main, name) for name in free_inputs(state.skeleton.graph)}
+        input_values = {(state.document.main, name) for name in free_inputs(state.skeleton.graph)}
         choice.narrow_ends |= {
-            one
-            for one in mine & choice.stays.keys()
-            if choice.kinds[one] in bounded and (one in given or one not in unproved)
+            entry
+            for entry in mine & choice.stays.keys()
+            if choice.kinds[entry] in bounded and (entry in input_values or entry not in unproved)
         }
 
 
@@ -75,9 +81,9 @@ def _unproved(
     """Yields integers that are not proved to fit the narrower type, with the reason."""
     document, facts = _with_narrow_inputs(state, choice, keep_io=keep_io)
     twins = dict(zip(state.document.scopes(), document.scopes(), strict=True))
-    given = {} if keep_io else free_inputs(state.skeleton.graph)
+    inputs = {} if keep_io else free_inputs(state.skeleton.graph)
     for owner, name in values:
-        if owner is None or (owner is state.document.main and name in given):
+        if owner is None or (owner is state.document.main and name in inputs):
             continue
         kind = choice.types[choice.kinds[owner, name]]
         to, (low, high) = named_type(kind), ELEMENTS[kind].limits

@@ -17,10 +17,10 @@ from opshift.protos import GraphProto, NodeProto
 
 def take_known(state: State, sizes: Collection[str]) -> list[Replacement]:
     """Returns the branches that replace nodes such as If, if `sizes` determine the branch."""
-    known = dict(_known(state, sizes))
+    branches = dict(_known(state, sizes))
     return [
         Replacement(place, list(_nodes_of(state, place, branch)))
-        for place, branch in _outermost(known)
+        for place, branch in _outermost(branches)
     ]
 
 
@@ -41,12 +41,12 @@ def _known(state: State, sizes: Collection[str]) -> Iterator[tuple[Place, GraphP
                     yield (scope, position), branch
 
 
-def _outermost(known: dict[Place, GraphProto]) -> Iterator[tuple[Place, GraphProto]]:
+def _outermost(branches: dict[Place, GraphProto]) -> Iterator[tuple[Place, GraphProto]]:
     """Yields the nodes that are not inside another of the nodes; later calls treat the others."""
     holders = {
-        id(graph) for scope, at in known for _, graph in graphs_of(scope.node(at))
+        id(graph) for scope, at in branches for _, graph in graphs_of(scope.node(at))
     }  # fmt: skip
-    for (scope, position), branch in known.items():
+    for (scope, position), branch in branches.items():
         if not any(id(around.proto) in holders for around in scope.chain()):
             yield (scope, position), branch
 

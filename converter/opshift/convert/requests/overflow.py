@@ -43,16 +43,16 @@ def magnitudes(state: State, values: Iterable[Owned]) -> Magnitudes:
     names = sorted(name for scope, name in values if scope is main and name in main.producers)
     inside = any(scope is not main for scope, _ in values)
     inputs = os.fspath(state.options.inputs or "")
-    files = [seen for _, seen in state.weights.needed()]
+    files = [stamp for _, stamp in state.weights.needed()]
     if inputs and os.path.exists(inputs):
         files.append(Identity.of(os.stat(inputs)))
     key = (state.skeleton.SerializeToString(deterministic=True), tuple(names), inputs, *files)
-    found = _last.get(key) if state.weights.file is not None else None
-    if found is None:
-        found = _run(state, names, inside, inputs)
+    result = _last.get(key) if state.weights.file is not None else None
+    if result is None:
+        result = _run(state, names, inside, inputs)
         _last.clear()
-        _last[key] = found
-    return found
+        _last[key] = result
+    return result
 
 
 def _run(state: State, names: list[str], inside: bool, inputs: str) -> Magnitudes:

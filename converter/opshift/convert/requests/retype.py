@@ -29,13 +29,13 @@ from opshift.protos import FunctionProto
 from opshift.text import counted, size
 
 
-def retype(state: State, wanted: Mapping[str, str], *, keep_io: bool) -> None:
+def retype(state: State, changes: Mapping[str, str], *, keep_io: bool) -> None:
     """Changes the element types of a model, if the operators accept the new types."""
     number = schemas.element_number
-    types = {number(start): number(to) for start, to in wanted.items()}
-    found = collected(state, types).kinds
+    types = {number(start): number(to) for start, to in changes.items()}
+    kinds = collected(state, types).kinds
     functions = state.skeleton.functions
-    if not found and not any(_names_type(one, types) for one in functions):
+    if not kinds and not any(_names_type(function, types) for function in functions):
         return
     if functions:
         _inline_functions(state)
@@ -101,14 +101,14 @@ def _expected(state: State, choice: TypeChoice) -> list[dict[str, int]]:
 def _require_expected(state: State, expected: list[dict[str, int]]) -> None:
     """Raises AdapterBug if the inferred type of a value is not the new type."""
     for scope, types in zip(state.document.scopes(), expected, strict=True):
-        for name, wanted in types.items():
-            found = element_number(state.facts.type(scope, name))
-            if found not in (0, wanted) and name in scope.producers:
+        for name, new_type in types.items():
+            actual = element_number(state.facts.type(scope, name))
+            if actual not in (0, new_type) and name in scope.producers:
                 node = scope.node(scope.producers[name])
                 if node.op_type != "Cast":
                     raise AdapterBug(
-                        f"inference finds {named_type(found)} for {name!r} of {node.op_type}, but"
-                        f" its schema states {named_type(wanted)}"
+                        f"inference finds {named_type(actual)} for {name!r} of {node.op_type}, but"
+                        f" its schema states {named_type(new_type)}"
                     )
 
 
@@ -125,8 +125,8 @@ def _statements(choice: TypeChoice, rewriting: TypeRewriting) -> Iterator[str]:
     """Yields a sentence for each element type that changed."""
     changes = changes_of(choice.types)
     for start, to in choice.types.items():
-        values = [one for one, kind in choice.kinds.items() if kind == start]
-        if changed := sum(choice.changes(*one) for one in values):
+        values = [owned for owned, kind in choice.kinds.items() if kind == start]
+        if changed := sum(choice.changes(*value) for value in values):
             constants = counted(rewriting.weights[start], "constant")
             if count := rewriting.elements[start]:
                 before, after = (size(raw_size(kind, count)) for kind in (start, to))
@@ -139,18 +139,18 @@ def _statements(choice: TypeChoice, rewriting: TypeRewriting) -> Iterator[str]:
 
 def _kept(choice: TypeChoice) -> Iterator[str]:
     """Yields notes on values that keep their type or lose digits, by their old names."""
-    kept, between = (defaultdict[tuple[int, str], list[str]](list) for _ in range(2))
+    unchanged, between = (defaultdict[tuple[int, str], list[str]](list) for _ in range(2))
     for value, reason in choice.stays.items():
         if value in choice.kinds:
-            kept[choice.kinds[value], reason].append(value[1])
+            unchanged[choice.kinds[value], reason].append(value[1])
     for place, groups in choice.groups.items():
         scope, position = place
         node = scope.node(position)
         for group in groups:
             values = choice.values(place, group) if group.stays else ()
-            if any(choice.changes(*one) for one in values):
+            if any(choice.changes(*value) for value in values):
                 between[group.start, group.reason].append(node.name or node.output[0])
-    for (kind, reason), names in kept.items():
+    for (kind, reason), names in unchanged.items():
         yield f"{named_type(kind)} stays in {_listed(names)}: {reason}"
     for (kind, reason), names in between.items():
         yield f"{named_type(kind)} stays in the nodes {_listed(names)}, between Casts: {reason}"

@@ -24,7 +24,7 @@ FLOATS = (T.FLOAT, T.FLOAT16, T.BFLOAT16)
 
 def write_scaled(state: State, types: Mapping[int, int]) -> None:
     """Rewrites operators that scale float8 numbers, if these numbers get a wider type."""
-    wider = frozenset(one for one in types if ELEMENTS[one].is_float8)
+    wider = frozenset(kind for kind in types if ELEMENTS[kind].is_float8)
     state.plan = CrossingPlan(state.adapters)  # the conversion plans its steps later
     written = False
     for key, rule in state.adapters.rules(Scales).items() if wider else ():
@@ -78,10 +78,10 @@ def _written(
     return _as_type(op, ratio, result.elem_type)
 
 
-def _computed_in(node: Node, scale: Value, other: Value) -> int:
+def _computed_in(node: Node, scale: Value, codes: Value) -> int:
     """Returns the element type in which the product or quotient is computed."""
-    own = scale.elem_type if scale.elem_type in FLOATS else other.elem_type
-    return _int(node, "precision", 0) or own
+    kind = scale.elem_type if scale.elem_type in FLOATS else codes.elem_type
+    return _int(node, "precision", 0) or kind
 
 
 def _int(node: Node, name: str, default: int) -> int:
@@ -97,8 +97,8 @@ def _as_type(op: Builder, value: Value, kind: int) -> Value:
 
 def _emit(op: Builder, name: str, *inputs: Value, **attributes: Any) -> Value:
     """Writes a node even if its inputs are constants, because their types change later."""
-    made: tuple[Value, ...] = op.emit(name, *inputs, outputs=1, **attributes)
-    return made[0]
+    results: tuple[Value, ...] = op.emit(name, *inputs, outputs=1, **attributes)
+    return results[0]
 
 
 def _is_zero(zero: Value | None) -> bool:

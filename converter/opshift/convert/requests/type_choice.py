@@ -44,8 +44,8 @@ def choose(state: State, types: Mapping[int, int], *, keep_io: bool) -> TypeChoi
     choice = collected(state, types)
     for scope in state.document.scopes():
         for position in scope.sorted_positions():
-            if found := list(_groups(state, scope, position, choice)):
-                choice.groups[scope, position] = found
+            if groups := list(_groups(state, scope, position, choice)):
+                choice.groups[scope, position] = groups
     _keep_out_of_range(state, choice)
     _keep_overflowing(state, choice)
     _keep_sizes(state, choice)
@@ -54,7 +54,7 @@ def choose(state: State, types: Mapping[int, int], *, keep_io: bool) -> TypeChoi
     if keep_io:
         main = state.document.main
         ends = {(main, name) for name in (*main.inputs, *main.outputs)}
-        choice.stays |= {one: CONTAINER for one in choice.kinds if one in ends & choice.solid}
+        choice.stays |= {kind: CONTAINER for kind in choice.kinds if kind in ends & choice.solid}
     _spread_reasons(state, choice)
     _keep_between(state, choice)
     return choice
@@ -63,9 +63,9 @@ def choose(state: State, types: Mapping[int, int], *, keep_io: bool) -> TypeChoi
 # -- the types of values -------------------------------------------------------------------------
 
 
-def element_number(found: TypeProto | None) -> int:
+def element_number(proto: TypeProto | None) -> int:
     """Returns the element type of a tensor, also inside a container; 0 without a tensor."""
-    return next((one.elem_type for one in tensors_in(found)), 0) if found is not None else 0
+    return next((tensor.elem_type for tensor in tensors_in(proto)), 0) if proto is not None else 0
 
 
 def collected(state: State, types: Mapping[int, int]) -> TypeChoice:
@@ -98,8 +98,8 @@ def _type_of(state: State, scope: Scope, name: str) -> TypeProto | None:
 
 def _sparse_values(scope: Scope) -> dict[str, TensorProto]:
     proto = scope.proto
-    held = proto.sparse_initializer if isinstance(proto, GraphProto) else ()
-    return {one.values.name: one.values for one in held}
+    sparse = proto.sparse_initializer if isinstance(proto, GraphProto) else ()
+    return {tensor.values.name: tensor.values for tensor in sparse}
 
 
 def _groups(state: State, scope: Scope, position: int, choice: TypeChoice) -> Iterator[TypeGroup]:
@@ -109,11 +109,11 @@ def _groups(state: State, scope: Scope, position: int, choice: TypeChoice) -> It
         return choice.kinds.get((scope.owner(name), name), 0)
 
     def text(name: str, number: int) -> str:
-        found = TypeProto()
-        found.CopyFrom(_type_of(state, scope, name) or found)
-        for tensor in tensors_in(found):
+        proto = TypeProto()
+        proto.CopyFrom(_type_of(state, scope, name) or proto)
+        for tensor in tensors_in(proto):
             tensor.elem_type = number
-        return schemas.type_name(found) or ""
+        return schemas.type_name(proto) or ""
 
     schema = scope.root.schema_of(node)
     key = (schemas.normal(node.domain), node.op_type)
@@ -147,18 +147,17 @@ def _keep_out_of_range(state: State, choice: TypeChoice) -> None:
 def _keep_overflowing(state: State, choice: TypeChoice) -> None:
     """Keeps the type of values that overflow the new type in a test run."""
     changes = changes_of(choice.types)
-    rounded = [one for one, kind in choice.kinds.items() if changes[kind] is Change.ROUNDS]
+    rounded = [owned for owned, kind in choice.kinds.items() if changes[kind] is Change.ROUNDS]
     if not rounded:
         return
-    found = magnitudes(state, rounded)
-    choice.not_run = found.unknown
+    tested = magnitudes(state, rounded)
+    choice.not_run = tested.unknown
     for value in rounded:
         to = choice.types[choice.kinds[value]]
-        top, limit = found.largest.get(value[1], 0), _limits(to)[1]
+        top, limit = tested.largest.get(value[1], 0), _limits(to)[1]
         if top > limit:
-            why = (
-                f"a value is {top:g} on {found.inputs}; the limit of {named_type(to)} is {limit:g}"
-            )
+            limited = f"the limit of {named_type(to)} is {limit:g}"
+            why = f"a value is {top:g} on {tested.inputs}; {limited}"
             choice.stays.setdefault(value, why)
 
 
@@ -213,7 +212,11 @@ def _spread_reasons(state: State, choice: TypeChoice) -> None:
     while before != len(choice.stays):
         before = len(choice.stays)
         for (place, start), inner in passed.items():
-            groups = [one for one in choice.groups.get(place, ()) if one.start == start]
+            groups = [
+                type_group
+                for type_group in choice.groups.get(place, ())
+                if type_group.start == start
+            ]
             reasons = [*map(choice.stays.get, inner), *(group.reason for group in groups)]
             if why := next(filter(None, reasons), ""):
                 choice.stays = dict.fromkeys(inner, why) | choice.stays
@@ -225,13 +228,13 @@ def _spread_reasons(state: State, choice: TypeChoice) -> None:
                 why = next(filter(None, map(choice.stays.get, values)), "")
                 group.reason = group.reason or why
                 if group.stays:
-                    solid = [one for one in values if one in choice.solid]
+                    solid = [value for value in values if value in choice.solid]
                     choice.stays |= dict.fromkeys(solid, group.reason) | choice.stays
 
 
 def _passed(state: State, choice: TypeChoice) -> dict[tuple[Place, int], list[Owned]]:
     """Returns the inputs and outputs of subgraphs, by node and type."""
-    found = defaultdict[tuple[Place, int], list[Owned]](list)
+    passed = defaultdict[tuple[Place, int], list[Owned]](list)
     for scope in state.document.scopes():
         for position in scope.sorted_positions():
             for _, graph in graphs_of(scope.node(position)):
@@ -239,26 +242,26 @@ def _passed(state: State, choice: TypeChoice) -> dict[tuple[Place, int], list[Ow
                 for info in (*graph.input, *graph.output):
                     value = (inner.owner(info.name), info.name)
                     if kind := choice.kinds.get(value):
-                        found[(scope, position), kind].append(value)
-    return found
+                        passed[(scope, position), kind].append(value)
+    return passed
 
 
 def _keep_between(state: State, choice: TypeChoice) -> None:
     """Keeps the type of a value if all nodes that use it keep the type."""
-    wanted = set[Owned]()  # values that a node with the new type or a subgraph uses
+    used = set[Owned]()  # values that a node with the new type or a subgraph uses
     stay = dict[Owned, str]()
     for scope in state.document.scopes():
-        wanted |= {(scope.owner(name), name) for name in scope.outputs}
-        wanted |= {(scope, name) for name in scope.inputs - scope.initializers.keys()}
+        used |= {(scope.owner(name), name) for name in scope.outputs}
+        used |= {(scope, name) for name in scope.inputs - scope.initializers.keys()}
     for place, groups in choice.groups.items():
         for group in groups:
             values = choice.values(place, group)
             if group.stays:
                 stay |= dict.fromkeys(values, group.reason)
             else:
-                wanted.update(values)
+                used.update(values)
     for value, why in stay.items():
-        if value not in wanted:
+        if value not in used:
             choice.stays.setdefault(value, why)
 
 
@@ -292,9 +295,11 @@ def _follows(
     """Returns whether a node computes floats from sizes that may be larger than `end`."""
     inputs = [(scope.owner(name), name) for name in node.input if name]
     if any(value in sizes for value in inputs):
-        others = (value for value in inputs if value in choice.kinds and value not in sizes)
-        return all(_is_constant(state, *value) for value in others)
-    if len(inputs) != 1 or not any(one.name in TYPE_ATTRIBUTES for one in node.attribute):
+        unrelated = (value for value in inputs if value in choice.kinds and value not in sizes)
+        return all(_is_constant(state, *value) for value in unrelated)
+    if len(inputs) != 1 or not any(
+        attribute.name in TYPE_ATTRIBUTES for attribute in node.attribute
+    ):
         return False
     bounds = state.facts.bounds(scope, inputs[0][1])
     return bounds is not None and bounds.highest > end and not _is_constant(state, *inputs[0])

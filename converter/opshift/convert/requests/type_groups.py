@@ -60,14 +60,14 @@ def groups_of(
     `kind` returns the element type of a value. `text` returns the type of a value as a string, but
     with a given element type.
     """
-    found: dict[tuple[object, int], TypeGroup] = {}
+    groups_by_type: dict[tuple[object, int], TypeGroup] = {}
     contained = set[int]()  # element types of sequences and optionals
     for name, at, is_output in _ends(node):
         start = kind(name)
         if start not in types:
             continue
         param = _param(schema, at, is_output)
-        group = found.setdefault((_key(param, at, is_output), start), TypeGroup(start))
+        group = groups_by_type.setdefault((_key(param, at, is_output), start), TypeGroup(start))
         (group.outputs if is_output else group.inputs).append(at)
         if not text(name, start).startswith("tensor"):
             contained.add(start)
@@ -77,7 +77,7 @@ def groups_of(
             group.reason = f"no schema describes {node.op_type}"
         elif text(name, types[start]) not in param.types:
             group.reason = f"{node.op_type} does not support {text(name, types[start])}"
-    groups = list(found.values())
+    groups = list(groups_by_type.values())
     if not is_call and not holds_graphs(node):
         for start in contained:
             groups = _joined(groups, start)
@@ -113,23 +113,34 @@ def _key(param: Param | None, at: int, is_output: bool) -> object:
 
 def _joined(groups: list[TypeGroup], start: int) -> list[TypeGroup]:
     """Returns the groups of a node after merging those with the element type `start`."""
-    mine = [one for one in groups if one.start == start and one.inputs]
-    for one in mine[1:]:
-        mine[0].inputs += one.inputs
-        mine[0].outputs += one.outputs
-        mine[0].reason = mine[0].reason or one.reason
-    return [one for one in groups if one not in mine[1:]]
+    mine = [group for group in groups if group.start == start and group.inputs]
+    for later in mine[1:]:
+        mine[0].inputs += later.inputs
+        mine[0].outputs += later.outputs
+        mine[0].reason = mine[0].reason or later.reason
+    return [group for group in groups if group not in mine[1:]]
 
 
 def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeGroup]:
     """Joins outputs whose type no input determines with the inputs that have the same type."""
-    found = [group for group in groups if group.inputs or group.stays or holds_graphs(node)]
+    leading = [group for group in groups if group.inputs or group.stays or holds_graphs(node)]
     for group in groups:
-        if group in found:
+        if group in leading:
             continue
-        leader = next((one for one in found if one.start == group.start and one.inputs), None)
+        leader = next(
+            (
+                candidate
+                for candidate in leading
+                if candidate.start == group.start and candidate.inputs
+            ),
+            None,
+        )
         names = [name for name in schema.attributes if name in TYPE_ATTRIBUTES - INNER]
-        written = [one.name for one in node.attribute if one.name in names and (one.i or one.s)]
+        written = [
+            attribute.name
+            for attribute in node.attribute
+            if attribute.name in names and (attribute.i or attribute.s)
+        ]
         default = any(schema.attributes[name].default for name in names)
         if written or (names and default):
             group.by_attribute = (written or names)[0]
@@ -142,13 +153,13 @@ def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeG
             group.by_value = True
         else:
             group.reason = f"the output type of {node.op_type} is unknown"
-        found.append(group)
-    return found
+        leading.append(group)
+    return leading
 
 
 def _join_by_tensors(node: NodeProto, groups: list[TypeGroup]) -> None:
     """Keeps the type of all values that share it with a tensor attribute if one value keeps it."""
-    for start in {one.t.data_type for one in node.attribute if one.HasField("t")}:
+    for start in {attribute.t.data_type for attribute in node.attribute if attribute.HasField("t")}:
         mine = [group for group in groups if group.start == start]
         why = next((group.reason for group in mine if group.stays), "")
         for group in mine:
@@ -158,7 +169,7 @@ def _join_by_tensors(node: NodeProto, groups: list[TypeGroup]) -> None:
 def _holds_value(schema: Schema) -> bool:
     """Returns whether a tensor in an attribute determines the type of the output."""
     kinds = (AttributeProto.TENSOR, AttributeProto.SPARSE_TENSOR, AttributeProto.TYPE_PROTO)
-    return any(one.kind in kinds for one in schema.attributes.values())
+    return any(attribute.kind in kinds for attribute in schema.attributes.values())
 
 
 def numbers_in(attribute: AttributeProto) -> Any:
@@ -204,15 +215,15 @@ class TypeChoice:
 
 
 def _names(group: TypeGroup, node: NodeProto) -> list[str]:
-    read, given = list(node.input), list(node.output)
-    return [*(read[at] for at in group.inputs), *(given[at] for at in group.outputs)]
+    read, written = list(node.input), list(node.output)
+    return [*(read[at] for at in group.inputs), *(written[at] for at in group.outputs)]
 
 
 def changes_of(types: Mapping[int, int]) -> dict[int, Change]:
     """Returns, for each change of an element type, its effect on numbers."""
-    found = {}
+    changes = {}
     for start, to in types.items():
         pair = BY_NAMES.get((named_type(start), named_type(to)))
         assert pair is not None  # the request has only such pairs
-        found[start] = pair.change
-    return found
+        changes[start] = pair.change
+    return changes

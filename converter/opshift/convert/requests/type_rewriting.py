@@ -90,8 +90,8 @@ class TypeRewriting:
 
     def _parts(self, value: Owned) -> bool:
         """Returns whether an input or output has another type for callers than for the nodes."""
-        kept = self.keep_io and self.choice.changes(*value)
-        return kept or value in self.choice.narrow_ends
+        keeps_type = self.keep_io and self.choice.changes(*value)
+        return keeps_type or value in self.choice.narrow_ends
 
     def _inside(self, value: Owned) -> int:
         start = self.choice.kinds[value]
@@ -139,14 +139,14 @@ class TypeRewriting:
         if rule is None or ELEMENTS[start].bits >= 8:
             return name
         limits = ELEMENTS[start].limits
-        given = self.state.document.fresh(name)
+        unclipped = self.state.document.fresh(name)
         bounds = [self.state.document.fresh("limit") for _ in limits]
         for limit, bound in zip(limits, bounds, strict=True):
             tensor = as_tensor(np.array(limit), self.choice.types[start])
             self._add(scope, (*self._base(place), 0), constant_node(tensor, bound))
-        made = NodeProto(op_type=rule.limit, input=[given, *bounds], output=[name])
-        self._add(scope, (*self._base(place), 2), made)
-        return given
+        clip = NodeProto(op_type=rule.limit, input=[unclipped, *bounds], output=[name])
+        self._add(scope, (*self._base(place), 2), clip)
+        return unclipped
 
     def _read(self, place: Place, name: str, wants: int) -> str:
         """Returns the name of a value with the given type, after adding a Cast if needed."""
@@ -157,11 +157,11 @@ class TypeRewriting:
             return now
         if value in self._inner and self._outside(value) == wants:
             return name
-        known = self._casts.get((scope, now, wants))
-        if known is None:
-            known = self._casts[scope, now, wants] = self.state.document.fresh(name)
-            self._write(scope, (*self._base(place), 0), now, wants, known)
-        return known
+        cast_name = self._casts.get((scope, now, wants))
+        if cast_name is None:
+            cast_name = self._casts[scope, now, wants] = self.state.document.fresh(name)
+            self._write(scope, (*self._base(place), 0), now, wants, cast_name)
+        return cast_name
 
     def _after(self, place: Place, source: str, to: int, output: str) -> None:
         self._added[place] += 1
@@ -170,10 +170,10 @@ class TypeRewriting:
     def _base(self, place: Place) -> tuple[int, ...]:
         """Returns the sort key of a node, which leaves room for Casts before and after it."""
         scope, position = place
-        found = scope.order.get(position)
-        if found is None:
-            found = scope.order[position] = (position, 1)
-        return found[:-1]
+        order = scope.order.get(position)
+        if order is None:
+            order = scope.order[position] = (position, 1)
+        return order[:-1]
 
     def _write(
         self, scope: Scope, order: tuple[int, ...], source: str, to: int, output: str
@@ -240,11 +240,15 @@ class TypeRewriting:
 
     def _write_tensor(self, attribute: AttributeProto) -> None:
         """Replaces a number of a Constant by a tensor of the new type."""
-        start, value, kept = NUMBERS[attribute.name], numbers_in(attribute), attribute.doc_string
+        start, value, doc_string = (
+            NUMBERS[attribute.name],
+            numbers_in(attribute),
+            attribute.doc_string,
+        )
         attribute.Clear()
         attribute.name, attribute.type = "value", AttributeProto.TENSOR
-        if kept:
-            attribute.doc_string = kept
+        if doc_string:
+            attribute.doc_string = doc_string
         attribute.t.CopyFrom(as_tensor(value, self.choice.types[start]))
 
     # -- constants and declarations --------------------------------------------------------------
@@ -258,7 +262,7 @@ class TypeRewriting:
     def _collect_constants(self) -> None:
         for scope in self.state.document.scopes():
             if isinstance(scope.proto, GraphProto):
-                sparse = [one.values for one in scope.proto.sparse_initializer]
+                sparse = [sparse_tensor.values for sparse_tensor in scope.proto.sparse_initializer]
                 for tensor in (*scope.proto.initializer, *sparse):
                     value = (scope, tensor.name)
                     if self.choice.changes(*value) and value not in self._inner:
@@ -280,8 +284,8 @@ class TypeRewriting:
                     if scope is self.state.document.main and info.name in self._ends:
                         self.interface.append(info.name)
 
-    def _retype(self, found: TypeProto) -> None:
-        for tensor in tensors_in(found):
+    def _retype(self, proto: TypeProto) -> None:
+        for tensor in tensors_in(proto):
             tensor.elem_type = self.choice.types.get(tensor.elem_type, tensor.elem_type)
 
 
@@ -289,4 +293,4 @@ def _inputs_for_callers(model: ModelProto) -> list[str]:
     """Returns the inputs that callers can set; up to IR 3, every weight is also an input."""
     if model.ir_version < OVERRIDABLE:
         return list(free_inputs(model.graph))
-    return [one.name for one in model.graph.input]
+    return [info.name for info in model.graph.input]

@@ -45,8 +45,8 @@ def _unread_attributes(found: Any, domain: str, op: str, since: int) -> list[str
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in read.values()):
         return []
     names = defs.get_schema(op, since, domain).attributes
-    return [one for one in names if one not in read and (op, one) not in READ_BY_SELF
-            and one != "consumed_inputs"]  # fmt: skip
+    return [name for name in names if name not in read and (op, name) not in READ_BY_SELF
+            and name != "consumed_inputs"]  # fmt: skip
 
 
 def has_reference(domain: str, op: str, since: int) -> bool:
