@@ -123,9 +123,9 @@ class RuntimeAnswer:
         return RuntimeAnswer(target, answer_of(reasons, unknown), reasons, unknown)
 
     def lines(self) -> Iterator[Line]:
-        """Yields that the runtime runs the result, or the facts on which the answer depends."""
+        """Yields that the runtime accepts the result, or the facts on which the answer depends."""
         if self.answer == YES:
-            yield Line(f"  {self.target} runs the result", Role.GOOD)
+            yield Line(f"  {self.target} accepts the result", Role.GOOD)
         for number, text in enumerate(self.unknown):
             yield Line(f"  not known: {text}", Role.CAUTION, more=number >= MOST_UNKNOWN)
         if (rest := len(self.unknown) - MOST_UNKNOWN) > 0:

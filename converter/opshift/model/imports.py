@@ -82,12 +82,9 @@ def _prune(container: ModelProto | FunctionProto, imports: Imports, used: set[st
     for domain, _ in gone:
         for entry in imports.remove(domain):
             container.opset_import.remove(entry)
-    return [removed(domain, version) for domain, version in gone]
-
-
-def removed(domain: str, version: int) -> str:
-    """Returns the note about the removal of an unused import."""
-    return f"removed the unused import {domain or 'ai.onnx'} {version}"
+    names = [f"{domain or 'ai.onnx'} {version}" for domain, version in gone]
+    plural = "s" if len(names) > 1 else ""
+    return [f"removed the unused import{plural} {', '.join(names)}"] if names else []
 
 
 def unknown(document: Document) -> list[RefusedNode]:
