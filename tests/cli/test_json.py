@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pkgutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,6 +86,7 @@ RUNS = [
     ("batch {} --dry-run --to 8 --runtimes onnxruntime==1.10", "batch"),
     ("targett", "error"),
 ]
+MEASURES = ("--verify", "--runtime ", "probe", "completion")  # they need a runtime or a shell
 ALONE = {"schema"}  # it prints the schema itself
 
 
@@ -134,6 +137,30 @@ def test_every_field_of_the_schema_is_written_by_some_run(folder, tmp_path):
     for row in rows.read_text().splitlines():
         assert not list(faults(json.loads(row)))
     assert [field for field in unused() if not field.startswith("/$defs/completion")] == []
+
+
+@pytest.mark.usefixtures("models_run_here")
+def test_outcomes_are_equal_under_all_hashes(folder):
+    first, other = (all_told(folder, seed) for seed in ("1", "2"))
+    assert len(first) > len(RUNS) // 2
+    assert [line for line in first if line not in other] == []
+
+
+def all_told(folder: Path, seed: str) -> list[str]:
+    """The outcomes of the runs that measure nothing, in a process with a seed for hashes."""
+    script = f"""
+import json
+from pathlib import Path
+from test_json import MEASURES, RUNS, told
+for words, _ in RUNS:
+    if not any(one in words for one in MEASURES):
+        print(words, json.dumps(told(words, Path({str(folder)!r}))))
+"""
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    return subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True,
+        env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
+    ).stdout.splitlines()  # fmt: skip
 
 
 def test_every_command_and_every_kind_is_tried():

@@ -106,7 +106,15 @@ class Summary(Shown):
         if outcome.fate.failed:
             reason = (outcome.fate, outcome.why)
             self.reasons[reason] += 1
-            self.examples.setdefault(reason, outcome)
+            first = self.examples.setdefault(reason, outcome)
+            if outcome.name < first.name:  # the models end in any order
+                self.examples[reason] = outcome
+
+    @property
+    def frequent(self) -> list[tuple[Fate, str, int]]:
+        """The reasons with their numbers of models, the most frequent first."""
+        reasons = ((fate, why, count) for (fate, why), count in self.reasons.items())
+        return sorted(reasons, key=lambda one: (-one[2], one[0].value, one[1]))
 
     @property
     def done(self) -> int:
@@ -123,7 +131,7 @@ class Summary(Shown):
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
         reasons = []
-        for (fate, why), count in self.reasons.most_common():
+        for fate, why, count in self.frequent:
             example = self.examples[fate, why]
             name = printable(example.name)
             reasons.append(ReasonCount(fate.value, why, count, name, example.detail))
@@ -147,7 +155,7 @@ class Summary(Shown):
             yield Line(
                 f"{self.left} of {self.total} are not converted: run the command again.", Role.BAD
             )
-        for (fate, why), count in self.reasons.most_common():
+        for fate, why, count in self.frequent:
             example = self.examples[fate, why]
             yield Line(f"{fate.value}: {why} x{count}")
             yield Line(f"  example: {example.name}")

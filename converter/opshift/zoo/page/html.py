@@ -153,7 +153,7 @@ def _reasons(summary: Summary) -> str:
         return "<p class=soft>Nothing failed.</p>"
     header = ("Outcome", "Reason", "Models", "Example", "Message")
     rows = []
-    for (fate, why), count in summary.reasons.most_common():
+    for fate, why, count in summary.frequent:
         example = summary.examples[fate, why]
         rows.append(
             (
@@ -216,7 +216,7 @@ def _heat(outcomes: Iterable[Outcome]) -> str:
     if not cells:
         return "<p class=soft>No operator blocks a conversion.</p>"
     by_op: Counter[str] = Counter()
-    for (op, _), count in cells.items():
+    for (op, _), count in sorted(cells.items()):
         by_op[op] += count
     hottest = max(cells.values())
     rows = []
