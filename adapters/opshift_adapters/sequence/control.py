@@ -2,6 +2,7 @@
 """If and Loop: types and shapes of the inputs and outputs of branches and bodies."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from opshift.adapter import (
@@ -24,6 +25,7 @@ from opshift.adapter import (
 )
 
 Dims = tuple[int | str | None, ...]
+BRANCHES = ("then_branch", "else_branch")
 
 CONTROL_25 = boundary(25, "If:f501b7 Loop:741d86")
 CONTROL_24 = boundary(24, "If:7be5c3 Loop:d95531")
@@ -41,7 +43,7 @@ def through_float(node: Node, op: Builder) -> Result:
                 f"before opset 16, {node.op} cannot pass an optional or a sequence of bfloat16:"
                 f" value {value.name!r}",
             )
-    bodies = ("then_branch", "else_branch") if node.op == "If" else ("body",)
+    bodies = BRANCHES if node.op == "If" else ("body",)
     named = {name: node.attr(name) for name in node.attributes if name not in bodies}
     named |= {name: _around(op, node.graph(name)) for name in bodies}
     given = [_wide(op, value) for value in node.inputs]
@@ -97,8 +99,9 @@ def grown_as_scanned(node: Node, op: Builder) -> Result:
     growing = {i: v for i, v in enumerate(states) if v and v.elem_type_or_none is None}
     names = []
     for i, state in growing.items():
-        names.append(_appended(results[i], body.input[2 + i].name).name)
-        if not _empty(state) or _reads(body, body.input[2 + i].name) != 1:
+        name, made = body.input[2 + i].name, state.producer
+        names.append(_appended(results[i], name).name)
+        if made is None or made.op != "SequenceEmpty" or [*reads(body)].count(name) != 1:
             raise Refusal(Why.TYPE_NOT_AVAILABLE, TENSORS_ONLY)
     appending = {results[i].name for i in growing}
     kept = [one for one in body.node if not appending & set(one.output)]
@@ -136,20 +139,6 @@ def _appended(result: Value, sequence: str) -> Value:
         if grown["input_sequence"].name == sequence and tensor.shape_or_none is not None:
             return tensor
     raise Refusal(Why.TYPE_NOT_AVAILABLE, TENSORS_ONLY)
-
-
-def _empty(sequence: Value) -> bool:
-    made = sequence.producer
-    return made is not None and made.op == "SequenceEmpty"
-
-
-def _reads(graph: GraphProto, name: str) -> int:
-    """Counts how often a graph and its subgraphs read a value."""
-    count = sum(output.name == name for output in graph.output)
-    for node in graph.node:
-        count += list(node.input).count(name)
-        count += sum(_reads(a.g, name) for a in node.attribute if a.HasField("g"))
-    return count
 
 
 LOOP_13 = boundary(13, "Loop:6dbee5", cast=grown_as_scanned)
@@ -218,7 +207,7 @@ def with_condition(node: Node, op: Builder) -> Result:
 @form("If")
 def with_declared_results(node: Node, op: Builder) -> Result:
     """Declares the output types of branches of If, which onnxruntime 0.4 needs up to opset 10."""
-    changed = _declared_graphs(node, op, "then_branch", "else_branch")
+    changed = _declared_graphs(node, op, *BRANCHES)
     return op.same(node, outputs=node.n_outputs, **changed) if changed else KEEP
 
 
@@ -249,7 +238,7 @@ UNFOLDED = (
 def reads_its_number(node: Node) -> bool:
     """Returns whether a body reads its iteration number, except as the data of a Reshape."""
     body = node.attr("body")
-    return body.input[0].name in read_beside_reshape(body)
+    return body.input[0].name in reads(body, "Reshape")
 
 
 @misread(
@@ -320,7 +309,7 @@ def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
     source="2026-11-23 measured in onnxruntime 0.4: models of a corpus with Loop, Scan and If",
 )
 def gives_unsized_results(node: Node) -> bool:
-    return any(has_unsized_ends(node.attr(name)) for name in ("then_branch", "else_branch"))
+    return any(has_unsized_ends(node.attr(name)) for name in BRANCHES)
 
 
 @misread(
@@ -330,19 +319,52 @@ def gives_unsized_results(node: Node) -> bool:
     source="2026-11-29 measured in onnxruntime 0.4, 1.0 to 1.4 and 1.7: 320 forms of If",
 )
 def gives_constants(node: Node) -> bool:
-    return any(any(fixed_results(node, name)) for name in ("then_branch", "else_branch"))
+    return any(any(fixed_results(node, name)) for name in BRANCHES)
+
+
+def _taken(node: Node) -> str:
+    """Returns the name of the branch that always runs, or ""."""
+    value = node["cond"].const_or_none()
+    return "" if value is None else BRANCHES[not value.any()]
+
+
+@misread(
+    "If",
+    "onnxruntime 0.4..1.16",
+    "an If does not run if the branch that it always takes declares another shape of its result",
+    source="2026-11-29 measured in 11 releases from 0.4 to 1.17: scatter_reduce of torch",
+)
+def may_declare_another_shape(node: Node) -> bool | None:
+    """Returns None if inference does not confirm a shape that this branch declares."""
+    name = _taken(node)
+    pairs = zip(node.attr(name).output, node.results(name), strict=True) if name else ()
+    stated = [(_declared(info)[1], value.dims_or_none) for info, value in pairs]
+    is_confirmed = all(
+        sizes is None
+        or (
+            dims is not None
+            and [*sizes] == [size and dim for size, dim in zip_longest(sizes, dims)]
+        )
+        for sizes, dims in stated
+    )
+    return False if is_confirmed else None
 
 
 @alternative("If", runtime="onnxruntime==0.4")
 def with_results_computed_late(node: Node, op: Builder) -> Result:
-    """Outputs of If branches get ranks, and constant outputs depend on the condition.
+    """If becomes the branch that it always takes; other branches get ranks and late constants.
 
     onnxruntime up to 1.2 needs declared ranks, and returns wrong numbers for a constant output. The
     condition, as a factor 1 of the shape, prevents that a runtime computes the output in advance.
     """
     condition, graphs = node["cond"], dict[str, Any]()
-    for name in ("then_branch", "else_branch"):
-        fixed, branch = fixed_results(node, name), node.graph(name)
+    graphs |= {name: node.graph(name) for name in BRANCHES}
+    if taken := _taken(node):
+        for info in graphs[taken].output:
+            info.ClearField("type")  # the declared shape may be wrong
+        return op.inline(graphs[taken])
+    for name, branch in graphs.items():
+        fixed = fixed_results(node, name)
         declare_types(branch.output, known_of(node.results(name)))
         if any(fixed):
             holds = condition if name == "then_branch" else ~condition
@@ -445,14 +467,14 @@ def has_unsized_ends(graph: GraphProto) -> bool:
     )
 
 
-def read_beside_reshape(graph: GraphProto) -> Iterator[str]:
-    """Yields the names of all node inputs (except data of Reshape) and of all graph outputs."""
+def reads(graph: GraphProto, beside: str = "") -> Iterator[str]:
+    """Yields the names of graph outputs and node inputs, except the first input of one operator."""
     yield from (one.name for one in graph.output)
     for node in graph.node:
-        yield from node.input[node.op_type == "Reshape" :]
+        yield from node.input[node.op_type == beside :]
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                yield from read_beside_reshape(attribute.g)
+                yield from reads(attribute.g, beside)
 
 
 def known_of(values: Iterable[Value | None]) -> list[tuple[int | None, int | None]]:
