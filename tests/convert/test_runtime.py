@@ -45,7 +45,7 @@ class Table(RuntimeRelease):
     __slots__ = ()
     LACKS: dict = {}
 
-    def no_kernels(self, key, since):
+    def no_kernels(self, key, since, opset=0):
         return self.LACKS.get((*key, since))
 
 

@@ -13,6 +13,7 @@ import onnx
 import pytest
 from onnx import defs
 from onnxruntime import InferenceSession
+from opshift.opsets import targets
 from text_models import model
 
 from tools.corpus.runtimes import __main__ as tool
@@ -226,8 +227,9 @@ def test_a_model_of_one_node_loads_where_the_release_lists_a_kernel(op, runtime)
     runner = Runner(runtime, 400, CHILD)
     try:
         kernels = runner.ask({"registered": True})["registered"]
-        found = {probe.types: answer(runner, probe) for probe in probes.of(schema)}
-        known = {probe.types: listed(kernels, schema, probe) for probe in probes.of(schema)}
+        asked = [probe for probe in probes.of(schema) if probe.opset == probe.since]
+        found = {probe.types: answer(runner, probe) for probe in asked}
+        known = {probe.types: listed(kernels, schema, probe) for probe in asked}
     finally:
         runner.close()
     assert True in found.values()
@@ -235,6 +237,26 @@ def test_a_model_of_one_node_loads_where_the_release_lists_a_kernel(op, runtime)
     if not (schema.has_function or schema.has_context_dependent_function):
         more = [types for types, one in found.items() if one and not known[types]]
         assert all("float16" in types for types in more)  # it inserts casts around these nodes
+
+
+@pytest.mark.parametrize("share", range(3))
+def test_a_function_body_runs_at_the_opsets_of_the_table(share, runtime):
+    """An operator without a kernel may run by its function body, at some of its opsets."""
+    row, runner = targets.find(f"onnxruntime=={runtime.version}"), Runner(runtime, 400, CHILD)
+    ran: list[probes.Probe] = []
+    try:
+        kernels = runner.ask({"registered": True})["registered"]
+        for schema in probes.measured():
+            key, has_body = (schema.domain, schema.name), len(probes.opsets(schema)) > 1
+            for probe in probes.of(schema)[share::50] if has_body else ():
+                loads = answer(runner, probe) if probe.opset <= row.imports[key[0]] else None
+                missing = row.no_kernels(key, probe.since, probe.opset)
+                if loads is not None and not listed(kernels, schema, probe):
+                    assert loads is (missing is None or probe.types not in missing.choices), probe
+                    ran.append(probe)
+    finally:
+        runner.close()
+    assert len(ran) > 10
 
 
 def test_a_fault_of_the_runtime_is_told_with_its_proof():

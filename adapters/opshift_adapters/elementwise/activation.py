@@ -91,25 +91,6 @@ def with_a_body_of_64_bits(node: Node) -> bool:
     return x is not None and x.elem_type_or_none == T.DOUBLE
 
 
-BODIES = "2026-11-29 measured in 16 releases from 1.17 to 1.32: 5 operators at opsets 18 to 28"
-
-
-@misread("Swish", "onnxruntime 1.24..1.32", "Swish above 24 has no kernel", source=BODIES, since=25)
-def has_no_body(node: Node) -> bool:
-    return True
-
-
-@misread(
-    "LeakyRelu Mish PRelu",
-    "onnxruntime 1.15..1.32",
-    "{op} of double or integers has no kernel at opset 19 and above",
-    source=BODIES,
-    since=19,
-)
-def has_no_body_for_its_type(node: Node) -> bool:
-    return node["X"].elem_type_or_none not in (None, T.FLOAT, T.FLOAT16, T.BFLOAT16)
-
-
 @alternative("Relu", runtime="onnxruntime==1.14")
 def greater_of_zero(node: Node, op: Builder) -> Result:
     """For onnxruntime 1.14, Relu is written as Max(x, 0)."""

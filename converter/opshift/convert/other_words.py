@@ -119,7 +119,7 @@ class OtherWords:
 
     def _lacks_kind(self, key: Key, since: int) -> bool:
         """Returns whether the runtime has no kernel of an operator for the element type `kind`."""
-        missing = self.row.no_kernels(key, since) if self.kind else None
+        missing = self.row.no_kernels(key, since, self.opset) if self.kind else None
         usual = {self.kind, *INDEPENDENT}
         return missing is not None and any(
             self.kind in types and usual.issuperset(types) for types in missing.choices

@@ -2,10 +2,12 @@
 """The element types for which measured releases of a runtime have no kernel.
 
 `python -m tools.corpus.runtimes.kernel_table` writes `kernels.txt`. The first line names a runtime
-and its measured releases. Each further line names an operator, one of its versions, and its type
-variables. After these names, the line lists releases, each with the combinations of element types
-for which the release has no kernel. A line without type variables means that the releases do not
-know the operator at all.
+and its measured releases. Each further line names an operator, an opset, and its type variables.
+The line holds from this opset to the next line of the operator or its next version. After these
+names, the line lists releases, each with the combinations of element types for which the release
+has no kernel. A line without type variables means that the releases do not know the operator.
+
+An operator without a kernel may run by its function body, at some of the opsets of its version.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ class KernelTable:
 
     runtime: str
     releases: tuple[str, ...]
-    lacks: Mapping[Key, Mapping[int, Lack]]  # by operator and version
+    lacks: Mapping[Key, Mapping[int, Lack]]  # by operator and first opset
 
     def covers(self, release: str) -> bool:
         """Returns whether a release was measured, or lies between two measured releases."""
@@ -75,13 +77,21 @@ class KernelTable:
             for releases in lack.choices.values()
         )
 
-    def missing(self, key: Key, since: int, release: str) -> Missing | None:
-        """Returns the combinations of types without a kernel in a release, or None."""
-        return self.missing_in(key, since, measured.around(release, self.releases))
+    def lack(self, key: Key, since: int, opset: int) -> Lack | None:
+        """Returns the missing kernels of an operator version in models of an opset, or None."""
+        by_opset = self.lacks.get(key, {})
+        first = max((one for one in by_opset if since <= one <= max(since, opset)), default=None)
+        return None if first is None else by_opset[first]
 
-    def missing_in(self, key: Key, since: int, releases: frozenset[int]) -> Missing | None:
+    def missing(self, key: Key, since: int, release: str, opset: int = 0) -> Missing | None:
+        """Returns the combinations of types without a kernel in a release, or None."""
+        return self.missing_in(key, since, measured.around(release, self.releases), opset)
+
+    def missing_in(
+        self, key: Key, since: int, releases: frozenset[int], opset: int = 0
+    ) -> Missing | None:
         """Returns the combinations of types for which none of the given releases has a kernel."""
-        lack = self.lacks.get(key, {}).get(since)
+        lack = self.lack(key, since, opset)
         if not releases or lack is None:
             return None
         by_choice = {types: releases & set(where) for types, where in lack.choices.items()}
@@ -129,14 +139,24 @@ def read(text: str) -> KernelTable:
 
 
 def written(table: KernelTable) -> Iterator[str]:
-    """Yields the lines of a table's text, which `read` parses."""
+    """Yields the lines of a table's text, which `read` parses.
+
+    A line is left out if it tells the same as the line of the opset before.
+    """
+    from opshift.opsets import schemas  # only the tool that measures kernels writes a table
+
     yield " ".join([table.runtime, *table.releases])
-    for (domain, op), versions in sorted(table.lacks.items()):
-        for since, lack in sorted(versions.items()):
+    for (domain, op), by_opset in sorted(table.lacks.items()):
+        versions = {version.since for version in schemas.history(domain, op)}
+        last: Mapping[Types, tuple[int, ...]] = {}
+        for opset, lack in sorted(by_opset.items()):
+            last, before = lack.choices, {} if opset in versions else last
+            if last == before:
+                continue
             groups: dict[str, list[str]] = {}
             for types, numbers in sorted(lack.choices.items()):
                 where = measured.shown(numbers, table.releases)
                 groups.setdefault(where, []).append("/".join(SHORT[name] for name in types))
             name = qualified(domain, op)
-            head = " ".join([name, str(since), *lack.variables])
+            head = " ".join([name, str(opset), *lack.variables])
             yield "; ".join([head, *(" ".join([w, *ones]).strip() for w, ones in groups.items())])

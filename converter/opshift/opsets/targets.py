@@ -225,14 +225,18 @@ class RuntimeRelease(Form):
             else [Lacking(key[1])]
         )
 
-    def no_kernels(self, key: Key, since: int) -> kernel_tables.Missing | None:
-        """Returns the element types of an operator version for which the release has no kernel."""
+    def no_kernels(self, key: Key, since: int, opset: int = 0) -> kernel_tables.Missing | None:
+        """Returns the element types of an operator version for which the release has no kernel.
+
+        `opset` is the opset of the model, if it is later than the version.
+        """
         table = kernel_tables.shipped().get(self.kernels)
         if table is None:
             return self.probed.missing(key, since) if self.probed else None
         if not self.versions:
-            return table.missing_in(key, since, _knowing(self.kernels, key[0], since))
-        return table.missing(key, since, self.origin[1])
+            known = _knowing(self.kernels, key[0], max(since, opset))
+            return table.missing_in(key, since, known, opset)
+        return table.missing(key, since, self.origin[1], opset)
 
     def is_strange(self, key: Key) -> bool:
         """Returns whether only other releases of the runtime have this operator."""

@@ -67,16 +67,8 @@ def main() -> int:
         print(runtime_table.row(asked, results), file=sys.stderr, flush=True)
     results.models = dict(sorted(results.models.items(), key=lambda item: _order(item[0])))
     print(runtime_table.table(results))
-    print(
-        "\n".join(
-            (
-                "",
-                *runtime_table.matrix(results),
-                *runtime_table.failures(results),
-                *runtime_table.searched(results),
-            )
-        )
-    )
+    parts = (runtime_table.matrix, runtime_table.failures, runtime_table.searched)
+    print("\n".join(["", *(line for part in parts for line in part(results))]))
     return 0
 
 
@@ -113,7 +105,9 @@ def measure(
         ]
         try:
             with ProcessPoolExecutor(args.workers) as pool:
-                converted = pool.map(partial(convert, types=_types(args)), tasks)
+                converted = pool.map(
+                    partial(convert, types=dict(one.split("=") for one in args.types)), tasks
+                )
                 for folder, task, outcome in zip(folders, tasks, converted, strict=True):
                     measured = _judged(runner, folder, Path(task[1]), outcome)
                     if args.search:
@@ -178,11 +172,6 @@ def _stamped(original: Path, result: Path) -> Path:
     path = result.with_suffix(".stamped.onnx")
     onnx.save(model, path)
     return path
-
-
-def _types(args: argparse.Namespace) -> dict[str, str]:
-    """Returns the changes of element types in the form of the conversion option."""
-    return dict(change.split("=") for change in args.types)
 
 
 def convert(task: tuple[str, str, str], types: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -12,6 +12,7 @@ after a new release of onnxruntime.
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from onnx import TensorProto, ValueInfoProto, helper
-from opshift.opsets import fields
+from opshift.opsets import fields, kernels
 from opshift.opsets.kernels import SHORT
 
 from tools.lib.interpreters import numbers
@@ -137,7 +138,7 @@ def _lacking(runner: Runner, op: str, signature: ContribOperator, unlisted: bool
     names = tuple(signature.kinds)
     loads = {
         types: _loads(runner, op, signature, dict(zip(names, types, strict=True)))
-        for types in probes.choices([list(kinds) for kinds in signature.kinds.values()])
+        for types in itertools.product(*kernels.tried(signature.kinds.values()))
     }
     if True not in loads.values():
         return ["*"] if unlisted or None not in loads.values() else []

@@ -4,10 +4,11 @@
     python -m tools.corpus.runtimes.kernel_table [--ort 0.4.0 1.10.0] [--op NAME ...]
         [--results FOLDER] [--write FILE]
 
-For each operator, version and choice of element types, a model of one node is loaded. If a release
-lists its registered kernels (from 1.15 on), each listed kernel must load as well. The answers of a
-release are stored in FOLDER and reused. The table keeps the entries of releases and operators that
-are not measured. Run this tool after a new release of onnxruntime.
+For each operator, version and choice of element types, a model of one node is loaded; if a version
+has a function body, at each of its opsets. If a release lists its registered kernels (from 1.15
+on), each listed kernel must load as well. The answers of a release are stored in FOLDER and reused.
+The table keeps the entries of releases and operators that are not measured. Run this tool after a
+new release of onnxruntime.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,10 +34,9 @@ CHILD = Path(__file__).with_name("kernel_child.py")
 FILE = Path(kernels.__file__).with_name("kernels.txt")
 RELEASES = (
     "0.3.0", "0.4.0", "0.5.0", "1.0.0", "1.1.2", "1.2.0", "1.3.0", "1.4.0", "1.5.2", "1.6.0",
-    "1.7.0", "1.8.1", "1.9.0", "1.10.0", "1.11.1", "1.12.1", "1.13.1", "1.14.1", "1.15.1",
-    "1.16.3", "1.17.3", "1.18.1", "1.19.2", "1.20.1", "1.21.1", "1.22.1", "1.23.2", "1.24.4",
-    "1.25.1", "1.26.0", "1.27.0", "1.28.0", "1.29.0", "1.30.0", "1.31.1",
-    "1.32.0",
+    "1.7.0", "1.8.1", "1.9.0", "1.10.0", "1.11.1", "1.12.1", "1.13.1", "1.14.1", "1.15.1", "1.16.3",
+    "1.17.3", "1.18.1", "1.19.2", "1.20.1", "1.21.1", "1.22.1", "1.23.2", "1.24.4", "1.25.1",
+    "1.26.0", "1.27.0", "1.28.0", "1.29.0", "1.30.0", "1.31.1", "1.32.0",
 )  # fmt: skip
 CONTRIB = "com.microsoft"
 HEAD = """\
@@ -45,7 +44,7 @@ HEAD = """\
 # For which element types onnxruntime has no kernel on the CPU.
 # opshift/opsets/kernels.py says how it is read.
 """
-# (domain, operator, version of the operator, its type variables, their element types)
+# (domain, operator, its version or a later opset, its type variables, their element types)
 Choice: TypeAlias = "tuple[str, str, int, tuple[str, ...], tuple[str, ...]]"
 
 
@@ -58,7 +57,7 @@ def main() -> int:
     name = "-".join(["{}", *args.op])
     for minor, measured in stored(args, name, lambda runtime: measure(runtime, contrib, args.op)):
         lacking[minor] = {(d, op, n, tuple(v), tuple(t)) for d, op, n, v, t in measured["lacks"]}
-        print(minor, measured["counts"], file=sys.stderr, flush=True)
+        print(minor, len(lacking[minor]), file=sys.stderr, flush=True)
     table = tabulated(lacking, kernels.shipped()["onnxruntime"], args.op)
     if args.write:
         args.write.write_text(HEAD + "\n".join(kernels.written(table)) + "\n")
@@ -82,31 +81,33 @@ def stored(
 
 
 def measure(runtime: Installed, contrib: list[str], only: list[str]) -> dict[str, Any]:
-    """Returns the choices of types without a kernel in a release, and counts of the answers."""
-    runner, counts = Runner(runtime, 60, CHILD), Counter[str]()
-    lacks: list[Choice] = []
+    """Returns the choices of types without a kernel in a release."""
+    runner, lacks = Runner(runtime, 60, CHILD), list[Choice]()
     row = targets.find(f"onnxruntime=={runtime.version}")
     try:
         registered = runner.ask({"registered": True})["registered"]
-        for domain in ("", "ai.onnx.ml"):
-            for schema in probes.schemas(domain):
-                if schema.since_version > row.imports[domain] or (only and schema.name not in only):
-                    continue
-                for probe in probes.of(schema):
-                    loads = answer(runner, probe)
-                    is_listed = listed(registered, schema, probe)
-                    if loads is None and is_listed is False and not schema.has_function:
-                        loads = None if "float16" in probe.types else False
-                    suffix = "" if registered is None else f", listed: {is_listed}"
-                    counts[f"loads: {loads}{suffix}"] += 1
-                    if loads is False and not is_listed:
-                        lacks.append(_choice(probe))
+        for schema in probes.measured():
+            top = row.imports[schema.domain]
+            if schema.since_version > top or (only and schema.name not in only):
+                continue
+            lacked = False  # the answer at a higher opset than that of the release has no meaning
+            for probe in probes.of(schema):
+                if probe.opset <= top:
+                    lacked = _is_lacked(runner, registered, schema, probe)
+                lacks += [probe[:5]] if lacked else []
         for op in contrib:
             if runner.ask({"model": probes.bare(op, CONTRIB)}).get("kernel") is False:
                 lacks.append((CONTRIB, op, 1, (), ()))
     finally:
         runner.close()
-    return {"lacks": lacks, "counts": dict(counts)}
+    return {"lacks": lacks}
+
+
+def _is_lacked(runner: Runner, known: Any, schema: defs.OpSchema, probe: probes.Probe) -> bool:
+    loads, is_listed = answer(runner, probe), listed(known, schema, probe)
+    if loads is None and is_listed is False and not schema.has_function:
+        loads = None if "float16" in probe.types else False
+    return loads is False and not is_listed
 
 
 def answer(runner: Runner, probe: probes.Probe) -> bool | None:
@@ -119,15 +120,7 @@ def answer(runner: Runner, probe: probes.Probe) -> bool | None:
     return None
 
 
-def _choice(probe: probes.Probe) -> Choice:
-    return probe.domain, probe.op, probe.since, probe.variables, probe.types
-
-
-def listed(
-    registered: list[tuple[str, str, list[int], dict[str, list[str]]]] | None,
-    schema: defs.OpSchema,
-    probe: probes.Probe,
-) -> bool | None:
+def listed(registered: Any, schema: defs.OpSchema, probe: probes.Probe) -> bool | None:
     """Returns whether a registered kernel has these types; None if the release lists none."""
     if registered is None:
         return None
@@ -150,9 +143,9 @@ def listed(
 def tabulated(
     lacking: dict[str, set[Choice]], before: kernels.KernelTable, only: list[str]
 ) -> kernels.KernelTable:
-    """Returns the missing kernels by operator, version and release; old entries are kept."""
+    """Returns the missing kernels by operator, opset and release; old entries are kept."""
     lacked = {release: set(choices) for release, choices in lacking.items()}
-    for (domain, op), versions in before.lacks.items():
+    for (domain, op), versions in _spread(before).items():
         for since, lack in versions.items():
             for types, where in lack.choices.items():
                 for release in (before.releases[n] for n in where):
@@ -160,14 +153,25 @@ def tabulated(
                         choice = (domain, op, since, lack.variables, types)
                         lacked.setdefault(release, set()).add(choice)
     releases = tuple(sorted({*lacked, *before.releases}, key=numbers))
-    lacks: dict[kernels.Key, dict[int, kernels.Lack]] = {}
+    lacks = _spread(kernels.KernelTable("", (), {}))
     for choice in sorted(set().union(*lacked.values())):
-        domain, op, since, variables, types = choice
+        domain, op, opset, variables, types = choice
         where = tuple(n for n, release in enumerate(releases) if choice in lacked.get(release, ()))
         of = lacks.setdefault((domain, op), {})
-        choices = dict(of[since].choices) if since in of else {}
-        of[since] = kernels.Lack(variables, {**choices, types: where})
+        choices = of[opset].choices if opset in of else {}
+        of[opset] = kernels.Lack(variables, {**choices, types: where})
     return kernels.KernelTable("onnxruntime", releases, lacks)
+
+
+def _spread(table: kernels.KernelTable) -> dict[kernels.Key, dict[int, kernels.Lack]]:
+    """Returns the missing kernels of a table at each opset that is measured."""
+    lacks = {key: dict(of) for key, of in table.lacks.items()}
+    for schema in probes.measured():
+        key, none = (schema.domain, schema.name), kernels.Lack(probes.variables(schema), {})
+        for opset in probes.opsets(schema):
+            lack = table.lack(key, schema.since_version, opset)
+            lacks.setdefault(key, {})[opset] = lack or none
+    return lacks
 
 
 def contrib_schemas() -> list[Any]:

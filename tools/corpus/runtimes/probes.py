@@ -9,28 +9,28 @@ from __future__ import annotations
 import base64
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import onnx
 from onnx import AttributeProto, TensorProto, defs, helper
 from opshift.opsets import kernels
+from opshift.opsets.schemas import history
 
-FLOOR = {"": 7}  # runtimes have no kernels below this opset
+FLOOR = {"": 7, "ai.onnx.ml": 1}  # runtimes have no kernels below these opsets
 NUMBERS = {name: getattr(TensorProto, name.upper()) for name in kernels.SHORT}
 # Attributes that choose an element type, with the type variable that they choose.
 CHOOSES = {"to": "T2", "dtype": "T2"}
 
 
-@dataclass(frozen=True)
-class Probe:
-    """One operator at one version, with one element type for each of its type variables."""
+class Probe(NamedTuple):
+    """One operator at one opset, with one element type for each of its type variables."""
 
     domain: str
     op: str
-    since: int
+    opset: int
     variables: tuple[str, ...]
     types: tuple[str, ...]
-    imported: int
+    since: int
 
     def models(self) -> Iterator[str]:
         """Yields the node with inputs of unknown rank, then with inputs of each small rank."""
@@ -58,39 +58,43 @@ def packed(
     return base64.b64encode(model.SerializeToString()).decode()
 
 
-def schemas(domain: str) -> list[defs.OpSchema]:
+def measured() -> list[defs.OpSchema]:
     """Returns the operator versions from the lowest tested opset on, without graph attributes."""
-    graph, floor = defs.OpSchema.AttrType.GRAPH, FLOOR.get(domain, 1)
-    every = [schema for schema in defs.get_all_schemas_with_history() if schema.domain == domain]
-    first: dict[str, int] = {}  # the version of each operator at the floor
-    for schema in every:
-        if first.get(schema.name, 1) <= schema.since_version <= floor:
-            first[schema.name] = schema.since_version
+    graph = defs.OpSchema.AttrType.GRAPH
     return [
         schema
-        for schema in every
-        if schema.since_version >= first.get(schema.name, 1)
+        for schema in defs.get_all_schemas_with_history()
+        if schema.domain in FLOOR
+        and _end(schema) > FLOOR[schema.domain]
         and not any(attribute.type == graph for attribute in schema.attributes.values())
     ]
 
 
+def opsets(schema: defs.OpSchema) -> list[int]:
+    """Returns the opsets of the models: the version, and its later opsets if it has a body."""
+    version = schema.since_version
+    has_body = schema.has_function or schema.has_context_dependent_function
+    later = range(max(version, FLOOR[schema.domain]) + 1, _end(schema)) if has_body else ()
+    return [version, *later]
+
+
+def _end(schema: defs.OpSchema) -> int:
+    """Returns the first opset after the opsets of an operator version."""
+    every = (version.since for version in history(schema.domain, schema.name))
+    return next((n for n in every if n > schema.since_version), defs.onnx_opset_version() + 1)
+
+
 def of(schema: defs.OpSchema) -> list[Probe]:
-    """Returns a probe for each choice of element types; none if an input is not a tensor."""
-    variables = [c.type_param_str for c in schema.type_constraints]
+    """Returns probes for the choices of element types; none if an input is not a tensor."""
     allowed = [elements(c.allowed_type_strs) for c in schema.type_constraints]
-    if not all(allowed):
-        return []
-    imported = max(schema.since_version, FLOOR.get(schema.domain, 1))
-    combinations = choices(allowed)
-    return [
-        Probe(schema.domain, schema.name, schema.since_version, tuple(variables), types, imported)
-        for types in combinations
-    ]
+    each = itertools.product(*kernels.tried(allowed), opsets(schema)) if all(allowed) else ()
+    key, names, since = (schema.domain, schema.name), variables(schema), schema.since_version
+    return [Probe(*key, opset, names, tuple(types), since) for *types, opset in each]
 
 
-def choices(allowed: list[list[str]]) -> list[tuple[str, ...]]:
-    """Returns choices of element types for type variables, only common types if there are many."""
-    return list(itertools.product(*kernels.tried(allowed)))
+def variables(schema: defs.OpSchema) -> tuple[str, ...]:
+    """Returns the type variables of an operator version."""
+    return tuple(constraint.type_param_str for constraint in schema.type_constraints)
 
 
 def elements(types: list[str] | set[str]) -> list[str]:
@@ -120,7 +124,7 @@ def _model(schema: defs.OpSchema, probe: Probe, rank: int | None) -> str:
         schema.name, [x.name for x in inputs], [y.name for y in outputs], domain=schema.domain
     )
     node.attribute.extend(_attributes(schema, chosen))
-    return packed(node, inputs, outputs, probe.imported)
+    return packed(node, inputs, outputs, max(probe.opset, FLOOR[schema.domain]))
 
 
 def _needed(schema: defs.OpSchema, chosen: dict[str, str]) -> int:

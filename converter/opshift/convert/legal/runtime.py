@@ -336,7 +336,7 @@ def _asked_of_table(
     """Yields nodes of operators that lack a kernel for some element types, and the node's types."""
     cached_types = {} if seen is None else seen.types
     for root, key, places in facts.document.operators():
-        missing = row.no_kernels(key, _since(root, key))
+        missing = row.no_kernels(key, _since(root, key), root.imports.get(key[0]) or 1)
         if missing is None or not missing.variables:
             continue
         asked = (id(root), key, missing.variables)
@@ -479,7 +479,7 @@ def runs(
         rank = rank_of(type_of(node.input[0])) if node.input and node.input[0] else None
         if _failing(node, key, since, row, rank) is not None:
             return False
-        missing = row.no_kernels(key, since)
+        missing = row.no_kernels(key, since, version)
         if missing is None or not missing.choices:
             continue
         types = _chosen(node, root, type_of, missing.variables)
