@@ -6,9 +6,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
-import json
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Set
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
 import opshift.versions
@@ -57,18 +56,33 @@ class Recipe:
 
     @functools.cached_property
     def digest(self) -> str:
-        raw = {key: value for key, value in asdict(self).items() if key != "runtimes"}
-        return hashlib.sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()
+        """A digest of all options but the checked runtimes, the same in each process."""
+        content = repr(_ordered(replace(self, runtimes=())))
+        return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _ordered(value: object) -> object:
+    """Returns a value with data classes, mappings and sets as lists in an order that is fixed."""
+    if isinstance(value, type):
+        return value.__qualname__
+    if is_dataclass(value):  # a field without `compare` is a cache
+        value = {part.name: getattr(value, part.name) for part in fields(value) if part.compare}
+    if isinstance(value, Mapping):
+        return sorted((repr(key), _ordered(part)) for key, part in value.items())
+    if isinstance(value, Set):
+        return sorted(map(repr, value))
+    return list(map(_ordered, value)) if isinstance(value, list | tuple) else value
 
 
 @functools.cache
 def fingerprint() -> str:
-    """Returns a digest of release, installed onnx, and sources of engine and adapters."""
+    """Returns a digest of release, installed onnx, and files of engine and adapters."""
     digest = hashlib.sha256(f"{VERSION} {opshift.versions.installed_name()}".encode())
     for package in sorted({"opshift", *(p.module for p in plugins.offered(GROUP))}):
         spec = importlib.util.find_spec(package)
         for folder in sorted(spec.submodule_search_locations or ()) if spec else ():
-            for path in sorted(Path(folder).rglob("*.py")):
+            paths = (path for path in Path(folder).rglob("*.*") if path.is_file())
+            for path in sorted(path for path in paths if path.suffix != ".pyc"):
                 digest.update(f"{package} {path.relative_to(folder)}\n".encode())
                 digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
