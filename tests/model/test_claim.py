@@ -166,6 +166,39 @@ def test_a_call_that_fails_leaves_the_old_or_the_new(case, failure, tmp_path):
         shutil.rmtree(folder)
 
 
+@pytest.mark.parametrize("case", ["over a pair", "a pair becomes one", "a pair in place"])
+def test_after_an_error_of_the_disk_the_next_run_removes_all_old_data(case, tmp_path):
+    """The old model may be unreadable for a moment, and then its data files are not known."""
+    _, after = cases_of(tmp_path / "plain", case)
+    for number in itertools.count():
+        folder = tmp_path / str(number)
+        source, out, options = prepared(folder, case)
+
+        def failing(number=number, source=source, out=out, options=options, folder=folder):
+            left = itertools.count(number, -1)
+
+            def around(real):
+                def counted(*words, **more):
+                    ours = str(folder) in str(words[0]) or isinstance(words[0], int)
+                    if ours and next(left) == 0:
+                        raise OSError(errno.EIO, os.strerror(errno.EIO))
+                    return real(*words, **more)
+
+                return counted
+
+            for name in ("open", "pread", "stat", "lstat", "unlink"):
+                setattr(os, name, around(getattr(os, name)))
+            convert_file(source, out, **options)
+            os._exit(5 if next(left) < 0 else 0)
+
+        if child(failing) == 0:
+            break
+        convert_file(source, out, **options)
+        assert state(out) == after
+        assert set(contents(folder)) == set(contents(tmp_path / "plain")), f"failed at {number}"
+        shutil.rmtree(folder)
+
+
 # --- what a live run holds is left to it ----------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ names differ from the name of the model.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -28,6 +29,8 @@ NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _RUN = re.compile(r"\.opshift-([0-9a-f]{12})\.run")
 _TEMPORARY = re.compile(r"\.opshift-([0-9a-f]{12})(?:-\d+)?\.tmp")
 _MODELS = (".onnx", ".pb", ".ort", *TEXTS)
+# a file that this user cannot read; other errors, such as EIO, may not occur again
+UNREADABLE = {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO, errno.EOPNOTSUPP}
 _TAIL = 5  # bytes; most names of data files end in ".data"
 
 DataFile: TypeAlias = tuple[str, Identity]  # its name relative to a folder, and its identity
@@ -164,7 +167,7 @@ def _retire(folder: str, data: set[DataFile], names: list[str]) -> set[DataFile]
 def _is_there(folder: str, name: str, seen: Identity) -> bool:
     try:
         now = Identity.of(os.lstat(os.path.join(folder, name)))
-    except OSError:
+    except FileNotFoundError:
         return False
     return now[1:] == seen[1:]  # device numbers may change
 
@@ -190,7 +193,10 @@ def mentioned(model: str, names: Iterable[str]) -> set[str]:
 
 
 def text_of(model: str) -> bytes | None:
-    """Returns the bytes of a model without its weights; None if it cannot be read."""
+    """Returns the bytes of a model without its weights; None if this is not a readable model.
+
+    An error of the disk is raised, because a later attempt may find the data files of the model.
+    """
     from opshift.model.bytes import wire
     from opshift.model.bytes.outline import skeleton
 
@@ -198,12 +204,14 @@ def text_of(model: str) -> bytes | None:
         fd = os.open(model, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
         return b""
-    except OSError:
-        return None
+    except OSError as error:
+        if error.errno in UNREADABLE:
+            return None
+        raise
     try:
         status = os.fstat(fd)
         return skeleton(Pages(fd, status.st_size, model)) if stat.S_ISREG(status.st_mode) else b""
-    except (wire.Malformed, OSError, InvalidModel):
+    except (wire.Malformed, InvalidModel):
         return None
     finally:
         os.close(fd)

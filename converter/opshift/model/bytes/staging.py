@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import re
+import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import cached_property
@@ -226,14 +228,25 @@ def own_names(model: str) -> Iterator[str]:
 
 def own_data(model: str) -> list[str]:
     """Returns the existing data files of a model that are named after the model."""
-    text = leftovers.text_of(model)
+    with errors_name(model):
+        text = leftovers.text_of(model)
     folder, name = os.path.split(model)
     names: set[str] = set()
     for form in (os.fsencode(stem := file_names.stem(name)), stem.encode("unicode_escape")):
         numbers = re.finditer(re.escape(form) + rb"((?:\.\d+)?\.data)", text or b"")
         names.update(stem + match[1].decode() for match in numbers)
     paths = (os.path.join(folder, name) for name in names)
-    return sorted(filter(os.path.isfile, paths), key=lambda path: (len(path), path))
+    return sorted(filter(_is_file, paths), key=lambda path: (len(path), path))
+
+
+def _is_file(path: str) -> bool:
+    """Returns whether a path is a regular file; raises for an error of the disk."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError as error:
+        if error.errno in {errno.ENOENT, *leftovers.UNREADABLE}:
+            return False
+        raise
 
 
 def linked(name: str, place: str) -> bool:
