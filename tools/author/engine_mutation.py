@@ -7,7 +7,7 @@
 By default, the tests of a module are in the test file of its name. The tests first run without a
 mutant, to record which tests enter which function. Each mutant then runs in a process of its own,
 with the tests that enter its function, the fastest first. A mutant is killed if a test fails.
-`tools/author/engine_mutation.toml` lists equivalent mutants with the reasons.
+`tools/author/engine_mutation.toml` lists the modules, and equivalent mutants with the reasons.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
+from opshift import toml
 from opshift.testing.surveys import reasons
 
 from tools.author.mutants import Mutant, mutants
@@ -34,17 +35,7 @@ from tools.lib.program import described
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_suffix(".toml")
-MODULES = (
-    "author.bounds", "author.facts", "author.fit", "author.graph_results", "author.moved_bounds",
-    "convert.apply", "convert.guard", "convert.legal.author_rules",
-    "convert.legal.checker", "convert.legal.device_rules", "convert.legal.diagnose",
-    "convert.legal.findings", "convert.legal.function_rules", "convert.legal.graph_rules",
-    "convert.legal.ir_rules", "convert.legal.model_rules", "convert.legal.nested_lengths",
-    "convert.legal.opening", "convert.legal.rules", "convert.legal.runtime",
-    "convert.legal.support", "convert.legal.uncalled", "convert.legal.written_rules",
-    "convert.step", "model.bytes.staging", "model.rename", "model.replace", "model.sweep",
-    "verify.magnitudes", "verify.pair_results", "verify.randomness", "verify.tolerance",
-)  # fmt: skip
+MODULES = tuple(toml.loads(EQUIVALENT.read_text()))
 SECONDS = 120  # a mutant that takes longer hangs, and counts as killed
 CPU_SECONDS = 10  # more than the tests of any function take
 BROKEN = 70  # the exit code of a process that could not install its mutant

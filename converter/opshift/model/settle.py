@@ -54,9 +54,7 @@ def _left_to(document: Document, name: str) -> Heritage | None:
 
 
 def _is_free(document: Document, left: Heritage, root: Root) -> bool:
-    """Returns whether a name was removed, and is unused in graphs that can read the constant."""
-    if left.name not in document.gone.get(left.owner, ()):
-        return False
+    """Returns whether a name is unused in the graphs that can read the constant."""
     return not any(
         left.name in names
         for one in document.names.family(root)
