@@ -94,7 +94,7 @@ class _Kinds:
         for node in self.nodes:
             inputs, outputs = [kinds.get(name, _UNKNOWN) for name in node.input], node.output
             attributes = [attribute.SerializeToString() for attribute in node.attribute]
-            numbers = [one.number for one in inputs]
+            numbers = [input_kind.number for input_kind in inputs]
             key = node.op_type, node.domain, len(outputs), *numbers, *attributes
             results = by_node.get(key)
             if results is None:
@@ -107,16 +107,20 @@ class _Kinds:
     def _of_outputs(self, node: NodeProto, kinds: list[_Kind]) -> list[_Kind]:
         """Returns the types of a node's outputs, inferred by its operator's schema."""
         if not node.domain and node.op_type == "Constant":
-            for one in node.attribute:
-                if one.name == "value":
-                    return [self._of_tensor(one.t)]
+            for attribute in node.attribute:
+                if attribute.name == "value":
+                    return [self._of_tensor(attribute.t)]
         domain = schemas.normal(node.domain)
         schema = schemas.schema(domain, node.op_type, self.versions.get(domain, 0))
-        inputs = [(name, one) for name, one in zip(node.input, kinds, strict=True) if name]
-        if schema is None or not all(schemas.type_name(one.type) for _, one in inputs):
+        inputs = [
+            (name, attribute) for name, attribute in zip(node.input, kinds, strict=True) if name
+        ]
+        if schema is None or not all(schemas.type_name(attribute.type) for _, attribute in inputs):
             return [_UNKNOWN] * len(node.output)
-        types = {name: one.type for name, one in inputs}
-        data = {name: one.content for name, one in inputs if one.content is not None}
+        types = {name: attribute.type for name, attribute in inputs}
+        data = {
+            name: attribute.content for name, attribute in inputs if attribute.content is not None
+        }
         raw = schemas.raw(domain, node.op_type, schema.since)
         try:
             inferred = (

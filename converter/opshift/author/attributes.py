@@ -73,8 +73,8 @@ _SETTERS: dict[int, Callable[[AttributeProto, Any], Any]] = {
 
 def is_default(schema: schemas.Schema | None, proto: AttributeProto) -> bool:
     """Returns whether an attribute has its default value, so that it can be omitted."""
-    known = schema.attributes.get(proto.name) if schema else None
-    if known is None or proto.ref_attr_name:
+    declared = schema.attributes.get(proto.name) if schema else None
+    if declared is None or proto.ref_attr_name:
         return False
     value = helper.get_attribute_value(proto)
-    return (value.decode() if isinstance(value, bytes) else value) == known.default
+    return (value.decode() if isinstance(value, bytes) else value) == declared.default

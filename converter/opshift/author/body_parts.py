@@ -71,9 +71,9 @@ class LongFunctions:
         del inferred.functions[:]
         inferred.functions.extend(self.model.functions)
         infos = inferred.graph.value_info
-        kept = [info for info in infos if not info.name.startswith(self.prefix)]
+        own_infos = [info for info in infos if not info.name.startswith(self.prefix)]
         del infos[:]
-        infos.extend(kept)
+        infos.extend(own_infos)
 
     def _written(self, node: NodeProto, prefix: str) -> Iterator[NodeProto]:
         """Yields the calls of the parts that replace a call of a long function, or the node."""
@@ -130,7 +130,11 @@ def _parts(body: FunctionProto, prefix: str, graphs: int) -> Iterator[FunctionPr
     for number, nodes in enumerate(pieces):
         written = {name for node in nodes for name in node.output}
         read = [*dict.fromkeys(name for node in nodes for name in reads(node))]
-        copied = [constants[one] for one in read if one in constants and one not in written]
+        copied = [
+            constants[read_name]
+            for read_name in read
+            if read_name in constants and read_name not in written
+        ]
         part = FunctionProto(
             name=f"{prefix}{number}_{body.name}",
             domain=body.domain,

@@ -71,10 +71,12 @@ def of_constant(value: Array) -> Bounds | None:
 
 def joined(parts: Iterable[Bounds | None]) -> Bounds | None:
     """Returns one pair of bounds for all parts of a value; None if a part has no bounds."""
-    found: Bounds | None = None
+    bounds: Bounds | None = None
     for part in parts:
         if part is None:
             return None
         low, high = part.lowest, part.highest
-        found = for_all(min(low, found.lowest), max(high, found.highest)) if found else part.joint
-    return found
+        bounds = (
+            for_all(min(low, bounds.lowest), max(high, bounds.highest)) if bounds else part.joint
+        )
+    return bounds

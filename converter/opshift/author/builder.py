@@ -436,16 +436,16 @@ class Builder:
             values.append(Value(info.name, inner.env))
         results = write(inner, *values)
         written = {name for node in inner.made.nodes for name in node.output}
-        seen: set[str] = set()
+        names: set[str] = set()
         for result in results if isinstance(results, tuple) else (results,):
-            if result.name not in written or result.name in seen:
+            if result.name not in written or result.name in names:
                 result = inner.Identity(result)
-            seen.add(result.name)
+            names.add(result.name)
             info = graph.output.add(name=result.name)
             kind = inner.env.type(result.name)
             if kind is not None:  # Loop needs the type if it runs no iteration
                 info.type.CopyFrom(without_symbols(kind))
-        inner.made.drop_idle(seen)
+        inner.made.drop_idle(names)
         graph.node.extend(inner.made.nodes)
         return graph
 
@@ -638,7 +638,11 @@ class Builder:
     def _end_of(self, schema: schemas.Schema) -> int | None:
         """Returns the version that replaced a schema; None if the opset still has the schema."""
         history = schemas.history(schema.domain, schema.name)
-        later = [other.since for other in history if other.since > schema.since]
+        later = [
+            implementation.since
+            for implementation in history
+            if implementation.since > schema.since
+        ]
         return later[0] if later and later[0] <= self.opset(schema.domain) else None
 
     def _converted_up(

@@ -40,8 +40,8 @@ def infer(model: bytes | ModelProto, adapters: DeclaredRules) -> ModelProto:
     if source.operators.isdisjoint(op for _, op in rules):
         return inferred
     misjudged: dict[Output, TypeProto] = {}
-    for left in range(ROUNDS, -1, -1):
-        new = dict(_misjudged(inferred, rules, all_of_them=not left))
+    for rounds_left in range(ROUNDS, -1, -1):
+        new = dict(_misjudged(inferred, rules, all_of_them=not rounds_left))
         if not new.keys() - misjudged.keys():
             break
         misjudged |= new
@@ -87,8 +87,8 @@ def _misjudged(
     """Yields each output for which a rule corrects an inferred length, with the corrected type."""
     versions = {schemas.normal(opset.domain): opset.version for opset in model.opset_import}
     calls = _calls(model, rules)
-    seen = ((TypesOnly(one.visible), node) for one in by_graph(model) for node in one.graph.node)
-    for i, (env, node) in enumerate(seen):
+    pairs = ((TypesOnly(one.visible), node) for one in by_graph(model) for node in one.graph.node)
+    for i, (env, node) in enumerate(pairs):
         domain = schemas.normal(node.domain)
         shapes: Sequence[ToldDims | None] = ()
         if call_id(node) in calls:

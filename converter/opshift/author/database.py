@@ -23,23 +23,27 @@ PAGES = {
 
 def build(domains: tuple[str, ...]) -> OpsetChangelog:
     """Builds the entries of these domains from the installed onnx, without the shipped data."""
-    found, adapters = OpsetChangelog(), registry.default()
+    database, adapters = OpsetChangelog(), registry.default()
     for name in domains:
-        own = schemas.installed(name)
-        if not own:
+        schemas_of_domain = schemas.installed(name)
+        if not schemas_of_domain:
             continue
-        domain = found.domains.add(name=name, documentation=PAGES.get(name, ""))
+        domain = database.domains.add(name=name, documentation=PAGES.get(name, ""))
         for version in range(1, schemas.newest_installed(name) + 1):
             changes = [
                 change(
-                    [one for one in own if one.name == schema.name and one.since <= version],
+                    [
+                        one
+                        for one in schemas_of_domain
+                        if one.name == schema.name and one.since <= version
+                    ],
                     adapters,
                 )
-                for schema in own
+                for schema in schemas_of_domain
                 if schema.since == version
             ]
             domain.versions.add(version=version, changes=changes)
-    return found
+    return database
 
 
 def change(history: list[schemas.Schema], adapters: Registry) -> Change:
@@ -47,16 +51,16 @@ def change(history: list[schemas.Schema], adapters: Registry) -> Change:
     schema = history[-1]
     domain, op, version = schema.domain, schema.name, schema.since
     instead = adapters.get(domain, op, version - 1, version)
-    found = Operator(schema, *schemas.prose(domain, op, version)).change()
-    found.replaced_by.extend(sorted(instead.emits) if instead and schema.deprecated else [])
-    found.fingerprint = schemas.fingerprint_of(history[-2:])
-    return found
+    entry = Operator(schema, *schemas.prose(domain, op, version)).change()
+    entry.replaced_by.extend(sorted(instead.emits) if instead and schema.deprecated else [])
+    entry.fingerprint = schemas.fingerprint_of(history[-2:])
+    return entry
 
 
 def changes_between(domain: str, op: str, start: int, to: int) -> tuple[SchemaChange, ...]:
     """Returns the changes as sentences; a rewrite by an adapter also counts as a change."""
-    found = schema_changes.between(domain, op, start, to)
-    return (*found, *_rewritten(domain, op, start, to, registry.default()))
+    changes = schema_changes.between(domain, op, start, to)
+    return (*changes, *_rewritten(domain, op, start, to, registry.default()))
 
 
 def _rewritten(
@@ -67,8 +71,8 @@ def _rewritten(
             continue
         adapter = adapters.get(domain, op, schema.since - 1, schema.since)
         if adapter is not None and adapter.rewrites:
-            told = adapter.summary.rstrip(".")
-            yield SchemaChange(f"the behaviour changed at {schema.since}: {told}", True)
+            summary = adapter.summary.rstrip(".")
+            yield SchemaChange(f"the behaviour changed at {schema.since}: {summary}", True)
 
 
 def merged(old: OpsetChangelog, new: OpsetChangelog) -> OpsetChangelog:
@@ -77,7 +81,9 @@ def merged(old: OpsetChangelog, new: OpsetChangelog) -> OpsetChangelog:
     result.CopyFrom(old)
     present = {domain.name: domain for domain in result.domains}
     for domain in new.domains:
-        own: Domain = present.get(domain.name) or result.domains.add(name=domain.name)
-        known = max((version.version for version in own.versions), default=0)
-        own.versions.extend(version for version in domain.versions if version.version > known)
+        domain_entry: Domain = present.get(domain.name) or result.domains.add(name=domain.name)
+        newest = max((version.version for version in domain_entry.versions), default=0)
+        domain_entry.versions.extend(
+            version for version in domain.versions if version.version > newest
+        )
     return result

@@ -82,20 +82,24 @@ def lacking(
     lacks = []
     graphs = (graphs_in(one.graph, nested=nested) for one in (inferred, model))
     for i, (graph, declared) in enumerate(zip(*graphs, strict=True)):
-        known = {one.name: one for one in (*graph.value_info, *graph.output, *graph.input)}
+        infos = {one.name: one for one in (*graph.value_info, *graph.output, *graph.input)}
         for value in computed(declared, nested=i > 0):
-            found = known.get(value.name)
-            has = found.type if found is not None and found.HasField("type") else None
+            inferred_info = infos.get(value.name)
+            has = (
+                inferred_info.type
+                if inferred_info is not None and inferred_info.HasField("type")
+                else None
+            )
             more = completed(has, value.type)
             if more is not None and more != has:
-                lacks.append(LackingType(graph, value.name, found, more))
+                lacks.append(LackingType(graph, value.name, inferred_info, more))
     return lacks
 
 
 def restore(lacks: Iterable[LackingType]) -> None:
     """Writes the declared types that inference did not find into the inferred model."""
-    for graph, name, found, kind in lacks:
-        place = found if found is not None else graph.value_info.add(name=name)
+    for graph, name, inferred, kind in lacks:
+        place = inferred if inferred is not None else graph.value_info.add(name=name)
         place.type.CopyFrom(kind)
 
 

@@ -46,12 +46,12 @@ class Example:
     @property
     def inputs(self) -> dict[str, Any]:
         """Returns the input values that the example defines."""
-        return {name: one() if callable(one) else one for name, one in self.given.items()}
+        return {name: value() if callable(value) else value for name, value in self.given.items()}
 
     @property
     def options(self) -> dict[str, Any]:
         """Returns the options that the conversion of the example needs."""
-        assumed = tuple(one.value for one in self.assume)
+        assumed = tuple(assumption.value for assumption in self.assume)
         return {"allow_approximate": self.approximate, "assume": assumed}
 
     @property
@@ -109,8 +109,8 @@ def shown(
 ) -> Draft:
     """Adds examples to an existing function, for use as `boundary(..., down=shown(...))`."""
     draft = Draft(run)
-    for one in reversed(examples):
-        draft = one(draft)
+    for shown_example in reversed(examples):
+        draft = shown_example(draft)
     return draft
 
 
@@ -126,7 +126,7 @@ def listed(names: str | Iterable[str]) -> tuple[str, ...]:
 
 def spread(examples: Sequence[Example], names: Sequence[str]) -> tuple[Example, ...]:
     """Returns the examples; an example with `{op}` is copied for each operator."""
-    found: list[Example] = []
-    for one in examples:
-        found += [one.of(name) for name in names] if "{op}" in one.graph else [one]
-    return tuple(found)
+    spread_examples: list[Example] = []
+    for item in examples:
+        spread_examples += [item.of(name) for name in names] if "{op}" in item.graph else [item]
+    return tuple(spread_examples)

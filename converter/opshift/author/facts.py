@@ -152,7 +152,7 @@ class Facts:
             (scopes[at], name): proved for (at, name), proved in self._recorded.items()
         }
         twin.relied_on = {**self.relied_on}
-        twin._twins = {scopes[at]: other for at, other in self._twins.items()}
+        twin._twins = {scopes[at]: original for at, original in self._twins.items()}
         twin._paths = {scopes[at]: path for at, path in self._paths.items()}
         twin._numbered = {scopes[at]: number for at, number in self._numbered.items()}
         twin._surveys = {}
@@ -360,7 +360,7 @@ class Facts:
 
     def why_dynamic(self, scope: Scope, name: str) -> str:
         """Returns why a value is not constant: an input, a replaceable initializer or a node."""
-        seen: set[tuple[Scope, str]] = set()
+        visited: set[tuple[Scope, str]] = set()
         of_sizes = False
         while True:
             owner = scope.owner(name)
@@ -375,7 +375,7 @@ class Facts:
             key = (schemas.normal(node.domain), node.op_type)
             source = None
             if key in self.adapters.rules(Fold) or key == ("", "Identity"):
-                sources = (read for read in node.input if read and (owner, read) not in seen)
+                sources = (read for read in node.input if read and (owner, read) not in visited)
                 source = next(
                     (read for read in sources if self.constant(owner, read) is None), None
                 )
@@ -384,7 +384,7 @@ class Facts:
             if (fold := self.adapters.rules(Fold).get(key)) is not None:
                 of_sizes |= not fold.needs(list(node.input).index(source))
             scope, name = owner, source
-            seen.add((owner, source))
+            visited.add((owner, source))
 
     def _why_given(self, owner: Scope, name: str) -> str | None:
         """Returns why an input or initializer is not constant; None for computed values."""
@@ -559,8 +559,12 @@ class Facts:
         assert declared is not None
         symbols = self._input_symbols
         return tuple(
-            dim if isinstance(dim, int) or dim in symbols else other if other is not None else dim
-            for dim, other in zip(dims, dims_of(declared), strict=True)
+            dim
+            if isinstance(dim, int) or dim in symbols
+            else declared_dim
+            if declared_dim is not None
+            else dim
+            for dim, declared_dim in zip(dims, dims_of(declared), strict=True)
         )
 
     @functools.cached_property
@@ -644,7 +648,7 @@ class Facts:
             self._look_again()
         key = (root, look)
         if key not in self._surveys:
-            ends = (one for scope in root.scopes for one in scope.proto.output)
+            ends = (info for scope in root.scopes for info in scope.proto.output)
             names = frozenset(end if isinstance(end, str) else end.name for end in ends)
             self._surveys[key] = look(self._nodes(root), names)
         answer: _Answer = self._surveys[key]
@@ -696,10 +700,10 @@ def _has_unnamed_length(kind: TypeProto | None) -> bool:
     return any(dim.dim_param.startswith(LENGTH) for dim in dims)
 
 
-def _better(proved: Proved, other: Proved) -> Proved:
+def _better(proved: Proved, alternative: Proved) -> Proved:
     """Combines two types of a value into the more complete one."""
-    kind = better(proved.kind, other.kind)
-    return proved if kind is proved.kind else other._replace(kind=kind)
+    kind = better(proved.kind, alternative.kind)
+    return proved if kind is proved.kind else alternative._replace(kind=kind)
 
 
 def _listed(names: list[str]) -> str:

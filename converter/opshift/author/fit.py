@@ -26,18 +26,18 @@ def fits(node: NodeProto, schema: schemas.Schema | None) -> bool:
     versions, the node does not fit.
     """
     if schema is None:
-        known = schemas.history(schemas.normal(node.domain), node.op_type)
-        return not any(one.stated for one in known)
+        history = schemas.history(schemas.normal(node.domain), node.op_type)
+        return not any(implementation.stated for implementation in history)
     kinds = [(attribute.name, attribute.type) for attribute in node.attribute]
     omitted = [at for at, name in enumerate(node.input) if not name]
     form: Form = (len(node.input), len(node.output), *kinds, *omitted)
-    held = _fitting.get((id(schema), form))
-    if held is None:
+    cached = _fitting.get((id(schema), form))
+    if cached is None:
         if len(_fitting) >= MOST_FORMS:
             _fitting.clear()
-        held = schema, next(unfit(node, schema, schema.since), None) is None
-        _fitting[id(schema), form] = held
-    return held[1]
+        cached = schema, next(unfit(node, schema, schema.since), None) is None
+        _fitting[id(schema), form] = cached
+    return cached[1]
 
 
 def unfit(
@@ -52,22 +52,22 @@ def unfit(
     """
     kind = AttributeProto.AttributeType.Name
     for attribute in node.attribute if schema.stated else ():
-        known = schema.attributes.get(attribute.name)
-        if known is None and schema.open:
+        formal = schema.attributes.get(attribute.name)
+        if formal is None and schema.open:
             continue
-        if known is None:
+        if formal is None:
             text = f"{node.op_type}-{schema.since} has no attribute {attribute.name!r}"
             yield f"{named(node)}: {text}"
-        elif attribute.type != known.kind and not is_inner:
-            text = f"is {kind(attribute.type)}, not {kind(known.kind)}"
+        elif attribute.type != formal.kind and not is_inner:
+            text = f"is {kind(attribute.type)}, not {kind(formal.kind)}"
             yield f"{named(node)}: attribute {attribute.name!r} {text}"
     written = [attribute.name for attribute in node.attribute]
     for name in repeated(written) if len(written) > 1 else ():
         yield f"{named(node)}: attribute {name!r} is set twice"
     present = {*written, *elsewhere}
-    for known in schema.attributes.values():
-        if known.required and known.name not in present:
-            yield f"{named(node)}: attribute {known.name!r} is missing"
+    for formal in schema.attributes.values():
+        if formal.required and formal.name not in present:
+            yield f"{named(node)}: attribute {formal.name!r} is missing"
     for what, count, low, high in (
         ("inputs", len(node.input), schema.min_input, schema.max_input),
         ("outputs", len(node.output), schema.min_output, schema.max_output),

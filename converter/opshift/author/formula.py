@@ -173,46 +173,46 @@ def _parted(kind: type[Group], a: Operand, b: Operand) -> Term:
 def _group(kind: type[Group], operand: Operand) -> Group:
     if kind is Product and operand == 1 and not isinstance(operand, Term):
         return Product(())
-    found = term(operand)
-    return found if isinstance(found, kind) else kind((found,))
+    operand_term = term(operand)
+    return operand_term if isinstance(operand_term, kind) else kind((operand_term,))
 
 
-def heads(found: Term, known: Mapping[str, Arithmetic]) -> frozenset[str]:
+def heads(pattern: Term, arithmetics: Mapping[str, Arithmetic]) -> frozenset[str]:
     """Returns the operators whose nodes may compute a term."""
-    match found:
+    match pattern:
         case Group():
-            return frozenset(known[found.kind].ops)
+            return frozenset(arithmetics[pattern.kind].ops)
         case Applied():
-            return frozenset({found.op})
+            return frozenset({pattern.op})
         case Converted():
-            return heads(found.operand, known) | {"Cast"}
+            return heads(pattern.operand, arithmetics) | {"Cast"}
         case Either():
-            return frozenset().union(*(heads(way, known) for way in found.ways))
+            return frozenset().union(*(heads(way, arithmetics) for way in pattern.ways))
         case _:
             return frozenset()
 
 
-def parts(found: Term) -> list[Term]:
+def parts(pattern: Term) -> list[Term]:
     """Returns the direct operands of a term."""
-    match found:
+    match pattern:
         case Group():
-            return [*found.plus, *found.minus]
+            return [*pattern.plus, *pattern.minus]
         case Applied():
-            return list(found.operands)
+            return list(pattern.operands)
         case Converted():
-            return [found.operand]
+            return [pattern.operand]
         case Either():
-            return list(found.ways)
+            return list(pattern.ways)
         case _:
             return []
 
 
-def size(found: Term) -> int:
+def size(pattern: Term) -> int:
     """Returns the number of terms in a formula."""
-    return 1 + sum(map(size, parts(found)))
+    return 1 + sum(map(size, parts(pattern)))
 
 
-def operators(found: Term) -> frozenset[str]:
+def operators(pattern: Term) -> frozenset[str]:
     """Returns the operators that a formula names."""
-    own = {found.op} if isinstance(found, Applied) else set()
-    return frozenset(own).union(*map(operators, parts(found)))
+    named = {pattern.op} if isinstance(pattern, Applied) else set()
+    return frozenset(named).union(*map(operators, parts(pattern)))

@@ -21,8 +21,8 @@ def body_of(node: Node, imports: Imports) -> FunctionProto:
     assert node.schema is not None
     domain, since = node.schema.domain, node.schema.since
     version = max(since, imports[domain])  # adapters may write later nodes
-    found = schemas.body(domain, node.op, since, version)
-    if found is None:
+    body = schemas.body(domain, node.op, since, version)
+    if body is None:
         types = [value.type if value else None for value in node.inputs]
         if any(t is None for v, t in zip(node.inputs, types, strict=True) if v):
             raise Refusal(
@@ -32,8 +32,8 @@ def body_of(node: Node, imports: Imports) -> FunctionProto:
             )
         raw = [t.SerializeToString() if t else b"" for t in types]
         bare = _with_placeholders(node.proto).SerializeToString()
-        found = schemas.body_for_node(domain, node.op, since, version, bare, raw)
-    if found is None:
+        body = schemas.body_for_node(domain, node.op, since, version, bare, raw)
+    if body is None:
         if not node.schema.has_body:
             raise AdapterBug(
                 f"onnx defines no function body of {node.op}-{since}, so op.expand cannot write it"
@@ -41,7 +41,7 @@ def body_of(node: Node, imports: Imports) -> FunctionProto:
         raise Refusal(
             Why.NOT_EXPRESSIBLE, f"onnx has no function body of {node.op} for these inputs"
         )
-    return found
+    return body
 
 
 def _with_placeholders(proto: NodeProto) -> NodeProto:
@@ -57,8 +57,8 @@ def _with_placeholders(proto: NodeProto) -> NodeProto:
         for kind in ("input", "output"):
             for i, value in enumerate(getattr(graph, kind)):
                 value.name = f"{kind}{i}"
-        given, results = ([one.name for one in part] for part in (graph.input, graph.output))
-        graph.node.add(domain=GRAPH, op_type=attribute.name, input=given, output=results)
+        arguments, results = ([info.name for info in part] for part in (graph.input, graph.output))
+        graph.node.add(domain=GRAPH, op_type=attribute.name, input=arguments, output=results)
         attribute.g.CopyFrom(graph)
     return copy
 

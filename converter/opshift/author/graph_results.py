@@ -37,7 +37,7 @@ def types_of_results(node: NodeProto, env: ModelEnv) -> Types | None:
 
 def _chosen(node: NodeProto, env: ModelEnv, branches: list[GraphProto]) -> Types:
     """Returns the output types of a node such as If, whose outputs come from one subgraph."""
-    found: Types = {}
+    types: Types = {}
     inside = [env.inside(branch) for branch in branches]
     for i, name in enumerate(node.output):
         if any(i >= len(branch.output) for branch in branches):
@@ -45,8 +45,8 @@ def _chosen(node: NodeProto, env: ModelEnv, branches: list[GraphProto]) -> Types
         results = [*zip(inside, (branch.output[i].name for branch in branches), strict=True)]
         kind = functools.reduce(shared, [_used(*result) for result in results])
         if name and kind is not None:
-            found[name] = kind
-    return found
+            types[name] = kind
+    return types
 
 
 def _carried(node: NodeProto, env: ModelEnv, rule: Carries, body: GraphProto) -> Types | None:
@@ -54,38 +54,40 @@ def _carried(node: NodeProto, env: ModelEnv, rule: Carries, body: GraphProto) ->
 
     If facts about the inputs do not hold in the body, induction over the loop may find more types.
     """
-    inside, given = env.inside(body), [*node.input]
+    inside, inputs = env.inside(body), [*node.input]
     for i, value in enumerate(body.input):
         if not inside.is_read(value.name):
             continue
-        known = env.type(given[i]) if i < len(given) and given[i] else None
-        if not _begins_with(inside.type(value.name), known, carried=i >= rule.inputs):
+        input_type = env.type(inputs[i]) if i < len(inputs) and inputs[i] else None
+        if not _begins_with(inside.type(value.name), input_type, carried=i >= rule.inputs):
             return None
-    found: Types = {}
+    types: Types = {}
     states = len(body.input) - rule.inputs
     for i, (name, result) in enumerate(zip(node.output, body.output[rule.outputs :], strict=False)):
         kind, at = _used(inside, result.name), rule.inputs + i
         if i >= states:
             kind = None if kind is None else stacked(kind)
-        elif at < len(given) and given[at]:
-            kind = shared(_used(env, given[at]), kind)
+        elif at < len(inputs) and inputs[at]:
+            kind = shared(_used(env, inputs[at]), kind)
         if name and kind is not None:
-            found[name] = kind
-    return found
+            types[name] = kind
+    return types
 
 
-def _begins_with(inner: TypeProto | None, given: TypeProto | None, *, carried: bool) -> bool:
+def _begins_with(inner: TypeProto | None, outer: TypeProto | None, *, carried: bool) -> bool:
     """Returns whether the type of a body's input allows every value of the given type."""
-    if carried and given is None:
+    if carried and outer is None:
         return True
     if inner is None or schemas.type_name(inner) is None:
         return False
     if not carried:
         return rank_of(inner) is not None
-    if given is None or rank_of(given) is None:
+    if outer is None or rank_of(outer) is None:
         return True
-    return rank_of(inner) == rank_of(given) and all(
-        own == more for own, more in zip(dims_of(inner), dims_of(given), strict=True) if more
+    return rank_of(inner) == rank_of(outer) and all(
+        inner_dim == more
+        for inner_dim, more in zip(dims_of(inner), dims_of(outer), strict=True)
+        if more
     )
 
 

@@ -39,29 +39,29 @@ class TraitKey(NamedTuple):
 
 def known(package: ModuleType, sources: Mapping[str, str]) -> dict[str, list[Crossing | TraitKey]]:
     """Returns the declarations of each module whose index line is current, without an import."""
-    found = {}
+    current = {}
     for folder in getattr(package, "__path__", ()):
         for line in _lines(os.path.join(folder, INDEX)):
             name, checksum, *words = line.split()
             module = package.__name__ + ("" if name == "." else f".{name}")
             if (source := sources.get(module)) and _checksum(source) == checksum:
-                found[module] = [_parsed(word) for word in words]
-    return found
+                current[module] = [_parsed(word) for word in words]
+    return current
 
 
 def line(package: ModuleType, module: ModuleType, declared: Iterable[Crossing | TraitKey]) -> str:
     """Returns the index line of a module."""
     name = module.__name__.removeprefix(package.__name__).lstrip(".") or "."
-    words = sorted(":".join(map(str, one)) for one in declared)
+    words = sorted(":".join(map(str, key)) for key in declared)
     return " ".join([name, _checksum(str(module.__file__)), *words])
 
 
 def modules(package: ModuleType) -> dict[str, str]:
     """Returns the source path of each module in a package by name, without an import."""
-    found = {package.__name__: package.__file__ or ""}
+    paths = {package.__name__: package.__file__ or ""}
     for folder in getattr(package, "__path__", ()):
-        found.update(_modules(package.__name__, folder))
-    return found
+        paths.update(_modules(package.__name__, folder))
+    return paths
 
 
 def _modules(prefix: str, folder: str) -> Iterator[tuple[str, str]]:
@@ -93,8 +93,8 @@ def _checksum(source: str) -> str:
 
 
 def _parsed(word: str) -> Crossing | TraitKey:
-    first, second, third, *rest = word.split(":")
-    return (first, second, int(third), int(*rest)) if rest else TraitKey(first, second, third)
+    first, second, third, *last = word.split(":")
+    return (first, second, int(third), int(*last)) if last else TraitKey(first, second, third)
 
 
 def choices(source: str, row: str) -> tuple[frozenset[str], ...]:
@@ -104,8 +104,8 @@ def choices(source: str, row: str) -> tuple[frozenset[str], ...]:
 
 @functools.cache
 def _written(package: str) -> Mapping[str, tuple[frozenset[str], ...]]:
-    found: dict[str, tuple[frozenset[str], ...]] = {}
+    written: dict[str, tuple[frozenset[str], ...]] = {}
     for folder in getattr(sys.modules.get(package), "__path__", ()):
         for name, *ops in map(str.split, _lines(os.path.join(folder, WRITES))):
-            found[name] = (*found.get(name, ()), frozenset(ops))
-    return found
+            written[name] = (*written.get(name, ()), frozenset(ops))
+    return written

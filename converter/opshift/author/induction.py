@@ -58,8 +58,8 @@ def confirm(
     unknown.
     """
     carried = list(_carried(model, rules)) if nested else []
-    if carried and (found := _confirmed(model, infer, carried, _carried(original, rules))):
-        return found
+    if carried and (confirmed := _confirmed(model, infer, carried, _carried(original, rules))):
+        return confirmed
     symbols = symbols_of(model)
     assumed: dict[int, TypeProto] = {}
     given_up: set[int] = set()
@@ -161,13 +161,13 @@ def _weaker(
         or not rank_of(initial) == rank_of(result) == rank_of(assumed)
     ):
         return None
-    left = TypeProto()
-    left.CopyFrom(assumed)
+    weaker = TypeProto()
+    weaker.CopyFrom(assumed)
     dims = (kind.tensor_type.shape.dim for kind in (initial, result))
-    for dim, *others in zip(left.tensor_type.shape.dim, *dims, strict=True):
-        if dim.WhichOneof("value") and any(other != dim for other in others):
+    for dim, *other_dims in zip(weaker.tensor_type.shape.dim, *dims, strict=True):
+        if dim.WhichOneof("value") and any(other_dim != dim for other_dim in other_dims):
             dim.Clear()
-    return left
+    return weaker
 
 
 def without_marks(kind: TypeProto, symbols: frozenset[str]) -> TypeProto:

@@ -246,7 +246,7 @@ def _asked(
 ) -> dict[str, TypeProto]:
     """Returns the types that the inference function of a schema returns."""
     read = [name for name in node.input if name and is_readable(types.get(name))]
-    data = {name: found for name in read if (found := env.tensor(name)) is not None}
+    data = {name: constant for name in read if (constant := env.tensor(name)) is not None}
     raw = schemas.raw(schema.domain, node.op_type, schema.since)
     return infer_node_outputs(raw, node, types, data, imports)
 
@@ -254,7 +254,9 @@ def _asked(
 def _constant_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
     """Returns the types of constant outputs, such as the integers of a Constant of opset 8."""
     return {
-        name: tensor_type(found) for name in node.output if (found := env.tensor(name)) is not None
+        name: tensor_type(constant)
+        for name in node.output
+        if (constant := env.tensor(name)) is not None
     }
 
 

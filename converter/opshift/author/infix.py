@@ -100,22 +100,22 @@ class Infix:
         """Writes an operator in the innermost subgraph of its operands; returns the result."""
         values = [operand for operand in operands if isinstance(operand, Infix)]
         op = max((value.env for value in values), key=lambda env: env.depth).builder
-        given = [
+        arguments = [
             operand if operand in values else _number(op, operand, values[0])
             for operand in operands
         ]
         since = BROADCASTS if len(values) < len(operands) else 1
-        found: Self = pick(op)(*given, since=since)
-        return found
+        result: Self = pick(op)(*arguments, since=since)
+        return result
 
 
 def _number(op: Writer, number: Any, like: Any) -> Any:
     if not isinstance(number, int | float) and not is_array(number):
         raise AdapterBug(f"an operand is {number!r}, but operands must be values or numbers")
-    made = op.const(number, like=like)
-    held = made.const_or_none()
-    if held is not None and held.dtype.kind in "iub" and (held != number).any():
+    constant = op.const(number, like=like)
+    array = constant.const_or_none()
+    if array is not None and array.dtype.kind in "iub" and (array != number).any():
         raise AdapterBug(
             f"the operand {number!r} is not exact in the element type of the other operand"
         )
-    return made
+    return constant

@@ -110,10 +110,10 @@ def misread(
 
 def misreadings(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
     """Yields the kinds of an operator's nodes that a release misreads on some or all processors."""
-    yield from (one for one in rules.traits(Misread).get(key, ()) if one.concerns(row))
+    yield from (misread for misread in rules.traits(Misread).get(key, ()) if misread.concerns(row))
 
 
 def all_misreadings(rules: DeclaredRules, row: RuntimeRelease) -> Iterator[tuple[str, Misread]]:
     """Yields every kind of node that a release misreads, with its operator."""
-    for one in rules.each(Misread):
-        yield from ((op, one) for op in one.ops if one.concerns(row))
+    for misread in rules.each(Misread):
+        yield from ((op, misread) for op in misread.ops if misread.concerns(row))

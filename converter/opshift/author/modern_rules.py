@@ -100,8 +100,8 @@ def _formula(run: Callable[..., Any]) -> Term:
     from opshift.author.formula import Formula, Free
 
     names = tuple(inspect.signature(run).parameters)[1:]
-    found: Term = run(Formula(), *map(Free, names))
-    return found
+    pattern: Term = run(Formula(), *map(Free, names))
+    return pattern
 
 
 def modern(

@@ -22,9 +22,9 @@ else:
 class _Positions(Delegating):
     """An environment in which the elements of some values are replaced by their positions."""
 
-    def __init__(self, env: Env, given: dict[str, Array]) -> None:
+    def __init__(self, env: Env, positions: dict[str, Array]) -> None:
         super().__init__(env)
-        self.given = given
+        self.given = positions
 
     def constant(self, name: str) -> Array | None:
         return self.given[name] if name in self.given else self.env.constant(name)

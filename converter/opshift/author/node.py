@@ -376,19 +376,19 @@ class Inputs(tuple["Value | None", ...]):
 
     @staticmethod
     def of(values: Iterable[Value | None], reads: set[Any]) -> Inputs:
-        made = Inputs(values)
-        made.reads = reads
-        return made
+        inputs = Inputs(values)
+        inputs.reads = reads
+        return inputs
 
     @overload
     def __getitem__(self, at: SupportsIndex) -> Value | None: ...
     @overload
     def __getitem__(self, at: slice) -> tuple[Value | None, ...]: ...
     def __getitem__(self, at: SupportsIndex | slice) -> Any:
-        found = super().__getitem__(at)
+        value = super().__getitem__(at)
         positions = range(len(self))[at]
         self.reads.update(positions if isinstance(positions, range) else (positions,))
-        return found
+        return value
 
     def __iter__(self) -> Iterator[Value | None]:
         self.reads.update(range(len(self)))
@@ -491,12 +491,12 @@ class Node:
 
     def _peers(self, name: builtins.str, param: schemas.Param) -> Iterator[builtins.str]:
         """Yields the other inputs that share the type variable of a parameter in the schema."""
-        for i, other in enumerate(self.proto.input if not param.variadic else ()):
+        for i, peer in enumerate(self.proto.input if not param.variadic else ()):
             twin = self.schema.input_at(i) if self.schema is not None else None
-            if not other or other == name or twin is None or twin.variadic:
+            if not peer or peer == name or twin is None or twin.variadic:
                 continue
             if twin.variable == param.variable:
-                yield other
+                yield peer
 
     def _position(self, name: builtins.str, *, outputs: bool) -> builtins.int:
         if self.schema is None or not self.schema.stated:

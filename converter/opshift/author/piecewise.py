@@ -62,8 +62,8 @@ def _in_pieces(model: ModelProto, prefix: str, options: dict[str, bool]) -> Mode
     types = _Types(model, prefix)
     for number, part in enumerate(_parts(model)):
         piece = types.piece(part)
-        given = {dim.dim_param for dim in _dims(piece)}
-        types.take(infer_shapes(piece, **options), part, number, given)
+        symbols = {dim.dim_param for dim in _dims(piece)}
+        types.take(infer_shapes(piece, **options), part, number, symbols)
     return types.written()
 
 
@@ -76,9 +76,9 @@ def is_slow(seen: ModelBytes) -> bool:
     graphs = sum(1 for _ in graphs_directly_in(model.graph))
     if graphs * values > MOST_COPIES:
         return True
-    own = functions_of(model)
-    calls = sum(call_id(node) in own for node in model.graph.node) if own else 0
-    return calls * len(own) > MOST_COPIES or any(map(_is_long, own.values()))
+    functions = functions_of(model)
+    calls = sum(call_id(node) in functions for node in model.graph.node) if functions else 0
+    return calls * len(functions) > MOST_COPIES or any(map(_is_long, functions.values()))
 
 
 def _is_long(body: FunctionProto) -> bool:
@@ -89,9 +89,9 @@ def _is_long(body: FunctionProto) -> bool:
 
 def _parts(model: ModelProto) -> Iterator[range]:
     """Yields the positions of the nodes of each piece."""
-    own, start, weight = functions_of(model), 0, 0
+    functions, start, weight = functions_of(model), 0, 0
     for position, node in enumerate(model.graph.node):
-        weight += sum(1 for _ in graphs_of(node)) + (call_id(node) in own)
+        weight += sum(1 for _ in graphs_of(node)) + (call_id(node) in functions)
         if weight >= PIECE:
             yield range(start, position + 1)
             start, weight = position + 1, 0
@@ -122,8 +122,8 @@ class _Types:
     def piece(self, part: Sequence[int]) -> ModelProto:
         """Builds a model of some nodes, with every value that they read as input or initializer."""
         model = self.model
-        made = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
-        graph = made.graph
+        small_model = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+        graph = small_model.graph
         graph.name = model.graph.name
         nodes = [model.graph.node[position] for position in part]
         graph.node.extend(nodes)
@@ -139,8 +139,8 @@ class _Types:
                     info.type.CopyFrom(kind)
         graph.value_info.extend(self.declared[name] for name in written & self.declared.keys())
         used = sorted(called(nodes, self.calls))
-        made.functions.extend(self.functions[which] for which in used)
-        return made
+        small_model.functions.extend(self.functions[which] for which in used)
+        return small_model
 
     def take(
         self, found: ModelProto, part: Sequence[int], number: int, given: Collection[str]

@@ -37,49 +37,49 @@ def tokens(type_text: str) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", type_text)) - {"tensor"}
 
 
-def element_types(found: TypeProto) -> frozenset[str]:
+def element_types(proto: TypeProto) -> frozenset[str]:
     """Returns the element types inside a type, and the containers around them."""
-    text = schemas.type_name(found)
+    text = schemas.type_name(proto)
     return tokens(text) if text else frozenset()
 
 
 def collect_present_types(document: Document) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for root in document.roots:
         for scope in root.scopes:
             proto = scope.proto
             infos, kinds = list(getattr(proto, "value_info", ())), set[int]()
             if isinstance(proto, GraphProto):
                 infos += [*proto.input, *proto.output]
-                sparse = [one.values for one in proto.sparse_initializer]
+                sparse = [sparse_tensor.values for sparse_tensor in proto.sparse_initializer]
                 kinds = {tensor.data_type for tensor in (*proto.initializer, *sparse)}
             for kind in (info.type for info in infos):
                 if kind.HasField("tensor_type"):
                     kinds.add(kind.tensor_type.elem_type)
                 else:
-                    found |= element_types(kind)
-            found |= {schemas.element_name(kind) or "" for kind in kinds}
+                    names |= element_types(kind)
+            names |= {schemas.element_name(kind) or "" for kind in kinds}
         for key, places in root.index.items():
             version = root.imports.get(key[0])
             schema = schemas.schema(*key, version) if version else None
             if schema is None:
                 continue
-            found |= fixed_types(*key, schema.since)
+            names |= fixed_types(*key, schema.since)
             if _may_bring_types(*key, schema.since):
                 for scope, position in places:
-                    found |= attribute_types(scope.node(position), schema)
-    found.discard("")
-    return found
+                    names |= attribute_types(scope.node(position), schema)
+    names.discard("")
+    return names
 
 
 def types_from(node: NodeProto, schema: schemas.Schema) -> set[str]:
     """Returns the element types that one node can add to a model."""
     key = (schema.domain, schema.name, schema.since)
-    found = set(fixed_types(*key))
+    names = set(fixed_types(*key))
     if _may_bring_types(*key):
-        found |= attribute_types(node, schema)
-    found.discard("")
-    return found
+        names |= attribute_types(node, schema)
+    names.discard("")
+    return names
 
 
 @described.remembered
@@ -99,7 +99,7 @@ def _brings_types(attribute: schemas.Attribute) -> bool:
 @described.remembered
 def fixed_types(domain: str, op: str, since: int) -> frozenset[str]:
     """Returns the types of outputs that depend on no input, because only one type is possible."""
-    found: set[str] = set()
+    names: set[str] = set()
     schema = schemas.schema(domain, op, since)
     assert schema is not None
     bound = {p.variable for p in schema.inputs}
@@ -108,30 +108,30 @@ def fixed_types(domain: str, op: str, since: int) -> frozenset[str]:
             continue
         kinds = [tokens(text) for text in param.types]
         always = frozenset.intersection(*kinds)
-        found |= always
+        names |= always
         if not _may_bring_types(domain, op, since):
-            found |= frozenset.union(*kinds) & IMPLIED_TYPES
-    return frozenset(found)
+            names |= frozenset.union(*kinds) & IMPLIED_TYPES
+    return frozenset(names)
 
 
 def attribute_types(node: NodeProto, schema: schemas.Schema) -> set[str]:
     """Returns the element types that the attributes of one node add."""
-    found: set[str] = set()
+    names: set[str] = set()
     present = set()
     for attribute in node.attribute:
         present.add(attribute.name)
         if attribute.name in TYPE_ATTRIBUTES:
             name = attribute.s.decode().lower() if attribute.s else attribute.i
-            found.add(name if isinstance(name, str) else schemas.element_name(name) or "")
+            names.add(name if isinstance(name, str) else schemas.element_name(name) or "")
         if attribute.HasField("t"):
-            found.add(schemas.element_name(attribute.t.data_type) or "")
+            names.add(schemas.element_name(attribute.t.data_type) or "")
         elif attribute.HasField("sparse_tensor"):
-            found.add(schemas.element_name(attribute.sparse_tensor.values.data_type) or "")
+            names.add(schemas.element_name(attribute.sparse_tensor.values.data_type) or "")
         elif attribute.HasField("tp"):
-            found |= element_types(attribute.tp)
+            names |= element_types(attribute.tp)
         elif (kind := CONSTANT_FORMS.get(attribute.name)) is not None:
-            found.add(_NAMES.get(kind, kind))
-    is_stated = (schema.domain, schema.name) == ("", "Constant") and found
+            names.add(_NAMES.get(kind, kind))
+    is_stated = (schema.domain, schema.name) == ("", "Constant") and names
     if not present & TYPE_ATTRIBUTES and not is_stated:
-        found |= IMPLIED_TYPES
-    return found
+        names |= IMPLIED_TYPES
+    return names

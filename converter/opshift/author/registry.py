@@ -125,7 +125,7 @@ class Registry:
         """Returns each declaration of one kind once, even if it names several operators."""
         single = issubclass(kind, SingleTrait)
         rows = ((row,) if single else row for row in self._tables[kind].values())
-        return list({id(one): one for row in rows for one in row}.values())
+        return list({id(declaration): declaration for row in rows for declaration in row}.values())
 
     def _require_one(self, place: Crossing | TraitKey, source: str) -> None:
         """Raises if an operator gets a second adapter or a second declaration of a single kind."""
@@ -161,36 +161,36 @@ class Registry:
         return crossing in self._indexed
 
     def _found(self, crossing: Crossing) -> Adapter | None:
-        found = self._verdicts.get(crossing)
-        if found is None:
+        adapter = self._verdicts.get(crossing)
+        if adapter is None:
             if (module := self._indexed.get(crossing)) is not None:
                 self._read(module)
-            found = self._verdicts.get(crossing)
-        return found
+            adapter = self._verdicts.get(crossing)
+        return adapter
 
     def _read(self, name: str) -> None:
         """Imports a module of the index and stores its declarations."""
         with self._reading:
             if (expected := self._unread.get(name)) is None:
                 return
-            found = set[Crossing | TraitKey]()
+            stored = set[Crossing | TraitKey]()
             for declared in declarations(_imported(name)):
                 if id(declared) not in self._taken:
                     self._taken[id(declared)] = declared
                     self._homes[id(declared)] = self._numbers[name]
                     mine = [place for place in places(declared) if place in expected]
-                    for one in mine:
-                        self._file(one, declared)
-                    found.update(mine)
-            if missing := expected - found:
+                    for declaration in mine:
+                        self._file(declaration, declared)
+                    stored.update(mine)
+            if missing := expected - stored:
                 raise AdapterBug(
                     f"{name} does not declare {min(missing)}, which its index names; update the"
                     " index of the package"
                 )
             del self._unread[name]
-            for one in expected:
-                if not isinstance(one, TraitKey):
-                    del self._indexed[one]
+            for declaration in expected:
+                if not isinstance(declaration, TraitKey):
+                    del self._indexed[declaration]
 
     def _read_all(self) -> None:
         for name in sorted(self._unread):
@@ -224,30 +224,30 @@ class Registry:
 
     def adapters(self) -> Iterator[Adapter]:
         """Yields each adapter once, sorted by domain, operator and versions."""
-        seen: set[int] = set()
+        listed: set[int] = set()
         for _, adapter in self:
-            if id(adapter) not in seen:
-                seen.add(id(adapter))
+            if id(adapter) not in listed:
+                listed.add(id(adapter))
                 yield adapter
 
     def branch(self) -> Registry:
         """Returns a copy for additions, so that tests do not change the original."""
         self._read_all()
-        other = Registry()
-        other._verdicts = dict(self._verdicts)
+        twin = Registry()
+        twin._verdicts = dict(self._verdicts)
         for kind, table in self._tables.items():
-            other._tables[kind].update(table)
-        return other
+            twin._tables[kind].update(table)
+        return twin
 
     def planning_anew(self) -> Registry:
         """Returns a registry with the same adapters, but without cached results of the planner."""
-        other = copy.copy(self)
-        other._forget_plans()
-        return other
+        twin = copy.copy(self)
+        twin._forget_plans()
+        return twin
 
     def load(self, package: ModuleType) -> None:
         """Adds every declaration at module level in any module of a package."""
-        seen: set[int] = set()
+        loaded: set[int] = set()
         sources = index.modules(package)
         indexed = index.known(package, sources)
         for name in sources:
@@ -256,33 +256,37 @@ class Registry:
                 continue
             module = _imported(name)
             for declared in declarations(module):
-                if id(declared) not in seen:  # a module may import an adapter of another module
-                    seen.add(id(declared))
+                if id(declared) not in loaded:  # a module may import an adapter of another module
+                    loaded.add(id(declared))
                     self.add(declared)
 
     def _expect(self, name: str, declared: Sequence[Crossing | TraitKey]) -> None:
         """Records the declarations of a module without importing it."""
         self._unread[name] = frozenset(declared)
         self._numbers[name] = len(self._numbers)
-        for one in declared:  # in a fixed order, because the order of a set differs between runs
-            self._require_one(one, name)
-            if isinstance(one, TraitKey):
-                self._tables[KINDS[one.table]].expect((one.domain, one.op), name)
+        for (
+            declared_key
+        ) in declared:  # in a fixed order, because the order of a set differs between runs
+            self._require_one(declared_key, name)
+            if isinstance(declared_key, TraitKey):
+                self._tables[KINDS[declared_key.table]].expect(
+                    (declared_key.domain, declared_key.op), name
+                )
             else:
-                self._indexed[one] = name
+                self._indexed[declared_key] = name
 
     def missing(self, domain: str, low: int, high: int) -> list[Crossing]:
         """Returns the operator changes between two versions for which no adapter is declared."""
-        found = []
+        lacking = []
         for op in schemas.operators(domain):
             for schema in schemas.history(domain, op):
                 if low < schema.since <= high:
                     up = (domain, op, schema.since - 1, schema.since)
                     born_here = schema is schemas.history(domain, op)[0]
                     down = (domain, op, schema.since, schema.since - 1)
-                    wanted = [down] if born_here else [up, down]
-                    found += [c for c in wanted if self._found(c) is None]
-        return found
+                    directions = [down] if born_here else [up, down]
+                    lacking += [c for c in directions if self._found(c) is None]
+        return lacking
 
 
 def reviewed(adapter: Adapter, op: str) -> bool:
@@ -334,12 +338,14 @@ def _imported(name: str) -> ModuleType:
 
 def index_of(package: ModuleType) -> str:
     """Returns the text of a package's index, with a line for each module."""
-    seen: set[int] = set()
+    indexed: set[int] = set()
     lines = []
     for name in index.modules(package):
         module = importlib.import_module(name)
-        new = [declaration for declaration in declarations(module) if id(declaration) not in seen]
-        seen.update(map(id, new))
+        new = [
+            declaration for declaration in declarations(module) if id(declaration) not in indexed
+        ]
+        indexed.update(map(id, new))
         lines.append(index.line(package, module, {place for one in new for place in places(one)}))
     return "\n".join([*lines, ""])
 
@@ -355,8 +361,8 @@ def declarations(module: ModuleType) -> Iterator[Declared]:
     for name, value in vars(module).items():
         if name.startswith("__"):
             continue
-        for one in value if isinstance(value, (tuple, list)) else (value,):
-            yield from _flat(one)
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            yield from _flat(item)
 
 
 def _flat(value: object) -> Iterable[Declared]:

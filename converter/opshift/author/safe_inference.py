@@ -107,16 +107,16 @@ def _is_huge_in(raw: bytes, kind: int) -> bool:
 
 def _give_back(inferred: ModelProto, data: bytes) -> None:
     """Restores the domains of nodes that were hidden from inference."""
-    for node, own in zip(nodes(inferred), nodes(ModelProto.FromString(data)), strict=True):
+    for node, original in zip(nodes(inferred), nodes(ModelProto.FromString(data)), strict=True):
         if node.domain == NOBODY:
-            node.domain = own.domain
-        if len(node.attribute) > len(own.attribute):
-            del node.attribute[len(own.attribute) :]
-    for held in (
+            node.domain = original.domain
+        if len(node.attribute) > len(original.attribute):
+            del node.attribute[len(original.attribute) :]
+    for opsets in (
         inferred.opset_import,
         *(function.opset_import for function in inferred.functions),
     ):
-        held.remove(next(one for one in held if one.domain == NOBODY))
+        opsets.remove(next(one for one in opsets if one.domain == NOBODY))
 
 
 def is_at_risk(model: bytes | ModelProto | ModelBytes, adapters: DeclaredRules) -> bool:
@@ -179,16 +179,16 @@ def _hide_fragile(copy: ModelProto, adapters: DeclaredRules) -> bool:
 
 def _write_defaults(model: ModelProto, adapters: DeclaredRules) -> None:
     """Writes the attributes that onnx's inference requires although they have defaults."""
-    known = adapters.traits(Undefaulted)
+    undefaulted = adapters.traits(Undefaulted)
     for node, versions in imports.operators(model):
         key = schemas.normal(node.domain), node.op_type
-        described = schemas.schema(*key, versions.get(key[0], 0)) if key in known else None
+        described = schemas.schema(*key, versions.get(key[0], 0)) if key in undefaulted else None
         if described is None:
             continue
-        given = {attribute.name for attribute in node.attribute}
-        for name, one in described.attributes.items():
-            if name not in given and one.default is not None:
-                node.attribute.append(make_attribute(described, name, one.default))
+        stated = {attribute.name for attribute in node.attribute}
+        for name, described_attribute in described.attributes.items():
+            if name not in stated and described_attribute.default is not None:
+                node.attribute.append(make_attribute(described, name, described_attribute.default))
 
 
 def _typed(model: ModelProto) -> set[str]:

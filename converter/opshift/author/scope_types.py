@@ -45,7 +45,7 @@ def by_graph(
 
 def by_name(scopes: Iterable[GraphTypes]) -> Inferred:
     """Returns the types by name; None if two graphs use a name for different types."""
-    found: Inferred = {}
+    types: Inferred = {}
     untyped: set[str] = set()
     scopes = list(scopes)
     if len(scopes) == 1:
@@ -54,10 +54,10 @@ def by_name(scopes: Iterable[GraphTypes]) -> Inferred:
         for name, kind in scope.own.items():
             if kind is None:
                 untyped.add(name)
-            elif found.setdefault(name, kind) != kind:
-                found[name] = None
-    found.update(dict.fromkeys(untyped & found.keys()))  # the same name is typed elsewhere
-    return found
+            elif types.setdefault(name, kind) != kind:
+                types[name] = None
+    types.update(dict.fromkeys(untyped & types.keys()))  # the same name is typed elsewhere
+    return types
 
 
 def paths_inside(scope: Scope, path: Path) -> Iterator[tuple[Scope, Path]]:
@@ -76,8 +76,8 @@ def _step(node: NodeProto, number: int) -> tuple[str, int]:
 def _inside(
     graph: GraphProto, path: Path, around: ChainMap[str, TypeProto | None], *, nested: bool = True
 ) -> Iterator[GraphTypes]:
-    own = _types_of(graph)
-    visible = ChainMap(own, *around.maps) if path else ChainMap(own)
+    own_types = _types_of(graph)
+    visible = ChainMap(own_types, *around.maps) if path else ChainMap(own_types)
     yield GraphTypes(graph, path, visible)
     for node in graph.node if nested else ():
         for i, (_, inner) in enumerate(graphs_of(node)):
@@ -86,9 +86,9 @@ def _inside(
 
 def _types_of(graph: GraphProto) -> Inferred:
     """Returns the types of the values that a graph defines."""
-    own: Inferred = dict.fromkeys(stated_names(graph))
-    own.update(dict.fromkeys([name for node in graph.node for name in node.output]))
+    types: Inferred = dict.fromkeys(stated_names(graph))
+    types.update(dict.fromkeys([name for node in graph.node for name in node.output]))
     for info in (*graph.value_info, *graph.output, *graph.input):
-        if (name := info.name) in own and info.HasField("type"):
-            own[name] = info.type
-    return own
+        if (name := info.name) in types and info.HasField("type"):
+            types[name] = info.type
+    return types

@@ -108,18 +108,18 @@ def _suspects(
     Without `nested`, the caller guarantees that no node has a subgraph.
     """
     names, declared = _names(Shrinks, adapters), adapters.traits(Shrinks)
-    own, env = functions_of(model), _Constants(model, nested=nested)
+    functions, env = functions_of(model), _Constants(model, nested=nested)
     for owner in imports.owners(model):
         body = owner if isinstance(owner, FunctionProto) else owner.graph
         versions = imports.versions(owner)
         for position, node in enumerate(nodes_in(body) if nested else body.node):
             if node.op_type not in names or (key := _key(node)) not in declared:
                 continue
-            if call_id(node) in own:
+            if call_id(node) in functions:
                 continue
-            seen = Node(node, schemas.schema(*key, versions.get(key[0], 0)), env)
-            excluded = (answer_of(one.excluded, seen) for one in declared[key])
-            if seen.schema is not None and not all(excluded):
+            checked = Node(node, schemas.schema(*key, versions.get(key[0], 0)), env)
+            excluded = (answer_of(rule.excluded, checked) for rule in declared[key])
+            if checked.schema is not None and not all(excluded):
                 yield position if owner is model else None, node
 
 
@@ -152,7 +152,7 @@ class _Constants(TypesOnly):
 
     def _value(self, name: str) -> Array | None:
         """Returns a constant, or the numbers of all constants with this name."""
-        values = [_array(one) for one in self.held.get(name, ())]
+        values = [_array(tensor) for tensor in self.held.get(name, ())]
         if len(values) < 2:
             return values[0] if values else None
         return np.concatenate([value.reshape(-1) for value in values])

@@ -24,11 +24,11 @@ def readers() -> Readers:
 
 
 def _readers(scope: Scope) -> Mapping[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
+    positions: dict[str, list[int]] = defaultdict(list)
     for at, node in enumerate(scope.proto.node):
         for name in node.input if at not in scope.removed else ():
-            found[name].append(at)
-    return found
+            positions[name].append(at)
+    return positions
 
 
 def node_at(facts: Facts, scope: Scope, at: int) -> Node:
@@ -53,8 +53,8 @@ class Surroundings:
 
     def readers(self, value: Value) -> list[Node]:
         """Returns the nodes of the same graph that read a value."""
-        found = self._read_by(self._scope).get(value.name, ())
-        return [node_at(self._facts, self._scope, at) for at in found]
+        positions = self._read_by(self._scope).get(value.name, ())
+        return [node_at(self._facts, self._scope, at) for at in positions]
 
     def is_read_within(self, value: Value) -> bool:
         """Returns whether a subgraph reads a value of this graph."""
@@ -76,7 +76,7 @@ class Surroundings:
         if self._is_read_otherwise(middle):
             return False
         source = node_at(self._facts, self._scope, at)["input"]
-        kinds = [T(one.elem_type) for one in (source, middle, *filter(None, cast.outputs))]
+        kinds = [T(value.elem_type) for value in (source, middle, *filter(None, cast.outputs))]
         if not cast_pairs.narrows(*(kind.name.lower() for kind in kinds)):
             return False
         bounds, (low, high) = source.bounds_or_none, kinds[1].element.limits

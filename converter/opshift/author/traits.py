@@ -95,8 +95,8 @@ def answer_of(run: Callable[[Node], _Answer], node: Node) -> _Answer | None:
 def bug_of(run: Callable[..., Any], node: NodeProto, error: Exception) -> AdapterBug:
     """Makes the AdapterBug for an error that an author's function raised on a node."""
     source = f"{run.__module__}.{getattr(run, '__name__', '?')}"
-    told = str(error) if isinstance(error, AdapterBug) else repr(error)
-    return AdapterBug(f"{source} fails on {named(node)}: {told}")
+    message = str(error) if isinstance(error, AdapterBug) else repr(error)
+    return AdapterBug(f"{source} fails on {named(node)}: {message}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,9 +258,11 @@ class Illegal(Trait):
         ]
         if self.reads is not None and not written:
             return None
-        given = {attribute.name: helper.get_attribute_value(attribute) for attribute in written}
+        attributes = {
+            attribute.name: helper.get_attribute_value(attribute) for attribute in written
+        }
         try:
-            return self.objection(given, len(node.input), len(node.output))
+            return self.objection(attributes, len(node.input), len(node.output))
         except Exception as error:
             raise bug_of(self.objection, node, error) from error
 
@@ -412,7 +414,7 @@ def carries(
     The outputs from number `outputs` on become the inputs from number `inputs` on. The parameter
     `fixed` names the element types of the first body inputs, which the operator determines.
     """
-    types = tuple(f"tensor({one})" for one in fixed.split())
+    types = tuple(f"tensor({element})" for element in fixed.split())
     return Carries(
         ops=(op,), domain=domain, graph=graph, inputs=inputs, outputs=outputs, fixed=types
     )

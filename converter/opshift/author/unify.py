@@ -40,7 +40,7 @@ NUMERIC = "fiuV"  # the kinds of numpy arrays that hold numbers; V is for narrow
 
 def arithmetic_of(adapters: DeclaredRules) -> dict[str, Arithmetic]:
     """Returns the operators of sums and of products."""
-    return {one.kind: one for one in adapters.each(Arithmetic)}
+    return {arithmetic.kind: arithmetic for arithmetic in adapters.each(Arithmetic)}
 
 
 class FormulaSearch:
@@ -79,8 +79,8 @@ class FormulaSearch:
 
     def _source(self, name: str) -> str:
         """Returns the value before a chain of Identity nodes."""
-        while (found := self._producer(name)) is not None and found[1].op == "Identity":
-            name = found[1].proto.input[0]
+        while (producer := self._producer(name)) is not None and producer[1].op == "Identity":
+            name = producer[1].proto.input[0]
         return name
 
     def _producer(self, name: str) -> tuple[int, Node] | None:
@@ -93,13 +93,13 @@ class FormulaSearch:
 
     def _node(self, name: str, binding: Binding) -> Iterator[tuple[Node, Binding]]:
         """Yields the node that computes a value, skipping Identity nodes, and marks it matched."""
-        found = self._producer(name)
+        producer = self._producer(name)
         nodes = binding.nodes
-        while found is not None and found[1].op == "Identity":
-            nodes |= {found[0]}
-            found = self._producer(found[1].proto.input[0])
-        if found is not None:
-            yield found[1], replace(binding, nodes=nodes | {found[0]})
+        while producer is not None and producer[1].op == "Identity":
+            nodes |= {producer[0]}
+            producer = self._producer(producer[1].proto.input[0])
+        if producer is not None:
+            yield producer[1], replace(binding, nodes=nodes | {producer[0]})
 
     # -- sums and products -------------------------------------------------------------------
 
@@ -160,10 +160,10 @@ class FormulaSearch:
         shape = Value(name, self.env).shape_or_none
         if shape is not None and math.prod(shape) != 1:
             return None
-        found = self.env.constant(name)
-        if found is None or found.size != 1 or found.dtype.kind not in NUMERIC:
+        constant = self.env.constant(name)
+        if constant is None or constant.size != 1 or constant.dtype.kind not in NUMERIC:
             return None
-        return found
+        return constant
 
     def _constant(
         self,
@@ -198,8 +198,8 @@ class FormulaSearch:
             constant = float(found.item())
             if kind is Product and (total == 0 or (inverse and constant == 0)):
                 return
-            rest = _combined(kind, constant, total, -1)
-            value = _combined(kind, neutral, rest, -1 if inverse else 1)
+            remainder = _combined(kind, constant, total, -1)
+            value = _combined(kind, neutral, remainder, -1 if inverse else 1)
             yield from binding.with_number(str(unknown[0].value), value)
 
     # -- nodes -------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ class FormulaSearch:
         for more in self._match(patterns[0], names[0], binding) if names[0] else ():
             yield from self._operands(patterns[1:], names[1:], more)
 
-    def _is_plain(self, node: Node, pattern: Applied, others: Iterable[str]) -> bool:
+    def _is_plain(self, node: Node, pattern: Applied, named_attributes: Iterable[str]) -> bool:
         """Returns whether each attribute that the formula does not name has its default value."""
         named = pattern.attributes
         for proto in node.proto.attribute:
@@ -239,23 +239,23 @@ class FormulaSearch:
         allowed = {node.schema.input_positions[attribute] for attribute in named
                    if attribute in node.schema.input_positions}  # fmt: skip
         count = len(pattern.operands)
-        return all(not name or count + i in allowed for i, name in enumerate(others))
+        return all(not name or count + i in allowed for i, name in enumerate(named_attributes))
 
     def _attributes(self, node: Node, pattern: Applied, binding: Binding) -> Iterator[Binding]:
         """Matches the attributes that a formula names; some opsets have them as inputs."""
         bindings = [binding]
-        for name, wanted in pattern.attributes.items():
+        for name, expected in pattern.attributes.items():
             value = self._given(node, name)
             rank = self._rank(node, name)
-            if isinstance(wanted, Axes):
+            if isinstance(expected, Axes):
                 bindings = [
-                    more for bound in bindings for more in _along(wanted, value, rank, bound)
+                    more for bound in bindings for more in _along(expected, value, rank, bound)
                 ]
-            elif isinstance(wanted, Handed):
+            elif isinstance(expected, Handed):
                 bindings = [
-                    more for bound in bindings for more in bound.with_number(wanted.name, value)
+                    more for bound in bindings for more in bound.with_number(expected.name, value)
                 ]
-            elif not _is_equal(name, value, wanted, rank):
+            elif not _is_equal(name, value, expected, rank):
                 return
         yield from bindings
 
@@ -285,20 +285,22 @@ class FormulaSearch:
             for bound in self._of_kind(pattern.kind, kind or 0, binding):
                 yield from self._match(pattern.operand, name, bound)
 
-    def _of_kind(self, wanted: str | int | None, kind: int, binding: Binding) -> Iterator[Binding]:
-        if isinstance(wanted, str):
-            return binding.with_number(wanted, kind)
-        return iter((binding,) if wanted in (None, kind) else ())
+    def _of_kind(
+        self, expected: str | int | None, kind: int, binding: Binding
+    ) -> Iterator[Binding]:
+        if isinstance(expected, str):
+            return binding.with_number(expected, kind)
+        return iter((binding,) if expected in (None, kind) else ())
 
 
-def is_same_number(constant: Array, wanted: float) -> bool:
+def is_same_number(constant: Array, expected: float) -> bool:
     """Returns whether a constant equals a number, rounded to its type or first to float."""
     if constant.dtype.kind in "iu":
-        return bool(constant.item() == wanted)
+        return bool(constant.item() == expected)
     number = float(constant.item())
     return any(
         number == float(np.asarray(form, constant.dtype).item())
-        for form in (wanted, np.float32(wanted))
+        for form in (expected, np.float32(expected))
     )
 
 
@@ -317,14 +319,16 @@ def _shares(operands: tuple[Term, ...]) -> Iterator[tuple[tuple[Term, ...], tupl
         )
 
 
-def _along(wanted: Axes, value: Any, rank: int | None, binding: Binding) -> Iterator[Binding]:
+def _along(pattern: Axes, value: Any, rank: int | None, binding: Binding) -> Iterator[Binding]:
     """Matches the axes of a reduction, counted from the end."""
     axes = value if isinstance(value, list) else None if value is None else [value]
     if not axes or (rank is None and max(axes) >= 0):
         return
     back = sorted(_from_end(axes, rank))
-    if (wanted.last and back == list(range(-len(back), 0))) or (not wanted.last and len(back) == 1):
-        yield from binding.with_number(wanted.name, back[0])
+    if (pattern.last and back == list(range(-len(back), 0))) or (
+        not pattern.last and len(back) == 1
+    ):
+        yield from binding.with_number(pattern.name, back[0])
 
 
 def _from_end(axes: Iterable[int], rank: int | None) -> list[int]:
@@ -332,11 +336,11 @@ def _from_end(axes: Iterable[int], rank: int | None) -> list[int]:
     return [axis if axis < 0 else axis - (rank or 0) for axis in axes]
 
 
-def _is_equal(name: str, value: Any, wanted: Any, rank: int | None) -> bool:
+def _is_equal(name: str, value: Any, expected: Any, rank: int | None) -> bool:
     """Returns whether an attribute has the value in the formula."""
-    if isinstance(wanted, float) and value is not None:
-        return bool(np.float32(value) == np.float32(wanted))
-    if name in ("axis", "axes") and value is not None and wanted is not None and rank:
-        axes, other = (x if isinstance(x, list) else [x] for x in (value, wanted))
-        return _from_end(axes, rank) == _from_end(other, rank)
-    return bool((value.decode() if isinstance(value, bytes) else value) == wanted)
+    if isinstance(expected, float) and value is not None:
+        return bool(np.float32(value) == np.float32(expected))
+    if name in ("axis", "axes") and value is not None and expected is not None and rank:
+        axes, expected_list = (x if isinstance(x, list) else [x] for x in (value, expected))
+        return _from_end(axes, rank) == _from_end(expected_list, rank)
+    return bool((value.decode() if isinstance(value, bytes) else value) == expected)

@@ -122,8 +122,8 @@ class Adapter:
         """Returns the other operators that the adapter is known to write, as in `emits=`."""
         if self.run is None:
             return frozenset()
-        own = frozenset[str]().union(*self.choices)
-        return own | {"Cast"} if isinstance(self.verdict, CastNarrowed) else own
+        operators = frozenset[str]().union(*self.choices)
+        return operators | {"Cast"} if isinstance(self.verdict, CastNarrowed) else operators
 
     @property
     def choices(self) -> tuple[frozenset[str], ...]:
@@ -250,15 +250,15 @@ def adapter(
         source = f"{draft.run.__module__}.{getattr(draft.run, '__name__', '?')}"
         if not summary:
             raise AdapterBug(f"{source}: an adapter needs a docstring that says what changed")
-        own = Adapter(
+        declared = Adapter(
             names, start, to, Rewrite(draft.run, handles_types, approximate, ignores or {}),
             domain, _named(emits), spread(draft.examples, names),
             summary=summary, source=source, since=since, runtime=runtime,
         )  # fmt: skip
-        derived: list[Adapter | Mirror] = [_in_other_words(own)] if in_other_words else []
+        derived: list[Adapter | Mirror] = [_in_other_words(declared)] if in_other_words else []
         if mirrored:
-            derived.append(mirror_of(own, None if mirrored is True else mirrored))
-        return replace(own, derived=tuple(derived)) if derived else own
+            derived.append(mirror_of(declared, None if mirrored is True else mirrored))
+        return replace(declared, derived=tuple(derived)) if derived else declared
 
     return declare
 
@@ -362,8 +362,10 @@ def _in_other_words(below: Adapter) -> Adapter:
 
 def converted(examples: Iterable[Example]) -> tuple[Example, ...]:
     """Copies the examples that an adapter converts; omits refused and invalid examples."""
-    kept = (example for example in examples if example.invalid is None and example.refuses is None)
-    return tuple(replace(one, gives=None) for one in kept)
+    successful = (
+        example for example in examples if example.invalid is None and example.refuses is None
+    )
+    return tuple(replace(kept_example, gives=None) for kept_example in successful)
 
 
 def impossible(

@@ -57,12 +57,12 @@ class Made:
         """Removes unread constants that the adapter wrote as nodes."""
         if not self.held:
             return
-        read, kept = set(results), list[NodeProto]()
+        read, used = set(results), list[NodeProto]()
         for node in reversed(self.nodes):
             if node.output[0] not in self.held or node.output[0] in read:
-                kept.append(node)
+                used.append(node)
                 read.update(reads(node))
-        self.nodes[:] = reversed(kept)
+        self.nodes[:] = reversed(used)
         self.makers = {name: node for node in self.nodes for name in node.output}
 
     def clear(self) -> None:
@@ -104,10 +104,10 @@ class MadeEnv(Delegating, ModelEnv):
 
     @property
     def builder(self) -> Writer:
-        found = self.written_by()
-        if found is None:
+        writer = self.written_by()
+        if writer is None:
             raise AdapterBug("a value is used after the adapter that it belongs to has returned")
-        return found
+        return writer
 
     def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
         env: MadeEnv | None = self
@@ -124,9 +124,9 @@ class MadeEnv(Delegating, ModelEnv):
             return self._keep(name, tensor_type(self.made.constants[name]))
         return self.env.type(name, part)
 
-    def _keep(self, name: str, found: TypeProto | None) -> TypeProto | None:
-        self.types[name] = found
-        return found
+    def _keep(self, name: str, proto: TypeProto | None) -> TypeProto | None:
+        self.types[name] = proto
+        return proto
 
     def _follow(self, node: NodeProto) -> None:
         """Infers the types of a node's inputs without recursion, because chains may be long."""
@@ -179,25 +179,25 @@ class MadeEnv(Delegating, ModelEnv):
         return self._written(name) is not None or self.env.is_computed(name)
 
     def producer(self, name: str) -> Node | None:
-        found = self.env.producer(name)  # the inputs of this node come from the same operators
-        return None if found is None else Node(found.proto, found.schema, self)
+        node = self.env.producer(name)  # the inputs of this node come from the same operators
+        return None if node is None else Node(node.proto, node.schema, self)
 
     def constant(self, name: str) -> Array | None:
-        made = self._written(name)
-        return self.env.constant(name) if made is None else made
+        tensor = self._written(name)
+        return self.env.constant(name) if tensor is None else tensor
 
     def tensor(self, name: str) -> TensorProto | None:
-        made = self.made.constants.get(name)
-        return super().tensor(name) if made is None else made
+        constant = self.made.constants.get(name)
+        return super().tensor(name) if constant is None else constant
 
     def bounds(self, name: str) -> Bounds | None:
-        made = self._written(name)
-        return self.env.bounds(name) if made is None else of_constant(made)
+        tensor = self._written(name)
+        return self.env.bounds(name) if tensor is None else of_constant(tensor)
 
     def _written(self, name: str) -> Array | None:
         """Returns the value of a constant that this adapter call wrote."""
-        made = self.made.constants.get(name)
-        return self.made.held.get(name) if made is None else to_array(made)
+        tensor = self.made.constants.get(name)
+        return self.made.held.get(name) if tensor is None else to_array(tensor)
 
     def layout_of(self, node: NodeProto, version: int | None) -> schemas.Schema | None:
         return self.env.layout_of(node, version)

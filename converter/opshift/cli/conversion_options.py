@@ -35,7 +35,7 @@ def _mapping_by(read: Callable[[Any], Any]) -> Callable[..., Any]:
 
 def _shapes_in(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """Returns input shapes from words such as `image=1,3,224,224`; `x=` means a scalar."""
-    found: dict[str, tuple[int, ...]] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
     for word in words:
         name, equals, text = word.rpartition("=")
         parts = text.split(",") if text else []
@@ -44,26 +44,26 @@ def _shapes_in(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
                 f"--shape {word}: this is not a shape; write INPUT=1,3,224,224 with a number for"
                 " each dimension"
             )
-        _require_new("--shape", name, found)
-        found[name] = tuple(map(int, parts))
-    return found
+        _require_new("--shape", name, shapes)
+        shapes[name] = tuple(map(int, parts))
+    return shapes
 
 
 def _sizes_in(words: Sequence[str]) -> dict[str, int]:
     """Returns dimension sizes from words such as `batch=1`."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for word in words:
         name, equals, text = word.rpartition("=")
         if not equals or not text.strip().isdecimal():
             raise BadTarget(f"--dim {word}: this is not a size; write NAME=NUMBER")
-        _require_new("--dim", name, found)
-        found[name] = int(text)
-    return found
+        _require_new("--dim", name, sizes)
+        sizes[name] = int(text)
+    return sizes
 
 
 def _types_in(words: Sequence[str]) -> dict[str, str]:
     """Returns new element types by old element type, from words such as `bfloat16=float`."""
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for word in words:
         start, equals, to = word.partition("=")
         if not equals:
@@ -71,13 +71,13 @@ def _types_in(words: Sequence[str]) -> dict[str, str]:
                 f"--types {word}: this is not a change of type; write FROM=TO, such as"
                 " float=float16"
             )
-        _require_new("--types", start, found)
-        found[start] = to
-    return found
+        _require_new("--types", start, types)
+        types[start] = to
+    return types
 
 
-def _require_new(option: str, name: str, found: Mapping[str, object]) -> None:
-    if name in found:
+def _require_new(option: str, name: str, values: Mapping[str, object]) -> None:
+    if name in values:
         raise BadTarget(f"{option} is given twice for {name!r}; give it once")
 
 

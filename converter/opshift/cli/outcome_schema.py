@@ -87,19 +87,21 @@ def _forms() -> Iterator[type[Form]]:
 
 def _outcome(kind: str, classes: list[type[Form]]) -> Schema:
     """Returns the schema of a kind; a field that one of its classes lacks is optional."""
-    made = [_object(cls) for cls in classes]
+    objects = [_object(cls) for cls in classes]
     properties = {
         "schema_version": VERSION,
         "kind": {"const": kind, "description": "The kind of outcome."},
     }
-    for one in made:
-        properties |= one["properties"]
+    for schema in objects:
+        properties |= schema["properties"]
     if classes[0].MODEL:
         properties.setdefault("model", MODEL)
-    required = [n for n in properties if all(n in one["required"] for one in made)]
-    title = next(found[1] for cls in classes if (found := TITLE.search(cls.__doc__ or "")))
+    required = [n for n in properties if all(n in schema["required"] for schema in objects)]
+    title = next(
+        title_match[1] for cls in classes if (title_match := TITLE.search(cls.__doc__ or ""))
+    )
     return {
-        **made[0], "properties": properties,
+        **objects[0], "properties": properties,
         "required": ["schema_version", "kind", *required], "title": title,
     }  # fmt: skip
 
@@ -132,9 +134,13 @@ def _object(cls: type) -> Schema:
 
 def _hint(cls: type, name: str) -> Any:
     """Returns the type of a field or a property; other hints may name what only mypy imports."""
-    base = next(one for one in cls.__mro__ if name in (vars(one) | one.__annotations__))
-    own = vars(base).get(name)
-    text = own.fget.__annotations__["return"] if isinstance(own, property) else None
+    base = next(
+        base_class
+        for base_class in cls.__mro__
+        if name in (vars(base_class) | base_class.__annotations__)
+    )
+    hint = vars(base).get(name)
+    text = hint.fget.__annotations__["return"] if isinstance(hint, property) else None
     return eval(text or base.__annotations__[name], vars(sys.modules[base.__module__]))
 
 
@@ -144,29 +150,29 @@ def _merged(hint: Any) -> Schema:
         return _object(hint)
     columns = targets.described().values()
     assert Cell in typing.get_args(hint)
-    found = {
+    fields = {
         column.name: _of(OF_CELL[column.kind]) | {"description": column.says} for column in columns
     }
     return {
-        "properties": found,
+        "properties": fields,
         "required": [column.name for column in columns if not column.later],
     }
 
 
 def _descriptions(cls: type) -> dict[str, str]:
     """Returns the sentence about each field: below it, or in the section "Attributes"."""
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     _, _, section = inspect.cleandoc(cls.__doc__ or "").partition("Attributes\n----------\n")
     for names, text in re.findall(r"^(\w[\w, ]*) : .*\n((?:    .*\n?)+)", section, re.MULTILINE):
-        found |= dict.fromkeys(names.split(", "), " ".join(text.split()))
+        descriptions |= dict.fromkeys(names.split(", "), " ".join(text.split()))
     for base in cls.__mro__[-2::-1]:
         if dataclasses.is_dataclass(base):
             (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
             body = getattr(tree, "body", ())
             for field, text in itertools.pairwise(body):
                 if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
-                    found[ast.unparse(field.target)] = _first(ast.literal_eval(text.value))
-    return found
+                    descriptions[ast.unparse(field.target)] = _first(ast.literal_eval(text.value))
+    return descriptions
 
 
 def _first(text: str | None) -> str:
@@ -183,17 +189,17 @@ def _of(hint: Any) -> Schema:
         return {"$ref": f"#/$defs/{part.name}"} if part else _values(values)
     if origin in (types.UnionType, typing.Union):
         (inner,) = (argument for argument in arguments if argument is not types.NoneType)
-        found = _of(inner)
-        if "$ref" in found:
-            return {"anyOf": [found, {"type": "null"}]}
-        return {**found, "type": [found["type"], "null"]}
+        schema = _of(inner)
+        if "$ref" in schema:
+            return {"anyOf": [schema, {"type": "null"}]}
+        return {**schema, "type": [schema["type"], "null"]}
     if hint in PLAIN:
         return {"type": PLAIN[hint]}
     cls = origin or hint
     if name := getattr(cls, "PART", "") or getattr(cls, "KIND", ""):
         return {"$ref": f"#/$defs/{name}"}
     if issubclass(cls, enum.Enum):
-        return {"type": "string"} if cls in OPEN else {"enum": [plain(one) for one in cls]}
+        return {"type": "string"} if cls in OPEN else {"enum": [plain(member) for member in cls]}
     if getattr(cls, "AS_TEXT", False):
         return {"type": "string"}
     if issubclass(cls, collections.abc.Mapping):
@@ -205,10 +211,10 @@ def _of(hint: Any) -> Schema:
 
 
 def _list(arguments: tuple[Any, ...]) -> Schema:
-    found: Schema = {"type": "array", "items": _of(arguments[0])}
+    schema: Schema = {"type": "array", "items": _of(arguments[0])}
     if len(arguments) > 1 and arguments[1] is not ...:
-        found |= {"minItems": len(arguments), "maxItems": len(arguments)}
-    return found
+        schema |= {"minItems": len(arguments), "maxItems": len(arguments)}
+    return schema
 
 
 def _values(values: Sequence[Any]) -> Schema:

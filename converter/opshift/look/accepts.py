@@ -81,8 +81,8 @@ class Acceptance(Shown):
         `"may"` stands for versions above those of the consumer at which no operator of the model
         changed.
         """
-        found = answer_of(self.reasons, self.unknown)
-        return MAY if found == YES and self.conditions else found
+        answer_now = answer_of(self.reasons, self.unknown)
+        return MAY if answer_now == YES and self.conditions else answer_now
 
     @property
     def accepted(self) -> bool:
@@ -182,9 +182,9 @@ def accepts(model: Source, target: str, *, isolate: bool | None = None) -> Accep
     with documents.beside(model), isolation.isolated(isolate):
         open_skeleton = opener_of(model)
         require_valid(open_skeleton)
-        told = _SourceOrResult.of(open_skeleton).told(row)
+        answer = _SourceOrResult.of(open_skeleton).told(row)
     remarks = (row.remark,) if row.remark else ()
-    return Acceptance(told.target, told.reasons, told.unknown, remarks)
+    return Acceptance(answer.target, answer.reasons, answer.unknown, remarks)
 
 
 def survey(
@@ -232,12 +232,12 @@ def _survey(model: Source, names: Iterable[str], request: Request) -> RuntimeSur
     open_skeleton = opener_of(model)
     runs, plain = require_valid(open_skeleton, request), request == Request()
     opened = _SourceOrResult.of(open_skeleton)
-    known = KnownResults(opened, runs.adapters)
+    results = KnownResults(opened, runs.adapters)
     rows = _rows(names)
     now = [opened.told(row) for row in rows]
     after = {
-        i: _after(runs, rows[i], known)
-        for i in sorted(range(len(rows)), key=lambda i: known.way_to(rows[i]))
+        i: _after(runs, rows[i], results)
+        for i in sorted(range(len(rows)), key=lambda i: results.way_to(rows[i]))
         if not plain or _may_change(now[i], rows[i])
     }
     return RuntimeSurvey(
@@ -273,10 +273,10 @@ class _SourceOrResult:
     @diagnose.protobuf_errors()
     def of(open_skeleton: OpenSkeleton) -> _SourceOrResult:
         skeleton, large_tensors = open_skeleton()
-        adapters, known = registry.default(), imports.versions(skeleton).keys()
+        adapters, domains = registry.default(), imports.versions(skeleton).keys()
         model_opening.mend_imports(skeleton, adapters)
         imports.merge(skeleton)
-        added = imports.versions(skeleton).keys() - known
+        added = imports.versions(skeleton).keys() - domains
         document = rules.open_for_inference(skeleton, adapters)
         return _SourceOrResult(_judged(document, large_tensors, adapters), added)
 
@@ -309,9 +309,9 @@ class KnownResults:
     def run_by(self, row: RuntimeRelease) -> RuntimeAnswer | None:
         """Returns the answer for a release that can run an earlier converted model, or None."""
         for result in self.results.get(self._versions(row), ()):
-            told = result.told(row)
-            if told.answer == YES or (not row.is_measured and not told.reasons):
-                return told
+            answer = result.told(row)
+            if answer.answer == YES or (not row.is_measured and not answer.reasons):
+                return answer
         return None
 
     def add(self, row: RuntimeRelease, result: Carved) -> None:
@@ -328,8 +328,11 @@ class KnownResults:
             goal, _ = aim.versions_for(self.opened.judged.document, Wanted(row), self.adapters)
         except OpshiftError:  # the conversion raises it again
             return []
-        own = self.opened.judged.document.imports
-        moves = [goal[domain] - (own.get(domain) or 0) for domain in sorted(goal, reverse=True)]
+        imports_of_model = self.opened.judged.document.imports
+        moves = [
+            goal[domain] - (imports_of_model.get(domain) or 0)
+            for domain in sorted(goal, reverse=True)
+        ]
         return [(move > 0, abs(move)) for move in moves]
 
     def _versions(self, row: RuntimeRelease) -> Hashable:
@@ -346,12 +349,12 @@ def _rows(names: Iterable[str]) -> list[RuntimeRelease]:
 def releases(before: OpenSkeleton, after: OpenSkeleton) -> list[ReleaseAnswer]:
     """Returns, for each release of a runtime, whether it can run each of two models."""
     first, second = _SourceOrResult.of(before), _SourceOrResult.of(after)
-    found = []
+    rows = []
     for row in _rows(()):
         now, then = first.told(row), second.told(row)
         why = next(iter(then.reasons or now.reasons or then.unknown), "")
-        found.append(ReleaseAnswer(row.name, row.versions, now.answer, then.answer, why))
-    return found
+        rows.append(ReleaseAnswer(row.name, row.versions, now.answer, then.answer, why))
+    return rows
 
 
 def within_reach(model: Source) -> list[ReleaseAnswer]:
@@ -370,12 +373,12 @@ def require_valid(open_skeleton: OpenSkeleton, request: Request | None = None) -
     return runs
 
 
-def _after(runs: Rehearsals, row: RuntimeRelease, known: KnownResults) -> RuntimeAnswer:
+def _after(runs: Rehearsals, row: RuntimeRelease, results: KnownResults) -> RuntimeAnswer:
     """Returns whether a runtime can run the model after a conversion for it, with reasons."""
     options = dataclasses.replace(runs.options, target=Wanted(row), node_budget=NODE_BUDGET)
     try:
-        if (told := known.run_by(row)) is not None:
-            return told
+        if (answer := results.run_by(row)) is not None:
+            return answer
         done = runs.rehearse(options)
     except Outgrown:
         text = (
@@ -390,5 +393,5 @@ def _after(runs: Rehearsals, row: RuntimeRelease, known: KnownResults) -> Runtim
         return RuntimeAnswer.of(row.stands_for, (str(error),))
     if done.report is None or done.report.runtime is None or done.result is None:
         return RuntimeAnswer.of(row.stands_for, tuple(map(str, done.refusals)))
-    known.add(row, done.result)
+    results.add(row, done.result)
     return done.report.runtime

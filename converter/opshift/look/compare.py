@@ -181,7 +181,7 @@ class Diff(Shown):
                 " runs both."
             )
         yield from (Line(f"  {change.level.name}: {change.reason}") for change in self.changes)
-        for kind, rows in itertools.groupby(self.differences, key=lambda one: one.kind):
+        for kind, rows in itertools.groupby(self.differences, key=lambda row: row.kind):
             yield from _rows(kind, list(rows))
         yield Line(self.advice)
 
@@ -282,13 +282,13 @@ class _Side:
 
     def digests(self) -> dict[str, str]:
         """Returns digests of all named tensors; tensors of the same name are numbered."""
-        found: dict[str, str] = {}
-        seen: Counter[str] = Counter()
+        by_name: dict[str, str] = {}
+        counts: Counter[str] = Counter()
         for name, digest in self.contents:
             if name:
-                seen[name] += 1
-                found[f"{name!r}" + f" ({seen[name]})" * (seen[name] > 1)] = digest
-        return found
+                counts[name] += 1
+                by_name[f"{name!r}" + f" ({counts[name]})" * (counts[name] > 1)] = digest
+        return by_name
 
     def _digest(self, tensor: TensorProto) -> str:
         shown = schemas.element_name(tensor.data_type)
@@ -316,14 +316,14 @@ def _differing(
 
 def _versions(model: ModelProto) -> dict[str, str]:
     """Returns the IR version, the producer and the imports of a model and its functions."""
-    found = {"IR": str(model.ir_version), "model version": str(_version(model))}
+    versions_by_name = {"IR": str(model.ir_version), "model version": str(_version(model))}
     producer = f"{model.producer_name} {model.producer_version}".strip()
-    found.update({"producer": producer} if producer else {})
+    versions_by_name.update({"producer": producer} if producer else {})
     for owner in imports.owners(model):
         where = f" of function {owner.name!r}" if isinstance(owner, FunctionProto) else ""
         for domain, version in imports.versions(owner).items():
-            found[f"{domain or 'ai.onnx'}{where}"] = str(version)
-    return found
+            versions_by_name[f"{domain or 'ai.onnx'}{where}"] = str(version)
+    return versions_by_name
 
 
 def _version(model: ModelProto) -> ModelVersion:
@@ -338,13 +338,16 @@ def _operators(model: ModelProto) -> dict[str, str]:
 
 def _lost(before: ModelProto, after: ModelProto) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the versions that rise in the second model, and the releases that cannot read it."""
-    old, new = ({**imports.versions(one), "IR": one.ir_version} for one in (before, after))
+    old, new = ({**imports.versions(model), "IR": model.ir_version} for model in (before, after))
     raised = {domain: version for domain, version in new.items() if version > old.get(domain, 0)}
-    gone: dict[str, list[str]] = {}
+    lost_releases: dict[str, list[str]] = {}
     for row in targets.table() if raised else ():
         if _reads(row, before) and not _reads(row, after):
-            gone.setdefault(row.name, []).append(row.versions)
-    releases = (f"{name} {', '.join(filter(None, found))}".strip() for name, found in gone.items())
+            lost_releases.setdefault(row.name, []).append(row.versions)
+    releases = (
+        f"{name} {', '.join(filter(None, shown_releases))}".strip()
+        for name, shown_releases in lost_releases.items()
+    )
     return tuple(show_versions({d: v}) for d, v in raised.items()), tuple(releases)
 
 
@@ -382,10 +385,10 @@ def _same(first: Model, a: _Side, b: _Side) -> str | None:
     return None
 
 
-def _goal(model: ModelProto, wanted: Mapping[str, int]) -> dict[str, int]:
+def _goal(model: ModelProto, target: Mapping[str, int]) -> dict[str, int]:
     """Returns the versions of the second model for domains that differ in the first model."""
     present = [pair for owner in imports.owners(model) for pair in imports.versions(owner).items()]
-    return {d: wanted[d] for d, version in present if d in wanted and version != wanted[d]}
+    return {d: target[d] for d, version in present if d in target and version != target[d]}
 
 
 def _versions_alone(model: ModelProto) -> tuple[int, dict[str, int]]:
@@ -410,6 +413,6 @@ def _bare(model: ModelProto) -> ModelProto:
     for name in ("input", "output", "value_info", "name"):
         copy.graph.ClearField(name)
     for tensor in walk.tensors(copy):
-        kept = TensorProto(name=tensor.name)
-        tensor.CopyFrom(kept)
+        bare = TensorProto(name=tensor.name)
+        tensor.CopyFrom(bare)
     return copy

@@ -42,9 +42,9 @@ class Consumer:
             )
 
     def __str__(self) -> str:
-        known = show_versions({**self.opsets, **({"IR": self.ir} if self.ir else {})})
+        supported = show_versions({**self.opsets, **({"IR": self.ir} if self.ir else {})})
         model = f"model version {self.model_version}" if self.model_version else ""
-        return f"a consumer that supports {', '.join(filter(None, (known, model)))}"
+        return f"a consumer that supports {', '.join(filter(None, (supported, model)))}"
 
 
 def written_for(text: str) -> ModelVersion:
@@ -121,24 +121,24 @@ def _later(model: ModelProto, domain: str, knows: int) -> tuple[str, bool]:
 
 def _changed(model: ModelProto, domain: str, knows: int) -> set[str]:
     """Returns the operators of a model that mean something else at the consumer's version."""
-    known, found = changelog.default(), set()
+    database, changed = changelog.default(), set()
     for node, versions in imports.operators(model):
         if normal(node.domain) == domain and versions.get(domain, 0) > knows:
-            pair = (known.meaning(domain, node.op_type, v) for v in (knows, versions[domain]))
-            if len(set(pair)) > 1 or known.meaning(domain, node.op_type, knows) is None:
-                found.add(node.op_type)
-    return found
+            pair = (database.meaning(domain, node.op_type, v) for v in (knows, versions[domain]))
+            if len(set(pair)) > 1 or database.meaning(domain, node.op_type, knows) is None:
+                changed.add(node.op_type)
+    return changed
 
 
 def _newest(model: ModelProto) -> dict[str, int]:
     """Returns the newest version of each domain that a model or its functions import."""
-    found: dict[str, int] = {}
-    own = {normal(function.domain) for function in model.functions}
+    newest: dict[str, int] = {}
+    function_domains = {normal(function.domain) for function in model.functions}
     for owner in imports.owners(model):
         for domain, version in imports.versions(owner).items():
-            if domain not in own:
-                found[domain] = max(version, found.get(domain, 0))
-    return found
+            if domain not in function_domains:
+                newest[domain] = max(version, newest.get(domain, 0))
+    return newest
 
 
 def _not_asked(model: ModelProto, consumer: Consumer) -> Iterator[str]:
@@ -152,16 +152,16 @@ def _not_asked(model: ModelProto, consumer: Consumer) -> Iterator[str]:
 
 def _breaking(stored: ModelVersion, wanted: ModelVersion) -> Iterator[str]:
     """Yields breaking differences between this model and the model that the consumer expects."""
-    told = f"the model is version {stored}, but the consumer was written for {wanted}"
+    fact = f"the model is version {stored}, but the consumer was written for {wanted}"
     if VersionFormat.NUMBER in (stored.form, wanted.form):
         if stored != wanted:
-            yield f"{told}; a plain number does not show whether the change breaks the consumer"
+            yield f"{fact}; a plain number does not show whether the change breaks the consumer"
     elif stored.major != wanted.major:
-        yield f"{told}; another MAJOR version breaks programs that use the model"
+        yield f"{fact}; another MAJOR version breaks programs that use the model"
     elif not stored.major and stored.minor != wanted.minor:
-        yield f"{told}; below 1.0.0 each MINOR version may break programs that use the model"
+        yield f"{fact}; below 1.0.0 each MINOR version may break programs that use the model"
     elif stored.minor < wanted.minor:  # a PATCH version changes nothing that a consumer depends on
-        yield f"{told}; an older model may lack what the consumer needs"
+        yield f"{fact}; an older model may lack what the consumer needs"
 
 
 def _not_stored(stored: ModelVersion, wanted: ModelVersion) -> Iterator[str]:

@@ -55,20 +55,20 @@ class DocumentInfo(Shown):
 def document_info(path: str) -> DocumentInfo:
     """Returns the content of an operator-set document."""
     with open(path, "rb") as file:
-        found = operator_set.read(file.read(), path)
-    names = tuple(sorted(operator.schema.name for operator in found.operators))
+        content = operator_set.read(file.read(), path)
+    names = tuple(sorted(operator.schema.name for operator in content.operators))
     return DocumentInfo(
         path,
-        found.domain,
-        found.version,
+        content.domain,
+        content.version,
         names,
-        tuple(sorted(function.name for function in found.functions)),
+        tuple(sorted(function.name for function in content.functions)),
         tuple(
-            sorted(operator.schema.name for operator in found.operators if operator.experimental)
+            sorted(operator.schema.name for operator in content.operators if operator.experimental)
         ),
         tuple(
             sorted(
-                operator.schema.name for operator in found.operators if not operator.schema.stated
+                operator.schema.name for operator in content.operators if not operator.schema.stated
             )
         ),
     )

@@ -54,21 +54,21 @@ class DrawnForm:
 
 def forms(before: ModelProto, after: ModelProto) -> list[DrawnForm]:
     """Returns the drawings of rewritten places, the most frequent first."""
-    found: dict[Key, DrawnForm] = {}
+    drawings: dict[Key, DrawnForm] = {}
     for rewrite in rewrites(before, after):
         names: dict[str, int] = {}
         left, right = _draw(rewrite.before, rewrite.removed), _draw(rewrite.after, rewrite.written)
         key = (_shape(left, names), _shape(right, names))
-        form = found.setdefault(key, DrawnForm(left, right))
+        form = drawings.setdefault(key, DrawnForm(left, right))
         form.before, form.after = _merged(form.before, left), _merged(form.after, right)
         form.places.append(_where(rewrite))
-    return sorted(found.values(), key=lambda form: -len(form.places))
+    return sorted(drawings.values(), key=lambda form: -len(form.places))
 
 
-def _where(one: RewrittenPlace) -> str:
+def _where(place: RewrittenPlace) -> str:
     """Returns a name for a rewritten place: that of its first node, or of the first output."""
-    node = next(iter((*one.removed, *one.written)))
-    inside = f" in {one.before.container.name}" if one.before.parent else ""
+    node = next(iter((*place.removed, *place.written)))
+    inside = f" in {place.before.container.name}" if place.before.parent else ""
     return f"{node.name or next(filter(None, node.output), 'unnamed')}{inside}"
 
 
@@ -80,10 +80,10 @@ def _shape(drawing: Drawing, names: dict[str, int]) -> Key:
     return boxes, inputs, outputs, drawing.wires
 
 
-def _merged(first: Drawing, other: Drawing) -> Drawing:
+def _merged(first: Drawing, second: Drawing) -> Drawing:
     """Returns a drawing for two places, in which values that differ are marked."""
     boxes = []
-    for mine, its in zip(first.boxes, other.boxes, strict=True):
+    for mine, its in zip(first.boxes, second.boxes, strict=True):
         pairs = zip(mine.holds, its.holds, strict=True)
         holds = ((name, value if value == new else VARIES) for (name, value), (_, new) in pairs)
         boxes.append(Box(mine.op, tuple(holds), mine.inputs))
@@ -154,25 +154,25 @@ def _short(value: Any) -> str:
     if isinstance(value, str) or not isinstance(value, Iterable):
         return str(value)
     listed = list(value)
-    shown = [_short(one) for one in listed[:SMALL]]
+    shown = [_short(item) for item in listed[:SMALL]]
     return f"[{', '.join([*shown, '…'] if len(listed) > SMALL else shown)}]"
 
 
 def _constant(side: Body, name: str) -> str | None:
     """Returns the value of an initializer or constant as text, or None for a computed value."""
-    found = side.constant(name)
-    if isinstance(found, TensorProto):
-        return _tensor(found)
-    if found is None:
+    constant = side.constant(name)
+    if isinstance(constant, TensorProto):
+        return _tensor(constant)
+    if constant is None:
         return None
-    return next((value for _, value in _attributes(found)), "…")
+    return next((value for _, value in _attributes(constant)), "…")
 
 
 def _tensor(tensor: TensorProto) -> str:
     """Returns the numbers of a small tensor, or the type and shape of a large tensor."""
-    known = schemas.element_name(tensor.data_type)
-    kind = known.removeprefix("tensor(").removesuffix(")") if known else "tensor"
+    element = schemas.element_name(tensor.data_type)
+    kind = element.removeprefix("tensor(").removesuffix(")") if element else "tensor"
     shape = f"{kind}[{', '.join(map(str, tensor.dims))}]"
-    if not known or prod(tensor.dims) > SMALL or Weights.is_stub(tensor):
+    if not element or prod(tensor.dims) > SMALL or Weights.is_stub(tensor):
         return shape
     return _short(to_array(tensor).tolist())

@@ -58,16 +58,16 @@ def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnl
         roots = list(roots_of(listing))
         if not roots[0].imports:
             return None  # a whole conversion adds the import that the IR version implies
-        wanted = _goal(target, roots)
-        if not _ir_fits(data, listing.ir_version, target, wanted or {}):
+        goal = _goal(target, roots)
+        if not _ir_fits(data, listing.ir_version, target, goal or {}):
             return None
     except (wire.Malformed, DecodeError, UnicodeDecodeError, BadTarget, InvalidModel):
         return None  # a whole conversion reports the fault
-    if not wanted or not all(_unchanged(root, wanted) for root in roots):
+    if not goal or not all(_unchanged(root, goal) for root in roots):
         return None
     counts = sum((root.operators for root in roots), Counter[Key]())
-    named = ((key, count) for key, count in counts.items() if key[0] in wanted)
-    return HeaderOnly(roots[0].imports, wanted, tuple(sorted(named)))
+    named = ((key, count) for key, count in counts.items() if key[0] in goal)
+    return HeaderOnly(roots[0].imports, goal, tuple(sorted(named)))
 
 
 def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[str, int] | None:
@@ -86,12 +86,12 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
             return None
     elif not isinstance(target, Mapping):
         target = {"": target}
-    wanted = {normal(domain): version for domain, version in target.items()}
-    for domain, version in wanted.items():
+    versions = {normal(domain): version for domain, version in target.items()}
+    for domain, version in versions.items():
         newest = changelog.latest(domain) if domain in imported else None
         if newest is None or type(version) is not int or not 1 <= version <= newest:
             return None
-    return wanted if len(wanted) == len(target) else None
+    return versions if len(versions) == len(target) else None
 
 
 def _looks_closer(row: RuntimeRelease, operators: Collection[Key]) -> bool:
@@ -102,7 +102,7 @@ def _looks_closer(row: RuntimeRelease, operators: Collection[Key]) -> bool:
     named = any(row.may_lack(key) for key in operators)
     foreign = any(domain and domain not in row.imports for domain, _ in operators)
     return bool(row.remark or row.texts("types") or named or foreign) or any(
-        (one.domain, op) in operators for op, one in all_misreadings(installed(), row)
+        (misread.domain, op) in operators for op, misread in all_misreadings(installed(), row)
     )
 
 
@@ -118,21 +118,21 @@ def _ir_fits(
     from opshift.convert.ir import needs
 
     content = Content(data)
-    found = needs.of_content(content, content.types(), bare=content.bare_initializers, above=aim)
-    return not any(feature.computes for feature in found)
+    features = needs.of_content(content, content.types(), bare=content.bare_initializers, above=aim)
+    return not any(feature.computes for feature in features)
 
 
-def _unchanged(root: _Root, wanted: Mapping[str, int]) -> bool:
+def _unchanged(root: _Root, goal: Mapping[str, int]) -> bool:
     """Returns whether no operator changes between the present and the target versions."""
-    known = changelog.default()
+    database = changelog.default()
     for domain, op in root.operators:
         version = root.imports.get(domain)
         if version is None:
             return False
-        if domain not in wanted:
+        if domain not in goal:
             continue
-        now = known.meaning(domain, op, version)
-        if now is None or now.deprecated or now != known.meaning(domain, op, wanted[domain]):
+        now = database.meaning(domain, op, version)
+        if now is None or now.deprecated or now != database.meaning(domain, op, goal[domain]):
             return False
     return True
 
@@ -158,8 +158,8 @@ def _root(
     tops: Iterable[outline.ListedGraph | outline.ListedFunction],
     functions: set[tuple[str, str, str]],
 ) -> _Root:
-    found = {normal(one.domain.decode()): one.version for one in imports}
-    if len(found) != len(imports):
+    imports_by_domain = {normal(opset.domain.decode()): opset.version for opset in imports}
+    if len(imports_by_domain) != len(imports):
         raise wire.Malformed("a domain is imported twice")
     names: Counter[tuple[bytes, bytes, bytes]] = Counter()
     waiting = list(tops)
@@ -173,4 +173,4 @@ def _root(
         which = normal(domain.decode()), op.decode(), overload.decode()
         if which not in functions:
             operators[which[:2]] += count
-    return _Root(found, operators)
+    return _Root(imports_by_domain, operators)

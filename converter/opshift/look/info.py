@@ -135,7 +135,7 @@ class Info(Shown):
         places += [f"{size(count)} in {name}" for name, count in self.external.items()]
         stored = f"{counted(self.weights, 'weight')} ({shortened(places, 4, 'files')})"
         yield Line(f"  {counted(self.nodes, 'node')}{functions}, {stored}")
-        ranked = sorted(self.operators.items(), key=lambda one: (-one[1], one[0]))
+        ranked = sorted(self.operators.items(), key=lambda entry: (-entry[1], entry[0]))
         yield Line("  " + ", ".join(f"{op} x{count}" for op, count in ranked[:12]))
         yield Line("  " + ", ".join(f"{op} x{count}" for op, count in ranked[12:]), more=True)
         if self.experimental:
@@ -147,22 +147,22 @@ class Info(Shown):
 
     def _runtimes(self) -> str:
         """Returns text: the runtimes that read the model's versions, or the few that do not."""
-        others = sorted(_runtime_names() - {*self.runtimes})
-        if len(others) >= len(self.runtimes):
+        unfit = sorted(_runtime_names() - {*self.runtimes})
+        if len(unfit) >= len(self.runtimes):
             return f"runtimes whose versions fit: {', '.join(self.runtimes) or 'none known'}"
-        besides = f" except {', '.join(others)}" if others else ""
+        besides = f" except {', '.join(unfit)}" if unfit else ""
         return f"the versions fit a release of every known runtime{besides}"
 
     def _said(self) -> Iterator[Line]:
         """Yields the documentation and metadata of the model; standard metadata comes first."""
-        own = [f"model version {self.model_version}"] if self.model_version != "0" else []
-        own += [f"domain {self.domain}"] if self.domain else []
-        if own:
-            yield Line(f"  {', '.join(own)}")
+        facts = [f"model version {self.model_version}"] if self.model_version != "0" else []
+        facts += [f"domain {self.domain}"] if self.domain else []
+        if facts:
+            yield Line(f"  {', '.join(facts)}")
         if self.doc_string:
             yield Line(f"  documentation: {' '.join(self.doc_string.split())}")
         ranks = {name: rank for rank, name in enumerate(FORMS)}
-        names = sorted(self.metadata, key=lambda one: (ranks.get(standard(one) or "", 99), one))
+        names = sorted(self.metadata, key=lambda key: (ranks.get(standard(key) or "", 99), key))
         for name in names:
             yield Line(f"  metadata {name}: {self.metadata[name]}", more=standard(name) is None)
         if hidden := [name for name in names if standard(name) is None]:
@@ -170,11 +170,11 @@ class Info(Shown):
             yield Line(f"  {entries} of other metadata; {terms.all_of('metadata')}")
 
 
-def _ranges(found: Mapping[str, tuple[int, int]]) -> str:
+def _ranges(ranges: Mapping[str, tuple[int, int]]) -> str:
     """Returns ranges of versions as text, such as `opset 7 to 21, ai.onnx.ml 1`."""
     shown = (
         f"{domain or 'opset'} {low}" + (f" to {high}" if high > low else "")
-        for domain, (low, high) in found.items()
+        for domain, (low, high) in ranges.items()
     )
     return ", ".join(shown) or "not known"
 
@@ -208,10 +208,10 @@ def info(model: ModelProto | str | os.PathLike[str]) -> Info:
     12
     """
     if isinstance(model, (str, os.PathLike)):
-        given = Opened(os.fspath(model))
-        file = _binary(given)  # it is closed with its last reference
-        with documents.beside(given):
-            return _read(file.view, given.path, len(given.view))
+        opened = Opened(os.fspath(model))
+        file = _binary(opened)  # it is closed with its last reference
+        with documents.beside(opened):
+            return _read(file.view, opened.path, len(opened.view))
     if getattr(getattr(model, "DESCRIPTOR", None), "full_name", "") != "onnx.ModelProto":
         raise TypeError(f"model must be a ModelProto or a path, not {type(model).__name__}")
     whole = model.SerializeToString()
@@ -279,14 +279,14 @@ def _entries(entries: Iterable[outline.Entry]) -> dict[str, str]:
 
 def _outside(tensors: Iterable[outline.ListedTensor]) -> dict[str, int]:
     """Returns the number of bytes of initializers in each data file."""
-    found: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
     for tensor in tensors:
         where = _entries(tensor.external_data)
         if "location" in where:
             length, kind = where.get("length", ""), tensor.data_type
             needed = wire.raw_size(kind, prod(tensor.dims)) if kind in ELEMENTS else 0
-            found[where["location"]] += int(length) if length.isdecimal() else needed
-    return dict(found)
+            sizes[where["location"]] += int(length) if length.isdecimal() else needed
+    return dict(sizes)
 
 
 def _text(data: bytes) -> str:
@@ -315,16 +315,16 @@ def _spans(
     operators: Counter[header.Key], imports: Mapping[str, int]
 ) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yields, for each known domain, the range of versions over which no operator changes."""
-    known = changelog.default()
+    database = changelog.default()
     for domain, version in imports.items():
         newest = changelog.latest(domain)
         if newest is None or not 1 <= version <= newest:
             continue
-        own = [op for place, op in operators if place == domain]
-        now = {op: known.meaning(domain, op, version) for op in own}
+        ops = [op for place, op in operators if place == domain]
+        now = {op: database.meaning(domain, op, version) for op in ops}
 
         def same(at: int, domain: str = domain, now: dict[str, Any] = now) -> bool:
-            return all(known.meaning(domain, op, at) == was for op, was in now.items())
+            return all(database.meaning(domain, op, at) == was for op, was in now.items())
 
         low = high = version
         while low > 1 and same(low - 1):
@@ -338,22 +338,22 @@ def _reach(
     operators: Counter[header.Key], imports: Mapping[str, int]
 ) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yields, for each known domain, the range of versions that adapters can reach at best."""
-    known = changelog.default()
+    database = changelog.default()
     for domain, version in imports.items():
         newest = changelog.latest(domain)
-        own = [op for place, op in operators if place == domain]
-        unknown = any(known.meaning(domain, op, version) is None for op in own)
+        ops = [op for place, op in operators if place == domain]
+        unknown = any(database.meaning(domain, op, version) is None for op in ops)
         if newest is None or not 1 <= version <= newest or domain not in DOMAINS or unknown:
             continue
-        lows = (farthest(domain, op, version, True) for op in own)
-        highs = (farthest(domain, op, version, False) for op in own)
+        lows = (farthest(domain, op, version, True) for op in ops)
+        highs = (farthest(domain, op, version, False) for op in ops)
         yield domain, (max(lows, default=1), min(highs, default=newest))
 
 
 def _loading(imports: Mapping[str, int], ir_version: int) -> tuple[str, ...]:
     """Returns the runtimes with at least one release that reads the model's versions."""
-    found = {row.name for row in targets.table() if row.reads(imports, ir_version)}
-    return tuple(sorted(found & _runtime_names()))
+    names = {row.name for row in targets.table() if row.reads(imports, ir_version)}
+    return tuple(sorted(names & _runtime_names()))
 
 
 def _runtime_names() -> set[str]:

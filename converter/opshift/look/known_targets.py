@@ -96,8 +96,8 @@ class Targets(Shown):
                 built = f"  operators of onnx {row.built_on}, the first with this ai.onnx version"
                 yield Line(built, more=len(self.rows) > 1)
             for lack, fact in _lacks(row):
-                told = f"  lacks: {lack} ({fact.date or 'no date'}, {fact.source})"
-                yield Line(told, more=len(self.rows) > 1)
+                text = f"  lacks: {lack} ({fact.date or 'no date'}, {fact.source})"
+                yield Line(text, more=len(self.rows) > 1)
 
 
 def targets(*names: str) -> Targets:
@@ -136,22 +136,23 @@ def targets(*names: str) -> Targets:
 
 def _marked(name: str) -> list[RuntimeRelease]:
     """Returns the releases of a runtime, with a remark at the default release."""
-    found = rows(name)
-    if len(found) == 1:
-        return found
+    releases = rows(name)
+    if len(releases) == 1:
+        return releases
     try:
         meant = find(name).versions
     except BadTarget:  # the name has no default release
-        return found
-    told = f"the name {name.strip()} without a release selects this release"
+        return releases
+    remark = f"the name {name.strip()} without a release selects this release"
     return [
-        dataclasses.replace(row, remark=told) if row.versions == meant else row for row in found
+        dataclasses.replace(row, remark=remark) if row.versions == meant else row
+        for row in releases
     ]
 
 
 def _lacks(row: RuntimeRelease) -> list[tuple[str, Fact]]:
     """Returns what a release does not support (such as operators and types), with the sources."""
-    own = Fact(row.source, row.date)
+    row_fact = Fact(row.source, row.date)
     fields = {"without": [one.shown for one in row.without]}
     fields["only"] = [f"all but {counted(len(row.only), 'operator')}"] if row.only else []
     fields["other_forms"] = [f"{op} as opshift usually writes it" for op in row.other_forms]
@@ -159,22 +160,29 @@ def _lacks(row: RuntimeRelease) -> list[tuple[str, Fact]]:
     for column in described().values():
         if column.lacks:
             fields[column.name] = list(map(column.lacks.format, row.texts(column.name)))
-    found = [(one, row.facts.get(name, own)) for name, lacked in fields.items() for one in lacked]
-    found += [
+    lacks_and_facts = [
+        (one, row.facts.get(name, row_fact)) for name, lacked in fields.items() for one in lacked
+    ]
+    lacks_and_facts += [
         (one.described(op), Fact(one.source, one.date))
         for op, one in all_misreadings(installed(), row)
     ]
     if row.probed is not None:
         fact = Fact(row.probed.how.source, row.probed.how.date)
-        found += [(says, fact) for says in row.probed.failures]
-    return found
+        lacks_and_facts += [(says, fact) for says in row.probed.failures]
+    return lacks_and_facts
 
 
 def _forms(row: RuntimeRelease) -> Iterator[dict[str, Any]]:
     """Yields the kinds of nodes that a release handles wrongly, as JSON."""
-    for op, one in all_misreadings(installed(), row):
-        shown = {"op": op, "says": one.described(op), "since": one.since, "before": one.before}
-        yield {**NO_PATTERN, **shown, "source": one.source, "date": one.date}
+    for op, misread in all_misreadings(installed(), row):
+        shown = {
+            "op": op,
+            "says": misread.described(op),
+            "since": misread.since,
+            "before": misread.before,
+        }
+        yield {**NO_PATTERN, **shown, "source": misread.source, "date": misread.date}
 
 
 def _cells(row: RuntimeRelease) -> tuple[str, ...]:

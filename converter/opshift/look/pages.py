@@ -46,8 +46,8 @@ class Models:
 
 def planned(file: Opened, request: Request) -> tuple[Plan, Models]:
     """Returns the plan of a conversion, and the models for its page."""
-    found, result = planning.plan_with_result(file, request)
-    return found, Models.of(file, result)
+    plan, result = planning.plan_with_result(file, request)
+    return plan, Models.of(file, result)
 
 
 def complete(page: Page, models: Models, model: Source, *more: Section) -> Page:
@@ -69,12 +69,12 @@ def _complete(page: Page, models: Models, model: Source, *more: Section) -> Page
     facts = {**dict(_facts(before, after)), **dict(page.facts)}
     chips = Releases(accepts.releases(models.before, models.after))
     there = Section("Runtimes that run the model", (chips, reasons(chips.releases)))
-    first, *rest = page.sections
+    first, *sections = page.sections
     return replace(
         page,
         title=title,
         facts=tuple(facts.items()),
-        sections=(first, _drawings(before[0], after[0]), *rest, there, *more),
+        sections=(first, _drawings(before[0], after[0]), *sections, there, *more),
     )
 
 
@@ -107,21 +107,23 @@ def _title(model: Source) -> str:
 
 def _drawings(before: ModelProto, after: ModelProto) -> Section:
     """Returns a section that draws each kind of rewritten place before and after."""
-    found = drawn.forms(before, after)
-    blocks: list[Block] = [form.pair() for form in found[: drawn.FORMS]]
-    if len(found) > drawn.FORMS:
-        left = found[drawn.FORMS :]
-        places = counted(sum(len(form.places) for form in left), "place")
-        text = f"{counted(len(left), 'more form')} at {places} are not drawn."
+    drawings = drawn.forms(before, after)
+    blocks: list[Block] = [form.pair() for form in drawings[: drawn.FORMS]]
+    if len(drawings) > drawn.FORMS:
+        undrawn = drawings[drawn.FORMS :]
+        places = counted(sum(len(form.places) for form in undrawn), "place")
+        text = f"{counted(len(undrawn), 'more form')} at {places} are not drawn."
         blocks.append(Notes((Line(text),)))
-    total = counted(sum(len(form.places) for form in found), "place")
-    return Section("Rewritten places", blocks, f"{total} in {counted(len(found), 'form')}.")
+    total = counted(sum(len(form.places) for form in drawings), "place")
+    return Section("Rewritten places", blocks, f"{total} in {counted(len(drawings), 'form')}.")
 
 
 def of_result(report: Any, source: Any, model: Any) -> Page:
     """Returns the page of a conversion in memory, from the source model and the result."""
-    given, made = _as_source(source), _as_source(model)
-    return complete(report.page(), Models(opener_of(given), opener_of(made)), given)
+    source_model, result_model = _as_source(source), _as_source(model)
+    return complete(
+        report.page(), Models(opener_of(source_model), opener_of(result_model)), source_model
+    )
 
 
 def _as_source(model: Any) -> ModelProto | str | os.PathLike[str]:
@@ -132,5 +134,5 @@ def _as_source(model: Any) -> ModelProto | str | os.PathLike[str]:
         return proto
     import onnx_ir
 
-    made: ModelProto = onnx_ir.to_proto(model)
-    return made
+    model_proto: ModelProto = onnx_ir.to_proto(model)
+    return model_proto

@@ -29,7 +29,7 @@ def path_of(
     Without `steps`, all operators that the adapters may write are followed.
     """
     (domain, op), (start, goal) = key, versions
-    taken = {(one.start, one.to): one for one in steps or () if one.domain == domain}
+    steps_by_versions = {(one.start, one.to): one for one in steps or () if one.domain == domain}
     hops, present = list[Hop](), {op}
     # the operator is blocked at its present version
     stopped = _stopped(domain, present, (start, start), refusals)
@@ -47,7 +47,7 @@ def path_of(
             if steps is None:
                 present |= set(edge.within(domain))
             else:
-                present |= _written(name, taken.get(boundary))
+                present |= _written(name, steps_by_versions.get(boundary))
     if stopped is None:
         hops += _forms(domain, goal, present, steps or ())
     if stopped is None and (refusals or steps is None):

@@ -190,11 +190,11 @@ class Plan(Paged):
 
     def _changes(self) -> list[tuple[Path, list[Hop]]]:
         """Returns the changes of each operator, without steps that change no node."""
-        kept, done = set[tuple[str, str, int, int]](), set[tuple[str, str, int, int]]()
+        unchanged, done = set[tuple[str, str, int, int]](), set[tuple[str, str, int, int]]()
         for step in self.steps:
-            kept |= {(step.domain, op, step.start, step.to) for op in step.kept}
+            unchanged |= {(step.domain, op, step.start, step.to) for op in step.kept}
             done |= {(step.domain, work.op, step.start, step.to) for work in step.rewritten}
-        idle = kept - done
+        idle = unchanged - done
 
         def changes(path: Path, hop: Hop) -> bool:
             at = (path.domain, hop.op, hop.start, hop.to)
@@ -222,24 +222,24 @@ class Plan(Paged):
         caution = [Line(f"Not known: {text}", Role.CAUTION) for text in unknown]
         caution += [Line(f"Approximate: {text}", Role.CAUTION) for text in self.approximations]
         notes = [*self.notes, *(OUTGROWN.format(domain or "ai.onnx") for domain in self.outgrown)]
-        changes, *rest = sections_of(self.steps, caution, notes)
+        changes, *more = sections_of(self.steps, caution, notes)
         ways = [_row(path, hops) for path, hops in self._changes() if hops or path.dead_end]
         rows = [tuple(cell.replace("->", " → ") for cell in row) for row in ways]
         table = Table(("Operator", "Nodes", "Way to the target"), rows, frozenset((1,)))
         way = Section("The changes of each operator", (table,) if rows else ())
         sections = (blocking(self.refusals), changes) if self.refusals else (changes,)
-        return Page("plan", self._verdict(), "", facts, (*sections, way, *rest))
+        return Page("plan", self._verdict(), "", facts, (*sections, way, *more))
 
     def _verdict(self) -> Line:
         if self.possible:
             same = " No operator changes." if self.header_only else ""
             moved = [*moves(self.source, self.nearest), *self._ir_moves()]
-            own = f"the model has {show_versions(self.source)}"
-            return Line(f"Possible: {', '.join(moved) or own}.{same}", Role.GOOD)
+            present = f"the model has {show_versions(self.source)}"
+            return Line(f"Possible: {', '.join(moved) or present}.{same}", Role.GOOD)
         ir = next((refusal.boundary[1] for refusal in self.refusals if refusal.op == "IR"), None)
         target = {**self.target, **({"IR": ir} if ir is not None else {})}
-        told = blocked(self.refusals, self.nearest, target)
-        return Line(f"Not possible: {show_versions(target)}. {told}", Role.BAD)
+        sentence = blocked(self.refusals, self.nearest, target)
+        return Line(f"Not possible: {show_versions(target)}. {sentence}", Role.BAD)
 
     def _ir_moves(self) -> Iterator[str]:
         """Yields a text such as `IR 10 -> 8` if the IR version changes."""
@@ -252,9 +252,9 @@ def _name(path: Path) -> str:
 
 
 def _row(path: Path, hops: Iterable[Hop]) -> tuple[str, str, str]:
-    told = [
+    texts = [
         f"{hop.where} {hop.verdict}" + (f" ({hop.op})" if hop.op != path.op else "") for hop in hops
     ]
     if path.dead_end:
-        told.append(f"no path: {path.dead_end}")
-    return _name(path), str(path.count), ", ".join(told)
+        texts.append(f"no path: {path.dead_end}")
+    return _name(path), str(path.count), ", ".join(texts)

@@ -80,8 +80,8 @@ def plan(
     """
     request = Request.of(target, **options)
     with isolation.isolated(isolate):
-        given = Opened(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else model
-        return plan_with_result(given, request)[0]
+        file = Opened(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else model
+        return plan_with_result(file, request)[0]
 
 
 @diagnose.protobuf_errors()
@@ -100,24 +100,24 @@ def _plan_with_result(
     # a conversion of only the header does not read nodes, so it must not refuse any
     shared = dataclasses.replace(options, check="none") if options.only_ir else options
     runs = Rehearsals(open_skeleton, shared, adapters)
-    told = runs.rehearse(options)
+    rehearsed = runs.rehearse(options)
     opened = runs.opened().branch(options, STRAIGHT)
     aim.set_goal(opened)
-    source, report, refused = opened.document.imports.as_dict(), told.report, told.refused
-    wanted = _reached(opened.goal, source, report)
+    source, report, refused = opened.document.imports.as_dict(), rehearsed.report, rehearsed.refused
+    target = _reached(opened.goal, source, report)
     steps = report.steps if report else refused.steps if refused else ()
-    low, high = _limits(runs, source, told, wanted)
-    found = Plan(
+    low, high = _limits(runs, source, rehearsed, target)
+    plan = Plan(
         source,
-        wanted,
-        tuple(_paths(opened, told)),
+        target,
+        tuple(_paths(opened, rehearsed)),
         tuple(step for step in steps if step.rewritten or step.kept),
-        told.refusals,
+        rehearsed.refusals,
         refused.nearest if refused else report.result if report else source,
         {domain: limit.version for domain, limit in low.items()},
         {domain: limit.version for domain, limit in high.items()},
         report.approximations if report else (),
-        outgrown=tuple(sorted(d for d in wanted if low[d].outgrown or high[d].outgrown)),
+        outgrown=tuple(sorted(d for d in target if low[d].outgrown or high[d].outgrown)),
         notes=report.notes if report else (),
         assumptions=report.assumptions if report else (),
         modernized=report.modernized if report else (),
@@ -125,7 +125,7 @@ def _plan_with_result(
         ir_before=report.ir_before if report else opened.document.model.ir_version,
         ir_after=report.ir_after if report else None,
     )
-    return found, told.result
+    return plan, rehearsed.result
 
 
 def _limits(
@@ -155,15 +155,15 @@ def _of_header(
     """Returns the plan for a file if only its header changes and it can be converted."""
     if not isinstance(model, Opened) or options != Request(options.target):
         return None
-    if (found := header.changes(model, options.target)) is None:
+    if (header_change := header.changes(model, options.target)) is None:
         return None
-    told = rehearsed(open_skeleton, options)
-    if (report := told.report) is None:
+    rehearsal = rehearsed(open_skeleton, options)
+    if (report := rehearsal.report) is None:
         return None
-    paths = tuple(Path(*key, count, (), None) for key, count in found.operators)
+    paths = tuple(Path(*key, count, (), None) for key, count in header_change.operators)
     short = Plan(
-        found.source,
-        found.target,
+        header_change.source,
+        header_change.target,
         paths,
         (),
         (),
@@ -177,19 +177,25 @@ def _of_header(
         ir_before=report.ir_before,
         ir_after=report.ir_after,
     )
-    return short, told.result
+    return short, rehearsal.result
 
 
-def _paths(opened: Conversion, told: Rehearsed) -> Iterator[Path]:
+def _paths(opened: Conversion, rehearsal: Rehearsed) -> Iterator[Path]:
     counts: dict[tuple[str, str], int] = {}
     for root in opened.document.roots:
         for key, places in root.index.items():
             counts[key] = counts.get(key, 0) + len(places)
     source = opened.document.imports.as_dict()
-    steps = told.report.steps if told.report else told.refused.steps if told.refused else ()
+    steps = (
+        rehearsal.report.steps
+        if rehearsal.report
+        else rehearsal.refused.steps
+        if rehearsal.refused
+        else ()
+    )
     for (domain, op), count in sorted(counts.items()):
         if domain in opened.goal and domain in source:
             versions = source[domain], opened.goal[domain]
             yield paths.path_of(
-                opened.adapters, (domain, op), versions, count, steps, told.refusals
+                opened.adapters, (domain, op), versions, count, steps, rehearsal.refusals
             )

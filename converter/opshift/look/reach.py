@@ -28,11 +28,11 @@ class Fit(RuntimeRuns):
     @property
     def first(self) -> str:
         """The first reason why the release does not run the model, now or after a conversion."""
-        when, told = ("a conversion", self.blockers) if self.blockers else ("now", self.reasons)
-        if not told and self.unknown:
-            when, told = "not known", self.unknown
-        more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-        return f"{when}: {told[0]}{more}" if told else ""
+        when, reasons = ("a conversion", self.blockers) if self.blockers else ("now", self.reasons)
+        if not reasons and self.unknown:
+            when, reasons = "not known", self.unknown
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        return f"{when}: {reasons[0]}{more}" if reasons else ""
 
 
 def lines(fits: Sequence[Fit]) -> Iterator[Line]:
@@ -42,8 +42,13 @@ def lines(fits: Sequence[Fit]) -> Iterator[Line]:
         by_runtime.setdefault(fit.target.partition("==")[0], []).append(fit)
     yield _verdict(by_runtime)
     rows = [
-        (name, _cell(found, "now"), _cell(found, "after"), _why(found))
-        for name, found in by_runtime.items()
+        (
+            name,
+            _cell(fits_of_runtime, "now"),
+            _cell(fits_of_runtime, "after"),
+            _why(fits_of_runtime),
+        )
+        for name, fits_of_runtime in by_runtime.items()
     ]
     yield from table(("runtime", "runs now", "after conversion", "reason"), rows)
 
@@ -53,9 +58,9 @@ def _verdict(by_runtime: dict[str, list[Fit]]) -> Line:
     parts = []
     for side, words in (("now", "Runs now in"), ("after", "after a conversion in")):
         sure = [
-            f"{name} {_releases(found, side, 'yes')}".rstrip()
-            for name, found in by_runtime.items()
-            if any(getattr(fit, side) == "yes" for fit in found)
+            f"{name} {_releases(fits, side, 'yes')}".rstrip()
+            for name, fits in by_runtime.items()
+            if any(getattr(fit, side) == "yes" for fit in fits)
         ]
         parts.append(f"{words} {', '.join(sure) or 'none of the measured runtimes'}")
     return Line(f"{'; '.join(parts)}.", Role.GOOD)
@@ -63,12 +68,12 @@ def _verdict(by_runtime: dict[str, list[Fit]]) -> Line:
 
 def _cell(fits: Sequence[Fit], side: str) -> str:
     """Returns the releases that run the model, and the releases whose answer is not known."""
-    found = []
+    answers = []
     for answer, form in (("yes", "{}"), ("not known", "not known ({})")):
         if any(getattr(fit, side) == answer for fit in fits):
             shown = _releases(fits, side, answer)
-            found.append(form.format(shown) if shown else answer)
-    return ", ".join(found) or NEVER
+            answers.append(form.format(shown) if shown else answer)
+    return ", ".join(answers) or NEVER
 
 
 def _releases(fits: Sequence[Fit], side: str, answer: str) -> str:

@@ -31,12 +31,12 @@ def texts_of(model: ModelProto) -> dict[str, str]:
 
     Equal names, such as those of two unnamed nodes, are numbered.
     """
-    found: dict[str, str] = {}
-    seen: Counter[str] = Counter()
+    texts: dict[str, str] = {}
+    counts: Counter[str] = Counter()
     for name, text in _texts(model, ""):
-        seen[name] += 1
-        found[f"{name} ({seen[name]})" if seen[name] > 1 else name] = repr(text)
-    return found
+        counts[name] += 1
+        texts[f"{name} ({counts[name]})" if counts[name] > 1 else name] = repr(text)
+    return texts
 
 
 def remove(model: ModelProto) -> None:

@@ -128,21 +128,21 @@ def refuse_torn(tensor: TensorProto, called: str = "") -> None:
     if tensor.HasField("segment"):
         raise InvalidModel(f"{called} is one segment of a larger tensor; store the whole tensor")
     if kind == T.STRING:
-        stored, wanted, what = len(tensor.string_data), count, "strings"
+        stored, needed, what = len(tensor.string_data), count, "strings"
     elif tensor.HasField("raw_data"):
-        stored, wanted, what = len(tensor.raw_data), wire.raw_size(kind, count), "bytes"
+        stored, needed, what = len(tensor.raw_data), wire.raw_size(kind, count), "bytes"
     else:
         field = wire.PAYLOAD[ELEMENTS[kind].field]
-        stored, wanted, what = len(getattr(tensor, field)), wire.entries(kind, count), "numbers"
-    spare = stored > wanted and what == "numbers" and ELEMENTS[kind].bits < 8  # onnx's parser
-    require_fit(tensor.dims, wanted if spare else stored, wanted, what, called)
+        stored, needed, what = len(getattr(tensor, field)), wire.entries(kind, count), "numbers"
+    spare = stored > needed and what == "numbers" and ELEMENTS[kind].bits < 8  # onnx's parser
+    require_fit(tensor.dims, needed if spare else stored, needed, what, called)
 
 
-def require_fit(dims: Sequence[int], stored: int, wanted: int, what: str, called: str) -> None:
+def require_fit(dims: Sequence[int], stored: int, needed: int, what: str, called: str) -> None:
     """Raises InvalidModel unless a payload has as many entries as the shape requires."""
-    if stored != wanted or min(dims, default=0) < 0:
+    if stored != needed or min(dims, default=0) < 0:
         shape = f"of shape {list(dims)}" if len(dims) <= LARGEST_RANK else f"of rank {len(dims)}"
-        size = str(wanted) if abs(wanted) < 2**63 else "more than any file can hold"
+        size = str(needed) if abs(needed) < 2**63 else "more than any file can hold"
         raise InvalidModel(f"{called} {shape} holds {stored} {what}, not {size}")
 
 
@@ -150,10 +150,10 @@ def from_array(array: Array, name: str = "") -> TensorProto:
     """Makes a tensor with the element type of the array."""
     if (number := _plain().get(array.dtype)) is not None:
         data = array.astype(ELEMENTS[number].numpy, copy=False).tobytes()
-        made = TensorProto(data_type=number, dims=array.shape, raw_data=data)
+        tensor = TensorProto(data_type=number, dims=array.shape, raw_data=data)
         if name:
-            made.name = name
-        return made
+            tensor.name = name
+        return tensor
     kind = _numbers().get(array.dtype)
     if kind is None:
         return whole.numpy_helper.from_array(array, name)

@@ -12,21 +12,21 @@ from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, Typ
 def needed(graph: GraphProto, values: Iterable[str], known: Container[str] = ()) -> list[NodeProto]:
     """Returns the nodes of a graph that compute some values from known values."""
     producers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
-    wanted, found = [*values], set[int]()
-    while wanted:
-        name = wanted.pop()
+    waiting, positions = [*values], set[int]()
+    while waiting:
+        name = waiting.pop()
         place = producers.get(name)
-        if place is not None and place not in found and name not in known:
-            found.add(place)
-            wanted += walk.reads(graph.node[place])
-    return [graph.node[place] for place in sorted(found)]
+        if place is not None and place not in positions and name not in known:
+            positions.add(place)
+            waiting += walk.reads(graph.node[place])
+    return [graph.node[place] for place in sorted(positions)]
 
 
 def called(model: ModelProto, nodes: Iterable[NodeProto]) -> Iterator[FunctionProto]:
     """Yields the functions that some nodes call, directly or through other functions."""
     bodies = functions.functions_of(model)
-    found = functions.called(nodes, functions.calls_of(bodies))
-    return (body for which, body in bodies.items() if which in found)
+    functions_called = functions.called(nodes, functions.calls_of(bodies))
+    return (body for which, body in bodies.items() if which in functions_called)
 
 
 def cone(model: ModelProto, values: Iterable[str]) -> ModelProto:
@@ -38,10 +38,12 @@ def cone(model: ModelProto, values: Iterable[str]) -> ModelProto:
     small.graph.name = model.graph.name
     small.graph.node.extend(nodes)
     for field in ("input", "output", "value_info", "initializer"):
-        kept = (one for one in getattr(model.graph, field) if one.name in names)
-        getattr(small.graph, field).extend(kept)
+        elements = (element for element in getattr(model.graph, field) if element.name in names)
+        getattr(small.graph, field).extend(elements)
     sparse = model.graph.sparse_initializer
-    small.graph.sparse_initializer.extend(one for one in sparse if one.values.name in names)
+    small.graph.sparse_initializer.extend(
+        element for element in sparse if element.values.name in names
+    )
     return small
 
 
@@ -56,7 +58,7 @@ class SingleNodes:
         self.model = model
         self.initializers = {tensor.name: tensor for tensor in graph.initializer}
         inferred = {name: kind for name, kind in types.items() if name not in self.initializers}
-        self.types = {**inferred, **{one.name: one.type for one in graph.input}}
+        self.types = {**inferred, **{info.name: info.type for info in graph.input}}
         constants = (node for node in graph.node if node.op_type == "Constant")
         self.constants = {name: node for node in constants for name in node.output}
 

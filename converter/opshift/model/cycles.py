@@ -11,9 +11,9 @@ _Item = TypeVar("_Item", bound=Hashable)
 
 def cycles(edges: Mapping[_Item, Iterable[_Item]]) -> Iterator[set[_Item]]:
     """Yields each largest set of items that can reach each other; one item must reach itself."""
-    for found in components(edges):
-        if len(found) > 1 or any(item in edges[item] for item in found):
-            yield found
+    for component in components(edges):
+        if len(component) > 1 or any(item in edges[item] for item in component):
+            yield component
 
 
 def components(edges: Mapping[_Item, Iterable[_Item]]) -> Iterator[set[_Item]]:
@@ -33,20 +33,20 @@ def components(edges: Mapping[_Item, Iterable[_Item]]) -> Iterator[set[_Item]]:
                 number[item] = lowest[item] = len(number)
                 path.append(item)
                 on_path.add(item)
-            for other in rest:
-                if other in edges and other not in number:
-                    waiting.append((other, iter(edges[other])))
+            for successor in rest:
+                if successor in edges and successor not in number:
+                    waiting.append((successor, iter(edges[successor])))
                     break
-                if other in on_path:
-                    lowest[item] = min(lowest[item], number[other])
+                if successor in on_path:
+                    lowest[item] = min(lowest[item], number[successor])
             else:
                 waiting.pop()
                 if waiting:
                     above = waiting[-1][0]
                     lowest[above] = min(lowest[above], lowest[item])
                 if lowest[item] == number[item]:
-                    found = set[_Item]()
-                    while item not in found:
-                        found.add(path.pop())
-                    on_path -= found
-                    yield found
+                    visited = set[_Item]()
+                    while item not in visited:
+                        visited.add(path.pop())
+                    on_path -= visited
+                    yield visited

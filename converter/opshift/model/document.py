@@ -97,14 +97,14 @@ class Document:
         scope = Scope(root, proto, parent, depth)
         root.scopes.append(scope)
         root.by_graph[id(proto)] = scope
-        found: dict[Key, list[Place]] = {}
+        index: dict[Key, list[Place]] = {}
         for i, node in enumerate(proto.node):  # visits every node of a model: must be fast
             key = (node.domain, node.op_type)
-            places = found.get(key)
+            places = index.get(key)
             if places is None:
-                places = found[key] = []
+                places = index[key] = []
             places.append((scope, i))
-        for key, places in found.items():
+        for key, places in index.items():
             self._file(root, (schemas.normal(key[0]), key[1]), places)
         return scope
 
@@ -121,7 +121,7 @@ class Document:
 
     def _file_calls(self, root: Root, key: Key, places: list[Place]) -> list[Place]:
         """Indexes calls of functions of the model; returns the nodes that are operators."""
-        rest = []
+        operators = []
         for scope, i in places:
             node = scope.proto.node[i]
             if self.is_call(node):
@@ -129,8 +129,8 @@ class Document:
                 for _, graph in graphs_of(node):
                     self.enter(root, graph, scope)
             else:
-                rest.append((scope, i))
-        return rest
+                operators.append((scope, i))
+        return operators
 
     def enter_node(self, scope: Scope, position: int) -> None:
         """Adds one node that a step wrote, with its subgraphs, to the index."""
@@ -153,12 +153,10 @@ class Document:
 
     def forget_scopes(self, graphs: Sequence[GraphProto]) -> None:
         """Forgets graphs that were removed from the model, and their nodes."""
-        gone = {id(graph) for graph in graphs}
-        for root in self.roots if gone else ():
+        ids = {id(graph) for graph in graphs}
+        for root in self.roots if ids else ():
             inside = {
-                id(scope)
-                for scope in root.scopes
-                if any(id(s.proto) in gone for s in scope.chain())
+                id(scope) for scope in root.scopes if any(id(s.proto) in ids for s in scope.chain())
             }
             if inside:
                 for scope in root.scopes:
@@ -270,7 +268,7 @@ class Document:
 
     def leave_index(self, places: Iterable[Place]) -> None:
         """Removes nodes from the index, all at once, because the lists in the index are long."""
-        gone: dict[tuple[Root, Key], set[tuple[int, int]]] = {}
+        by_operator: dict[tuple[Root, Key], set[tuple[int, int]]] = {}
         calls: dict[tuple[Root, FunctionId], set[tuple[int, int]]] = {}
         for scope, position in places:
             node, place = scope.node(position), (id(scope), position)
@@ -278,8 +276,8 @@ class Document:
                 calls.setdefault((scope.root, call_id(node)), set()).add(place)
             else:
                 key = (schemas.normal(node.domain), node.op_type)
-                gone.setdefault((scope.root, key), set()).add(place)
-        for (root, key), lost in gone.items():
+                by_operator.setdefault((scope.root, key), set()).add(place)
+        for (root, key), lost in by_operator.items():
             _drop(root.index, key, lost)
         for (root, called), lost in calls.items():
             _drop(root.calls, called, lost)
@@ -296,9 +294,9 @@ class Document:
 _AnyKey = TypeVar("_AnyKey", Key, FunctionId)
 
 
-def _drop(index: dict[_AnyKey, list[Place]], key: _AnyKey, gone: set[tuple[int, int]]) -> None:
+def _drop(index: dict[_AnyKey, list[Place]], key: _AnyKey, places: set[tuple[int, int]]) -> None:
     """Removes the nodes of one operator or function from an index."""
-    index[key] = [place for place in index[key] if (id(place[0]), place[1]) not in gone]
+    index[key] = [place for place in index[key] if (id(place[0]), place[1]) not in places]
     if not index[key]:
         del index[key]
 

@@ -74,11 +74,14 @@ class Fork:
             twin.by_graph = {id(scope.proto): scope for scope in twin.scopes}
         new.roots = list(self.roots.values())
         new.names = Names(new.model, new.roots)
-        new._constants = {(self.roots[at], key): one for (at, key), one in old._constants.items()}
+        new._constants = {
+            (self.roots[at], key): constant for (at, key), constant in old._constants.items()
+        }
         new._unread = {(at and scopes[at], name): None for at, name in old._unread}
         new.gone = {scopes[at]: {*names} for at, names in old.gone.items()}
         new.inherited = {
-            name: replace(left, owner=scopes[left.owner]) for name, left in old.inherited.items()
+            name: replace(heritage, owner=scopes[heritage.owner])
+            for name, heritage in old.inherited.items()
         }
         new.sharded = dict.fromkeys(scopes.places(list(old.sharded)))
         new.rewritten = set(scopes.places(list(old.rewritten)))
@@ -97,11 +100,11 @@ def _pairs(old: Document, model: ModelProto) -> Iterator[tuple[int, Container]]:
     """Yields the id of each graph and function of a document, with its copy."""
     waiting: list[tuple[Container, Container]] = [*zip(tops(old.model), tops(model), strict=True)]
     while waiting:
-        one, twin = waiting.pop()
-        yield id(one), twin
-        waiting += zip(graphs_in_defaults(one), graphs_in_defaults(twin), strict=True)
-        for node, other in zip(one.node, twin.node, strict=True):
+        original, twin = waiting.pop()
+        yield id(original), twin
+        waiting += zip(graphs_in_defaults(original), graphs_in_defaults(twin), strict=True)
+        for node, twin_node in zip(original.node, twin.node, strict=True):
             key = (schemas.normal(node.domain), node.op_type)
             if schemas.may_hold_graphs(*key) or old.is_call(node):
-                graphs = zip(graphs_of(node), graphs_of(other), strict=True)
+                graphs = zip(graphs_of(node), graphs_of(twin_node), strict=True)
                 waiting += [(graph, copied_graph) for (_, graph), (_, copied_graph) in graphs]

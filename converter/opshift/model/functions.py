@@ -112,7 +112,7 @@ def called(
     nodes: Iterable[NodeProto], calls: Mapping[FunctionId, Collection[FunctionId]]
 ) -> set[FunctionId]:
     """Returns the functions that nodes call: directly, in subgraphs, or through other functions."""
-    every = (call_id(one) for node in nodes for one in (node, *nodes_inside(node)))
+    every = (call_id(inner) for node in nodes for inner in (node, *nodes_inside(node)))
     direct = {which for which in every if which in calls}
     return direct | behind(calls, *direct)
 
@@ -204,8 +204,8 @@ def _written_out(
     new: dict[str, str] = {}
     for proto in body.node:
         new.update((name, fresh(proto.op_type)) for name in proto.output if name)
-    wanted = dict(zip(body.output, call.output, strict=False))
-    new.update((formal, actual) for formal, actual in wanted.items() if actual and formal in new)
+    outputs = dict(zip(body.output, call.output, strict=False))
+    new.update((formal, actual) for formal, actual in outputs.items() if actual and formal in new)
     names.update(new)
     prefix = fresh(_word(call.name or call.op_type))
     for proto in body.node:
@@ -216,7 +216,7 @@ def _written_out(
         if copy.name:
             copy.name = f"{prefix}_{_word(copy.name)}"
         written.append(copy)
-    for formal, actual in wanted.items():
+    for formal, actual in outputs.items():
         if actual and formal not in names:
             raise InvalidModel(f"output {formal!r} of function {body.name!r} is written by no node")
         if actual and formal not in new:  # the function returns an input unchanged
@@ -262,14 +262,14 @@ def _freshen_graph(graph: GraphProto, outer: dict[str, str], fresh: Fresh) -> No
 
 def _import(container: FunctionProto | ModelProto, body: FunctionProto) -> None:
     present = {schemas.normal(i.domain) for i in container.opset_import}
-    for wanted in body.opset_import:
-        if schemas.normal(wanted.domain) not in present:
-            container.opset_import.add(domain=wanted.domain, version=wanted.version)
+    for opset in body.opset_import:
+        if schemas.normal(opset.domain) not in present:
+            container.opset_import.add(domain=opset.domain, version=opset.version)
 
 
 def bind_attributes(node: NodeProto, bound: dict[str, AttributeProto]) -> None:
     """Replaces references to a function's attributes by the values in the call, at any depth."""
-    kept = []
+    attributes = []
     for attribute in node.attribute:
         if attribute.ref_attr_name:
             actual = bound.get(attribute.ref_attr_name)
@@ -278,13 +278,13 @@ def bind_attributes(node: NodeProto, bound: dict[str, AttributeProto]) -> None:
             value = AttributeProto()
             value.CopyFrom(actual)
             value.name = attribute.name
-            kept.append(value)
+            attributes.append(value)
         else:
             for graph in graphs_in_attribute(attribute):
                 for inner in graph.node:
                     bind_attributes(inner, bound)
-            kept.append(attribute)
-    if len(kept) != len(node.attribute) or any(a.ref_attr_name for a in node.attribute):
-        copies = [AttributeProto.FromString(a.SerializeToString()) for a in kept]
+            attributes.append(attribute)
+    if len(attributes) != len(node.attribute) or any(a.ref_attr_name for a in node.attribute):
+        copies = [AttributeProto.FromString(a.SerializeToString()) for a in attributes]
         del node.attribute[:]
         node.attribute.extend(copies)

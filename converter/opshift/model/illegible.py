@@ -22,11 +22,11 @@ def texts(message: Message) -> Iterator[tuple[Message, FieldDescriptor, str | by
     """Yields each text of a message and its submessages, with its owner and field."""
     waiting = [_held(message)]  # nested generators, one for each level, would be slow
     while waiting:
-        for owner, field, one in waiting[-1]:
-            if isinstance(one, Message):
-                waiting.append(_held(one))
+        for owner, field, content in waiting[-1]:
+            if isinstance(content, Message):
+                waiting.append(_held(content))
                 break
-            yield owner, field, one
+            yield owner, field, content
         else:
             waiting.pop()
 
@@ -35,8 +35,8 @@ def _held(message: Message) -> Iterator[tuple[Message, FieldDescriptor, str | by
     """Yields the texts and submessages of a message, one at a time."""
     for field, value in message.ListFields():
         if field.type in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_STRING):
-            for one in [value] if isinstance(value, (str, bytes, Message)) else value:
-                yield message, field, one
+            for item in [value] if isinstance(value, (str, bytes, Message)) else value:
+                yield message, field, item
 
 
 @functools.cache
@@ -63,9 +63,9 @@ def require_legible(data: bytes) -> None:
     try:
         _strict().FromString(data)
     except DecodeError:
-        told = illegible(ModelProto.FromString(data))
-        if told is not None:
-            raise InvalidModel(told) from None
+        message = illegible(ModelProto.FromString(data))
+        if message is not None:
+            raise InvalidModel(message) from None
 
 
 def illegible(message: Message) -> str | None:

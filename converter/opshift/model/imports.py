@@ -78,11 +78,11 @@ def prune(document: Document, allowed: Collection[str] = ()) -> list[str]:
 def _prune(container: ModelProto | FunctionProto, imports: Imports, used: set[str]) -> list[str]:
     if not used:
         return []  # a model must import at least one domain
-    gone = [(domain, imports[domain]) for domain in imports if domain not in used]
-    for domain, _ in gone:
+    unused = [(domain, imports[domain]) for domain in imports if domain not in used]
+    for domain, _ in unused:
         for entry in imports.remove(domain):
             container.opset_import.remove(entry)
-    names = [f"{domain or 'ai.onnx'} {version}" for domain, version in gone]
+    names = [f"{domain or 'ai.onnx'} {version}" for domain, version in unused]
     plural = "s" if len(names) > 1 else ""
     return [f"removed the unused import{plural} {', '.join(names)}"] if names else []
 

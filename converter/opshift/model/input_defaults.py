@@ -17,9 +17,11 @@ def unfit(graph: GraphProto) -> Iterator[str]:
         value = inputs.get(tensor.name)
         if value is None or _is_declared_as(tensor, value.type):
             continue
-        found = tensor_type(tensor)
-        if value.type.tensor_type.elem_type and not confirms(found, value.type):
-            kinds = f"{shown_type(value.type)}, and its initializer is {shown_type(found)}"
+        type_of_default = tensor_type(tensor)
+        if value.type.tensor_type.elem_type and not confirms(type_of_default, value.type):
+            kinds = (
+                f"{shown_type(value.type)}, and its initializer is {shown_type(type_of_default)}"
+            )
             yield f"input {value.name!r} of graph {graph.name!r} is {kinds}"
 
 

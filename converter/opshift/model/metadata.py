@@ -15,8 +15,8 @@ def _is_list(text: str) -> bool:
 
 
 def _one_of(*words: str) -> tuple[str, Callable[[str], bool]]:
-    known = {word.lower() for word in words}
-    return f"one of {', '.join(words)}", lambda text: text.lower() in known
+    allowed = {word.lower() for word in words}
+    return f"one of {', '.join(words)}", lambda text: text.lower() in allowed
 
 
 _NAMES = ("a list of names that commas separate", _is_list)

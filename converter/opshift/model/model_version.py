@@ -106,15 +106,15 @@ class ModelVersion:
         """Parses `1.2.345`, an optional pre-release and build (`1.2.345-rc.1+b7`), or a number."""
         if re.fullmatch(r"\d+", text, re.ASCII):
             return ModelVersion(patch=int(text), form=VersionFormat.NUMBER)
-        found = _SEMVER.fullmatch(text)
-        words = (found[4] or "").split(".") if found else ()
-        if found is None or any(w.isdecimal() and w != str(int(w)) for w in words):
+        match = _SEMVER.fullmatch(text)
+        words = (match[4] or "").split(".") if match else ()
+        if match is None or any(w.isdecimal() and w != str(int(w)) for w in words):
             raise BadTarget(
                 f"{text!r} is not a version of a model; give MAJOR.MINOR.PATCH, such as 1.2.0, or a"
                 " number"
             )
-        major, minor, patch = map(int, found.groups()[:3])
-        return ModelVersion(major, minor, patch, pre_release=found[4] or "", build=found[5] or "")
+        major, minor, patch = map(int, match.groups()[:3])
+        return ModelVersion(major, minor, patch, pre_release=match[4] or "", build=match[5] or "")
 
     def pack(self) -> int:
         """Encodes the version for `model_version`, without the pre-release and the build."""

@@ -55,9 +55,11 @@ class Names:
             counts = self._counts[family[0]] = Counter()
             for member in family:
                 for scope in member.scopes:
-                    own = scope.producers  # contains most names, which saves a search outwards
+                    producers = (
+                        scope.producers
+                    )  # contains most names, which saves a search outwards
                     for name, count in names_read(scope).items():
-                        owner = scope if name in own else scope.owner(name)
+                        owner = scope if name in producers else scope.owner(name)
                         counts[owner, name] += count
             counts.update(self._from_outside(family))
         return self._counts[family[0]]
@@ -115,10 +117,10 @@ class Names:
         """Returns the graphs that share values: the main graph and its training algorithms."""
         if root not in self._families:  # all at once: a model may have thousands of functions
             members: dict[Root, list[Root]] = {}
-            for one in self.roots:
-                above = one.top.parent.root if one.top.parent is not None else one
-                self._families[one] = members.setdefault(above, [])
-                self._families[one].append(one)
+            for member in self.roots:
+                above = member.top.parent.root if member.top.parent is not None else member
+                self._families[member] = members.setdefault(above, [])
+                self._families[member].append(member)
         return self._families[root]
 
     def forget(self) -> None:

@@ -75,8 +75,8 @@ def _described(container: Container) -> Iterator[str]:
     if isinstance(container, GraphProto):
         yield container.name
         yield from stated_names(container)
-        yield from (one.name for one in container.output)
-    yield from (one.name for one in container.value_info)
+        yield from (info.name for info in container.output)
+    yield from (info.name for info in container.value_info)
 
 
 def _rename(container: Container, names: dict[str, str], mark: re.Pattern[bytes]) -> None:

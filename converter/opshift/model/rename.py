@@ -39,12 +39,12 @@ def rename_annotations(graph: GraphProto, names: Mapping[str, str]) -> None:
 
 
 def _rename_graph(graph: GraphProto, names: Mapping[str, str]) -> None:
-    own = {*stated_names(graph), *(name for node in graph.node for name in node.output)}
-    seen = {old: new for old, new in names.items() if old not in own}
-    if seen:
+    defined = {*stated_names(graph), *(name for node in graph.node for name in node.output)}
+    visible = {old: new for old, new in names.items() if old not in defined}
+    if visible:
         for node in graph.node:
-            rename(node, seen)
+            rename(node, visible)
         for output in graph.output:
-            if output.name in seen:
-                output.name = seen[output.name]
-        rename_annotations(graph, seen)
+            if output.name in visible:
+                output.name = visible[output.name]
+        rename_annotations(graph, visible)

@@ -69,7 +69,9 @@ def bare_initializers(model: ModelProto) -> list[str]:
         return []
     inputs = {value.name for value in graph.input}
     bare = [tensor for tensor in graph.initializer if tensor.name not in inputs]
-    graph.input.extend(ValueInfoProto(name=one.name, type=tensor_type(one)) for one in bare)
+    graph.input.extend(
+        ValueInfoProto(name=initializer.name, type=tensor_type(initializer)) for initializer in bare
+    )
     text = counted(len(bare), "initializer is now an input", "initializers are now inputs")
     return [f"{text}, as IR {model.ir_version} requires"] if bare else []
 
@@ -112,15 +114,15 @@ def _imports(model: ModelProto) -> Iterator[str]:
 
 def _names(model: ModelProto) -> Iterator[str]:
     graphs = [container for container in containers(model) if isinstance(container, GraphProto)]
-    taken, added = {graph.name for graph in graphs}, []
+    used, added = {graph.name for graph in graphs}, []
     for graph in graphs:
         if not graph.name and (graph.node or graph.output):
             numbers = itertools.count(2)
             name = UNNAMED
-            while name in taken:
+            while name in used:
                 name = f"{UNNAMED}_{next(numbers)}"
             graph.name = name
-            taken.add(name)
+            used.add(name)
             added.append(name)
     if added:
         more = f" to {added[-1]!r}" if len(added) > 1 else ""
@@ -130,31 +132,33 @@ def _names(model: ModelProto) -> Iterator[str]:
 def _duplicates(model: ModelProto, weights: Weights) -> Iterator[str]:
     """Removes an initializer or a function that has the name and content of another."""
     graph = model.graph
-    for what, kept, named in (
+    for what, container, named in (
         ("initializer", graph.initializer, lambda item: item.name),
         ("function", model.functions, lambda item: (item.domain, item.name, item.overload)),
     ):
-        names = [named(message) for message in kept]
+        names = [named(message) for message in container]
         count = Counter(names)
         if len(count) == len(names):
             continue
-        seen: dict[object, Message] = {}
-        gone = []
-        for i, (name, message) in enumerate(zip(names, kept, strict=True)):
-            if count[name] > 1 and _is_equal(seen.setdefault(name, message), message, weights):
-                gone.append(i)
-        for i in reversed(gone):
+        first_by_key: dict[object, Message] = {}
+        repeated = []
+        for i, (name, message) in enumerate(zip(names, container, strict=True)):
+            if count[name] > 1 and _is_equal(
+                first_by_key.setdefault(name, message), message, weights
+            ):
+                repeated.append(i)
+        for i in reversed(repeated):
             yield f"{what} {names[i]!r} occurred twice with equal content; one of them was removed"
-            del kept[i]
+            del container[i]
 
 
-def _is_equal(first: Message, other: Message, weights: Weights) -> bool:
+def _is_equal(first: Message, second: Message, weights: Weights) -> bool:
     """Returns whether another initializer or function has equal content."""
-    if first is other:
+    if first is second:
         return False
-    if isinstance(first, TensorProto) and isinstance(other, TensorProto):
-        return weights.is_equal(first, other)
-    return first.SerializeToString(deterministic=True) == other.SerializeToString(
+    if isinstance(first, TensorProto) and isinstance(second, TensorProto):
+        return weights.is_equal(first, second)
+    return first.SerializeToString(deterministic=True) == second.SerializeToString(
         deterministic=True
     )
 

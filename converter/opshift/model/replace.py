@@ -103,7 +103,9 @@ def _spread(document: Document, replacement: Replacement) -> list[Place]:
     """Writes several nodes for one; the carrier, or the last node, overwrites the old node."""
     (scope, position), nodes = replacement.place, replacement.nodes
     target = scope.node(position)
-    main = next((i for i, one in enumerate(nodes) if one is replacement.carrier), len(nodes) - 1)
+    main = next(
+        (i for i, new_node in enumerate(nodes) if new_node is replacement.carrier), len(nodes) - 1
+    )
     base = scope.order.get(position) or (position,)
     original = NodeProto(name=target.name)
     if hasattr(target, "device_configurations"):

@@ -47,9 +47,9 @@ class Body:
 
     def constant(self, name: str) -> TensorProto | NodeProto | None:
         """Returns the initializer or Constant node of a name in this scope."""
-        own = self.tensors.get(name)
-        if own is not None or name in self.writers or self.parent is None:
-            return own
+        tensor = self.tensors.get(name)
+        if tensor is not None or name in self.writers or self.parent is None:
+            return tensor
         return self.parent.constant(name)
 
 
@@ -65,11 +65,11 @@ class RewrittenPlace:
 
 def rewrites(before: ModelProto, after: ModelProto) -> Iterator[RewrittenPlace]:
     """Yields every place in which the second model is rewritten from the first model."""
-    others = {_key(top, i): (top, _imports(after, top)) for i, top in enumerate(tops(after))}
+    tops_of_after = {_key(top, i): (top, _imports(after, top)) for i, top in enumerate(tops(after))}
     for number, top in enumerate(tops(before)):
-        found = others.get(_key(top, number))
-        if found is not None:
-            yield from _inside(Body(top, _imports(before, top)), Body(*found))
+        counterpart = tops_of_after.get(_key(top, number))
+        if counterpart is not None:
+            yield from _inside(Body(top, _imports(before, top)), Body(*counterpart))
 
 
 def _key(top: Container, number: int) -> tuple[object, ...]:
@@ -124,32 +124,32 @@ class _Groups:
 
     def _kept(self) -> tuple[set[int], set[int]]:
         """Returns the nodes, apart from their subgraphs, that are equal in both models."""
-        kept: tuple[set[int], set[int]] = (set(), set())
+        equal: tuple[set[int], set[int]] = (set(), set())
         for i, node in enumerate(self.sides[0].nodes):
             twin = self.twin(i)
             if twin is not None and _shell(node) == _shell(self.sides[1].nodes[twin]):
-                kept[0].add(i)
-                kept[1].add(twin)
-        return kept
+                equal[0].add(i)
+                equal[1].add(twin)
+        return equal
 
     def _takes_part(self, side: int, number: int) -> bool:
         """Returns whether a node is rewritten; constants that only one model has do not count."""
         if number in self.kept[side]:
             return False
-        node, other = self.sides[side].nodes[number], self.sides[1 - side]
-        return node.op_type != CONSTANT or any(name in other.writers for name in node.output)
+        node, counterpart = self.sides[side].nodes[number], self.sides[1 - side]
+        return node.op_type != CONSTANT or any(name in counterpart.writers for name in node.output)
 
     def _join_around(
-        self, side: int, number: int, node: NodeProto, mine: Body, other: Body
+        self, side: int, number: int, node: NodeProto, mine: Body, counterpart: Body
     ) -> None:
         self.parent.setdefault((side, number), (side, number))
         for name in filter(None, reads(node)):
             writer = mine.writers.get(name)
-            if writer is None or name in other.writers or not self._takes_part(side, writer):
+            if writer is None or name in counterpart.writers or not self._takes_part(side, writer):
                 continue
             self._join((side, number), (side, writer))
         for name in node.output:
-            twin = other.writers.get(name)
+            twin = counterpart.writers.get(name)
             if twin is not None and self._takes_part(1 - side, twin):
                 self._join((side, number), (1 - side, twin))
 
@@ -167,13 +167,15 @@ class _Groups:
     def found(self) -> Iterator[RewrittenPlace]:
         """Yields the rewritten places in the order of the first node of each."""
         groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for one in sorted(self.parent):
-            groups.setdefault(self._root(one), []).append(one)
+        for member in sorted(self.parent):
+            groups.setdefault(self._root(member), []).append(member)
         for members in groups.values():
             yield RewrittenPlace(*self.sides, *(self._nodes(members, side) for side in (0, 1)))
 
     def _nodes(self, members: Sequence[tuple[int, int]], side: int) -> tuple[NodeProto, ...]:
-        return tuple(self.sides[side].nodes[number] for own, number in members if own == side)
+        return tuple(
+            self.sides[side].nodes[number] for member_side, number in members if member_side == side
+        )
 
 
 def _shell(node: NodeProto) -> bytes:

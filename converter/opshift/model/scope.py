@@ -179,8 +179,8 @@ class Scope:
 
     def sorted_positions(self) -> list[int]:
         """Returns the positions of the nodes in the order that `sort` will give them."""
-        left = (i for i in range(len(self.proto.node)) if i not in self.removed)
-        return sorted(left, key=lambda i: self.order.get(i) or (i,))
+        remaining = (i for i in range(len(self.proto.node)) if i not in self.removed)
+        return sorted(remaining, key=lambda i: self.order.get(i) or (i,))
 
     def sort(self) -> None:
         """Moves nodes that steps appended to their final positions, and deletes removed nodes."""

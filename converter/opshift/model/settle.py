@@ -28,14 +28,18 @@ def _inherit(document: Document, root: Root) -> None:
     """Gives a new constant the name of the constant that it replaced, if the name is free."""
     names, kinds = dict[str, str](), dict[str, TypeProto]()
     for name_now in list(root.top.initializers):
-        left = _left_to(document, name_now)
-        if left is not None and left.name not in names.values() and _is_free(document, left, root):
-            names[name_now] = left.name
-            tensor = root.top.rename_initializer(name_now, left.name)
-            tensor.doc_string = left.doc_string or tensor.doc_string
-            for key, value in left.metadata:
+        heritage = _left_to(document, name_now)
+        if (
+            heritage is not None
+            and heritage.name not in names.values()
+            and _is_free(document, heritage, root)
+        ):
+            names[name_now] = heritage.name
+            tensor = root.top.rename_initializer(name_now, heritage.name)
+            tensor.doc_string = heritage.doc_string or tensor.doc_string
+            for key, value in heritage.metadata:
                 tensor.metadata_props.add(key=key, value=value)
-            kinds[left.name] = tensor_type(tensor)
+            kinds[heritage.name] = tensor_type(tensor)
     for scope in root.scopes if names else ():
         for info in getattr(scope.proto, "value_info", ()):  # an inner graph may also declare it
             if info.name in kinds:
@@ -47,18 +51,18 @@ def _inherit(document: Document, root: Root) -> None:
 
 def _left_to(document: Document, name: str) -> Heritage | None:
     """Returns the properties that a new constant inherits from constants that it replaced."""
-    left = document.inherited.get(name)
-    while left is not None and document.is_fresh(left.name):
-        left = document.inherited.get(left.name)
-    return left
+    heritage = document.inherited.get(name)
+    while heritage is not None and document.is_fresh(heritage.name):
+        heritage = document.inherited.get(heritage.name)
+    return heritage
 
 
-def _is_free(document: Document, left: Heritage, root: Root) -> bool:
+def _is_free(document: Document, heritage: Heritage, root: Root) -> bool:
     """Returns whether a name is unused in the graphs that can read the constant."""
     return not any(
-        left.name in names
-        for one in document.names.family(root)
-        for scope in one.scopes
+        heritage.name in names
+        for relative in document.names.family(root)
+        for scope in relative.scopes
         for names in (scope.initializers, scope.inputs, scope.producers, scope.sparse)
     )
 
@@ -71,7 +75,9 @@ def _drop_annotations(document: Document) -> Iterator[tuple[Scope, str]]:
         notes = scope.proto.quantization_annotation
         for i in range(len(notes) - 1, -1, -1):
             name = notes[i].tensor_name
-            if scope.owner(name) is None and any(name in gone for gone in document.gone.values()):
+            if scope.owner(name) is None and any(
+                name in removed for removed in document.gone.values()
+            ):
                 document.mark_unread(
                     scope, [e.value for e in notes[i].quant_parameter_tensor_names]
                 )

@@ -102,8 +102,8 @@ def forget(scope: Scope, names: set[str]) -> None:
     scope.forget(names)
 
 
-def keep_only(container: Any, wanted: Callable[[Any], bool]) -> None:
-    """Deletes the elements of a repeated field for which `wanted` is false."""
-    kept = [i for i, element in enumerate(container) if wanted(element)]
-    if len(kept) != len(container):
-        delete_others(container, kept)
+def keep_only(container: Any, is_kept: Callable[[Any], bool]) -> None:
+    """Deletes the elements of a repeated field for which `is_kept` is false."""
+    positions = [i for i, element in enumerate(container) if is_kept(element)]
+    if len(positions) != len(container):
+        delete_others(container, positions)

@@ -217,17 +217,17 @@ def reads(node: NodeProto) -> Iterator[str]:
 
 def captures(graph: GraphProto) -> Iterator[str]:
     """Yields the names that a graph reads from outer graphs."""
-    own = set(stated_names(graph))
+    defined = set(stated_names(graph))
     for node in graph.node:
-        yield from (name for name in reads(node) if name not in own)
-        own.update(node.output)
-    yield from (output.name for output in graph.output if output.name not in own)
+        yield from (name for name in reads(node) if name not in defined)
+        defined.update(node.output)
+    yield from (output.name for output in graph.output if output.name not in defined)
 
 
 def stated_names(graph: GraphProto) -> Iterator[str]:
     """Yields the names that the inputs and initializers of a graph define."""
-    for held in (graph.input, graph.initializer):
-        yield from (one.name for one in held)
+    for container in (graph.input, graph.initializer):
+        yield from (item.name for item in container)
     yield from (sparse.values.name for sparse in graph.sparse_initializer)
 
 

@@ -183,8 +183,11 @@ class Details(Form):
     @property
     def attributes(self) -> tuple[AttributeForm, ...]:
         """The attributes."""
-        found = self.change.attributes
-        return tuple(AttributeForm(a.name, a.type, a.required, a.default or None) for a in found)
+        attributes_of_change = self.change.attributes
+        return tuple(
+            AttributeForm(a.name, a.type, a.required, a.default or None)
+            for a in attributes_of_change
+        )
 
 
 @dataclass(frozen=True, slots=True)

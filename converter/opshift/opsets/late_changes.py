@@ -28,12 +28,12 @@ def table() -> dict[tuple[str, str, int], tuple[LateChange, ...]]:
     for row in plugins.data("opshift.opsets", FILE).decode().splitlines():
         if row.startswith("#"):
             continue
-        release, key, kind, *rest = row.split(" ")
+        release, key, kind, *details = row.split(" ")
         domain, _, name = key.partition("::")
         operator, _, since = name.rpartition(":")
         change = LateChange(release, kind)
-        if rest:
-            place, at, types = rest
+        if details:
+            place, at, types = details
             change = LateChange(release, kind, (place, int(at)), frozenset(types.split(",")))
         by_operator.setdefault((domain, operator, int(since)), []).append(change)
     return {key: tuple(changes) for key, changes in by_operator.items()}

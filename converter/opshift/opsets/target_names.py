@@ -45,17 +45,17 @@ def parse(text: str, runtimes: Mapping[str, Sequence[str]]) -> Name:
         key=lambda pair: -len(pair[0]),
     )
     for spelling, name in spelled:
-        rest = re.fullmatch(_pattern(spelling) + _VERSION, plain)
-        if rest is not None:
-            version = re.sub(_PRERELEASE, "", rest[2] or rest[3] or rest[4] or "")
+        match = re.fullmatch(_pattern(spelling) + _VERSION, plain)
+        if match is not None:
+            version = re.sub(_PRERELEASE, "", match[2] or match[3] or match[4] or "")
             version = re.sub(r"-(ea|ga)$", r"\1", version)
-            if rest[1] and not version:
-                raise BadTarget(f"{text.strip()!r} has no release after {rest[1]!r}; give one")
+            if match[1] and not version:
+                raise BadTarget(f"{text.strip()!r} has no release after {match[1]!r}; give one")
             lower = (
                 f"{text.strip()!r}: release {version} is used, and later releases run its models"
                 " too"
             )
-            remark = lower if rest[1] in (">=", "~=") and version else ""
+            remark = lower if match[1] in (">=", "~=") and version else ""
             return Name(name, version, remark, spelling)
     raise BadTarget(_unknown(text, list(dict.fromkeys(spelling for spelling, _ in spelled))))
 

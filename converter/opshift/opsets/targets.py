@@ -622,11 +622,15 @@ def _resolved(row: RuntimeRelease, runtimes: Mapping[str, Runtime]) -> RuntimeRe
         raise BadTarget(f"{row.shown} refers to {row.same_as}, which is not in the list")
     rows = runtimes[name].releases
     choice = target_names.choose(name, version, [(r.versions, r.also) for r in rows])
-    other = _resolved(rows[choice.row], runtimes)
-    source, date = row.source or other.source, row.date or other.date
-    origin = other.origin if choice.remark or other.same_as else (name, version or other.release)
+    referred = _resolved(rows[choice.row], runtimes)
+    source, date = row.source or referred.source, row.date or referred.date
+    origin = (
+        referred.origin
+        if choice.remark or referred.same_as
+        else (name, version or referred.release)
+    )
     return replace(
-        other, name=row.name, versions=row.versions, source=source, date=date,
+        referred, name=row.name, versions=row.versions, source=source, date=date,
         same_as=row.same_as, also=row.also, remark=choice.remark, meant=origin,
     )  # fmt: skip
 

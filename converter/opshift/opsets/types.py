@@ -111,11 +111,11 @@ def alike(was: TypeProto, now: TypeProto) -> bool:
     return all(None in pair or pair[0] == pair[1] for pair in (names, ranks))
 
 
-def confirms(known: TypeProto, declared: TypeProto) -> bool:
+def confirms(inferred: TypeProto, declared: TypeProto) -> bool:
     """Returns whether a known type agrees with a declared type and has all its lengths."""
-    if not alike(known, declared) or rank_of(known) is None is not rank_of(declared):
+    if not alike(inferred, declared) or rank_of(inferred) is None is not rank_of(declared):
         return False
-    pairs = zip(dims_of(known), dims_of(declared), strict=False)
+    pairs = zip(dims_of(inferred), dims_of(declared), strict=False)
     return all(ours == theirs for ours, theirs in pairs if isinstance(theirs, int))
 
 
@@ -139,11 +139,11 @@ def is_vague(proto: TypeProto | None) -> bool:
     return rank_of(proto) is None or (whole and not is_complete(proto))
 
 
-def claims_more(declared: TypeProto, known: TypeProto | None) -> bool:
+def claims_more(declared: TypeProto, inferred: TypeProto | None) -> bool:
     """Returns whether a declared type has lengths that the known type lacks."""
-    if known is None or not known.HasField("tensor_type"):
+    if inferred is None or not inferred.HasField("tensor_type"):
         return False
-    known_dims, declared_dims = known.tensor_type.shape.dim, declared.tensor_type.shape.dim
+    known_dims, declared_dims = inferred.tensor_type.shape.dim, declared.tensor_type.shape.dim
     return len(known_dims) == len(declared_dims) and any(
         b.HasField("dim_value") and not a.HasField("dim_value")
         for a, b in zip(known_dims, declared_dims, strict=True)

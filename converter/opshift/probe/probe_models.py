@@ -178,24 +178,24 @@ def _sources(
 
 
 def _given(
-    model: ModelProto, node: NodeProto, given: Mapping[str, Any]
+    model: ModelProto, node: NodeProto, inputs: Mapping[str, Any]
 ) -> Iterator[Mapping[str, Any]]:
     """Yields the inputs of an example; if they have negative indices, first a copy without them."""
     types = {info.name: info.type.tensor_type for info in model.graph.input}
     data = types.get(node.input[0]) if node.input else None
     shape = [dim.dim_value for dim in data.shape.dim] if data is not None else [0]
-    if _negative(model, given) and node.input[1] in given and all(shape):
-        indices = np.asarray(given[node.input[1]])
+    if _negative(model, inputs) and node.input[1] in inputs and all(shape):
+        indices = np.asarray(inputs[node.input[1]])
         attributes = {attribute.name: attribute.i for attribute in node.attribute}
         sizes: Any = shape[attributes.get("axis", 0)]
         if "axis" not in schemas.history(schemas.normal(node.domain), node.op_type)[-1].attributes:
             first = attributes.get("batch_dims", 0)
             sizes = shape[first : first + indices.shape[-1]]
-        yield {**given, node.input[1]: np.where(indices < 0, indices + sizes, indices)}
-    yield given
+        yield {**inputs, node.input[1]: np.where(indices < 0, indices + sizes, indices)}
+    yield inputs
 
 
-def _negative(model: ModelProto, given: Mapping[str, Any]) -> frozenset[str]:
+def _negative(model: ModelProto, inputs: Mapping[str, Any]) -> frozenset[str]:
     """Returns the set of the feature NEGATIVE if the model has negative indices; else empty."""
     node = _node(model)
     history = schemas.history(schemas.normal(node.domain), node.op_type) if node is not None else ()
@@ -206,12 +206,12 @@ def _negative(model: ModelProto, given: Mapping[str, Any]) -> frozenset[str]:
     ):
         return frozenset()
     constants = {tensor.name: to_array(tensor) for tensor in _constants(model)}
-    indices = given.get(node.input[1], constants.get(node.input[1], 0))
+    indices = inputs.get(node.input[1], constants.get(node.input[1], 0))
     return frozenset({probed.NEGATIVE} if np.any(np.asarray(indices) < 0) else ())
 
 
 def _with_constants(
-    model: ModelProto, given: Mapping[str, Any], adapters: Registry
+    model: ModelProto, inputs: Mapping[str, Any], adapters: Registry
 ) -> ModelProto | None:
     """Replaces all inputs except the first by constants, as is usual for weights and axes."""
     names = {tensor.name for tensor in model.graph.initializer}
@@ -220,7 +220,7 @@ def _with_constants(
         return None
     generated = next(generate.cases(model, 0, generate.FIRST[:1], adapters)).values
     names_of_free = {info.name for info in free}
-    stated = {name: value for name, value in given.items() if name in names_of_free}
+    stated = {name: value for name, value in inputs.items() if name in names_of_free}
     values = oracle.make_inputs(model, overrides={**generated, **stated})
     if not all(isinstance(values[info.name], np.ndarray) for info in free):
         return None

@@ -116,9 +116,9 @@ class Probing(Shown):
     def source(self) -> str:
         """A sentence about how the release was probed."""
         where = f"{platform.system()} {platform.machine()}"
-        left = f" ({self.left} left out)" if self.left else ""
+        left_out = f" ({self.left} left out)" if self.left else ""
         return (
-            f"opshift probe: {len(self.results)} models{left}, opshift {VERSION},"
+            f"opshift probe: {len(self.results)} models{left_out}, opshift {VERSION},"
             f" onnx {onnx.__version__}, {where}"
         )
 

@@ -60,7 +60,7 @@ def _read(model: ModelProto, inputs: Inputs) -> Iterable[InputSet]:
     if isinstance(inputs, Mapping):
         return [InputSet("given", inputs)]
     if isinstance(inputs, Sequence) and not isinstance(inputs, str):
-        return [InputSet(f"given {number}", one) for number, one in enumerate(inputs, 1)]
+        return [InputSet(f"given {number}", values) for number, values in enumerate(inputs, 1)]
     path = Path(inputs)
     if path.is_dir():
         return _folders(model, path)

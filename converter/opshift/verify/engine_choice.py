@@ -41,16 +41,18 @@ def choose(models: tuple[ModelProto, ModelProto], engine: str) -> tuple[tuple[st
         return ((engine, "chosen by the caller"),) * 2
     for name in ENGINES:
         if not any(objection(model, name) for model in models):
-            other = objection(models[0], RUNTIME) or objection(models[1], RUNTIME)
-            return ((name, "it supports both models" if name == RUNTIME else other),) * 2
+            objection_to_runtime = objection(models[0], RUNTIME) or objection(models[1], RUNTIME)
+            return (
+                (name, "it supports both models" if name == RUNTIME else objection_to_runtime),
+            ) * 2
     return tuple(_first(model) for model in models)
 
 
 def _first(model: ModelProto) -> tuple[str, str]:
     against = {name: objection(model, name) for name in ENGINES}
-    for name, other in (ENGINES, ENGINES[::-1]):
+    for name, alternative in (ENGINES, ENGINES[::-1]):
         if not against[name]:
-            return name, against[other] or "it supports the model"
+            return name, against[alternative] or "it supports the model"
     return RUNTIME, f"no engine supports the model: {against[RUNTIME]}; {against[OURS]}"
 
 

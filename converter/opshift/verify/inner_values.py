@@ -33,7 +33,7 @@ def with_values(
     verification: Verification, pair: Pair, names: Sequence[str], folder: Path
 ) -> Verification:
     """Adds a comparison for each of the values `names` in each subgraph or function that has it."""
-    models = tuple(onnx.load(one.path) for one in (pair.a, pair.b))
+    models = tuple(onnx.load(subject.path) for subject in (pair.a, pair.b))
     inner = [name for name in names if _is_inside(models[1], name)]
     if not inner:
         return verification

@@ -107,13 +107,13 @@ def verify(
     _check_options(engine, rtol, atol, ulp)
     if engine == engine_choice.RUNTIME and extra.is_missing():
         raise MissingExtra(f"{extra.MISSING}, or choose the engine opshift")
-    other = other_runtime.find(runtime, limits=limits) if runtime else None
+    found_runtime = other_runtime.find(runtime, limits=limits) if runtime else None
     with tempfile.TemporaryDirectory(prefix="opshift-") as name, documents.beside(a, b):
         folder, adapters = Path(name), registry.default()
         pair = Pair(
             opened(a, folder, "a", adapters), opened(b, folder, "b", adapters), engine, seed,
             StatedTolerance(rtol, atol, ulp), (limits or Limits()) if isolated else None, adapters,
-            other, in_double,
+            found_runtime, in_double,
         )  # fmt: skip
         verification = compared(pair, reference_of(pair, inputs), reduce, folder, values)
         if values:

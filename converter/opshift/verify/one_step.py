@@ -26,9 +26,13 @@ class OneStep:
     Random values are copied from the first model to the second model.
     """
 
-    def __init__(self, pair: Pair, folder: Path, found: Verification) -> None:
-        self.pair, self.folder, self.found = pair, folder, found
-        self.rows, self.notes, self.cause = list(found.rows), list(found.notes), found.cause
+    def __init__(self, pair: Pair, folder: Path, verification: Verification) -> None:
+        self.pair, self.folder, self.found = pair, folder, verification
+        self.rows, self.notes, self.cause = (
+            list(verification.rows),
+            list(verification.notes),
+            verification.cause,
+        )
         self.models = tuple(onnx.load(subject.path) for subject in (pair.a, pair.b))
         self.complete, self.set = True, False
 

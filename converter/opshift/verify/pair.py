@@ -106,9 +106,9 @@ def answers(
     failed = next((error for _, error in results if error), "")
     chosen = pair.engine == "auto" and engine in engine_choice.ENGINES
     if failed and chosen and all(error for _, error in results):
-        other = next(name for name in engine_choice.ENGINES if name != engine)
-        if not engine_choice.objection(subject.model, other):
-            again = pair.run(subject, other, cases)
+        alternative = next(name for name in engine_choice.ENGINES if name != engine)
+        if not engine_choice.objection(subject.model, alternative):
+            again = pair.run(subject, alternative, cases)
             if not all(error for _, error in again):
-                return Side(subject.name, other, f"{engine} gave no answer: {failed}"), again
+                return Side(subject.name, alternative, f"{engine} gave no answer: {failed}"), again
     return Side(subject.name, engine, why), results

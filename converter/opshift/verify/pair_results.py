@@ -57,8 +57,8 @@ class Reference:
 
 def reference_of(pair: Pair, inputs: Inputs | None) -> Reference:
     """Runs the first model of a pair, and returns its results."""
-    other = pair.a.model if pair.runtime else pair.b.model
-    chosen = engine_choice.choose((pair.a.model, other), pair.engine)[0]
+    second_model = pair.a.model if pair.runtime else pair.b.model
+    chosen = engine_choice.choose((pair.a.model, second_model), pair.engine)[0]
     side, cases, results = first_answers(pair, *chosen, inputs)
     note = ""
     if inputs is None and all(error for _, error in results):
@@ -196,8 +196,8 @@ def _without_numbers(rows: Sequence[Row], random: set[str]) -> Iterator[str]:
     outcomes: dict[str, set[str]] = {}
     for row in rows:
         outcomes.setdefault(row.output, set()).add(row.outcome)
-    for name, seen in outcomes.items():
-        if seen == {LIKE}:
+    for name, outcome in outcomes.items():
+        if outcome == {LIKE}:
             why = "depends on random numbers" if name in random else "has no finite number"
             yield f"{name!r} {why}, so only its type and shape were compared"
 

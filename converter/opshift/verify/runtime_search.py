@@ -58,8 +58,8 @@ class Candidate:
         without = (*row.without, *map(Lacking.parse, self.without))
         row = replace(row, other_forms=forms, functions=functions, without=without)
         exact = {"": self.opset} if self.opset else {}
-        wanted = replace(target, release=row, exact={**exact, **target.exact})
-        return replace(request, target=wanted, keep_unrunnable=True)
+        new_target = replace(target, release=row, exact={**exact, **target.exact})
+        return replace(request, target=new_target, keep_unrunnable=True)
 
     def trial(self, opset: int, outcome: str, detail: str = "") -> Trial:
         """Returns an entry for the report: this conversion and its outcome."""
@@ -126,8 +126,8 @@ class _Search:
         adapters: Registry,
     ) -> None:  # fmt: skip
         self.file, self.request, self.runtime, self.folder = file, request, runtime, folder
-        wanted = {"": request.target} if isinstance(request.target, int) else request.target
-        self.target = wanted if isinstance(wanted, Wanted) else Wanted(None, wanted)
+        target = {"": request.target} if isinstance(request.target, int) else request.target
+        self.target = target if isinstance(target, Wanted) else Wanted(None, target)
         self.row = self.target.release or _row(runtime)
         self.adapters, self.limits = adapters, limits
         source = opened(file.at_path(str(folder), "piped.onnx"), folder, "source", adapters)

@@ -178,7 +178,7 @@ def _audited(by_result: Mapping[str, list[Evidence]], unread: Mapping[str, str])
     for advisory in advisories():
         for name, conversions in by_result.items():
             answer, evidence = max(((advisory.judge(earlier), earlier) for earlier in conversions),
-                               key=lambda one: one[0], default=(Affected.NO, None))  # fmt: skip
+                               key=lambda pair: pair[0], default=(Affected.NO, None))  # fmt: skip
             if evidence is not None and answer is not Affected.NO:
                 found_by = (advisory.id, evidence.release, advisory.crossed(evidence))
                 suspects.append(SuspectResult(name, WORDS[answer], *found_by))

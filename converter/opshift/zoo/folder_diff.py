@@ -99,7 +99,7 @@ class FolderDiff(Shown):
             yield Line(f"  {change.name}: {change.level.name}: {change.reason}", more=same)
             if change.advice:
                 yield Line(f"    {change.advice}", more=same)
-        for name, why in ((one.model, one.reason) for one in self.unread):
+        for name, why in ((entry.model, entry.reason) for entry in self.unread):
             yield Line(f"  {name}: cannot be compared: {why}", Role.BAD)
         yield Line(self.advice)
 

@@ -84,17 +84,21 @@ def line(summary: Summary, seconds: float) -> str:
     """Returns one line with the counts, the speed and the remaining time."""
     refused, skipped = summary.fates[Fate.REFUSED], summary.fates[Fate.SKIPPED]
     rate = (summary.done - skipped) / max(seconds, 1e-9)  # skipped models take no time
-    left = summary.left / rate if rate else 0.0
+    remaining = summary.left / rate if rate else 0.0
     return (
         f"{summary.done}/{summary.total} done, {skipped} up to date, {refused} refused,"
         f" {summary.failures - refused} failed, {rate:.1f} models/s,"
-        f" {summary.worked / max(seconds, 1e-9) / 1e6:.1f} MB/s, {_span(left)} left"
+        f" {summary.worked / max(seconds, 1e-9) / 1e6:.1f} MB/s, {_span(remaining)} left"
     )
 
 
 def _span(seconds: float) -> str:
-    hours, rest = divmod(round(seconds), 3600)
-    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+    hours, seconds_left = divmod(round(seconds), 3600)
+    return (
+        f"{hours}:{seconds_left // 60:02}:{seconds_left % 60:02}"
+        if hours
+        else f"{seconds_left // 60}:{seconds_left % 60:02}"
+    )
 
 
 def _display(summary: Summary, crew: Sequence[Worker], seconds: float) -> Iterator[str]:

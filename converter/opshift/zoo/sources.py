@@ -168,8 +168,8 @@ def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     if not pattern:
         return not parts
     if pattern[0] == "**":
-        rest = range(len(parts) + 1) if len(pattern) > 1 else ()
-        return len(pattern) == 1 or any(_matches(parts[i:], pattern[1:]) for i in rest)
+        positions = range(len(parts) + 1) if len(pattern) > 1 else ()
+        return len(pattern) == 1 or any(_matches(parts[i:], pattern[1:]) for i in positions)
     return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
 
 

@@ -115,14 +115,14 @@ def _migrate_from(
             return seen(Fate.REFUSED, **_words_of(refused))
         except (InvalidModel, BadTarget) as error:
             return replace(_failed(item, Fate.INVALID, error, folder), runs=runs)
-        made, what = ConvertedModel(model, skeleton, large_tensors, report), _what(report)
+        converted, what = ConvertedModel(model, skeleton, large_tensors, report), _what(report)
         values = [site.value for site in report.modernized]
-        if why_not := recipe.verify and _objection(made, recipe, folder, values):
+        if why_not := recipe.verify and _objection(converted, recipe, folder, values):
             return seen(Fate.UNVERIFIED, **what, **why_not)
         if not result:
             return seen(Fate.OK, **what)
         model.check_unchanged()
-        writes = result.publish(made, recipe.external, key, layout)
+        writes = result.publish(converted, recipe.external, key, layout)
         return seen(Fate.OK, writes=writes, **what)
 
 

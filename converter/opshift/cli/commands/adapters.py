@@ -156,17 +156,18 @@ def _forms(domain: str, by_operator: dict[str, list[Adapter]]) -> dict[str, Any]
     """Returns the adapters of operators in the JSON form."""
     from opshift.testing.case_files import examples_with
 
-    def form(name: str, one: Adapter) -> AdapterForm:
+    def form(name: str, adapter: Adapter) -> AdapterForm:
         examples = tuple(
             ExampleForm(e.title, e.graph, e.gives, e.refuses.name if e.refuses else None, e.invalid)
-            for e in examples_with(one, name)
+            for e in examples_with(adapter, name)
         )
         return AdapterForm(
-            one.identity(name), one.start, one.to, one.kind, _place(one), one.summary,
-            tuple(sorted(one.emits)), one.approximate, examples,
+            adapter.identity(name), adapter.start, adapter.to, adapter.kind, _place(adapter),
+            adapter.summary, tuple(sorted(adapter.emits)), adapter.approximate, examples,
         )  # fmt: skip
 
     operators = {
-        name: tuple(form(name, one) for one in found) for name, found in sorted(by_operator.items())
+        name: tuple(form(name, adapter) for adapter in adapters_of_op)
+        for name, adapters_of_op in sorted(by_operator.items())
     }
     return Adapters(domain, operators).as_dict()

@@ -24,7 +24,7 @@ _SETTLED = 10**9  # nanoseconds after which a change of the folder gets another 
 def beside(*models: object) -> AbstractContextManager[None]:
     """Uses the operator-set documents in the folders of model files, within the context."""
     folders = dict.fromkeys(folder for model in models for folder in _folder(model))
-    return described.using(one for folder in folders for one in _documents(folder))
+    return described.using(document for folder in folders for document in _documents(folder))
 
 
 def _folder(model: object) -> Iterator[str]:
@@ -90,5 +90,5 @@ def _names(folder: str) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=64)
 def _listed(folder: str, state: tuple[int, int, int]) -> tuple[str, ...]:
     """Lists documents, but no hidden files, because editors make hidden links with such names."""
-    found = (name for name in os.listdir(folder) if name.endswith(described.SUFFIX))
-    return tuple(sorted(name for name in found if not name.startswith(".")))
+    names = (name for name in os.listdir(folder) if name.endswith(described.SUFFIX))
+    return tuple(sorted(name for name in names if not name.startswith(".")))

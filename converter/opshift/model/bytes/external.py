@@ -31,18 +31,18 @@ def locate(tensor: TensorProto, base_dir: str) -> Region:
     size = file.seen.size
     offset = _number(where, "offset", location, tensor.name) or 0
     length = _number(where, "length", location, tensor.name)
-    wanted = _bytes_of(tensor)
+    needed = _bytes_of(tensor)
     if length is None:
-        length = wanted
+        length = needed
     if offset + length > size:
         raise InvalidModel(
             f"tensor {tensor.name!r}: its data file {location!r} has {size} bytes, "
             f"too few for offset {offset} and length {length}"
         )
-    if length != wanted:
+    if length != needed:
         raise InvalidModel(
             f"tensor {tensor.name!r}: its length in {location!r} is {length} bytes, but shape "
-            f"{list(tensor.dims)} needs {wanted}"
+            f"{list(tensor.dims)} needs {needed}"
         )
     return Region(file, offset, length)
 

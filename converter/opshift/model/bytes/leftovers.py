@@ -92,10 +92,10 @@ def sweep(folder: str, own: str = "", retired: set[DataFile] | None = None) -> l
         names = _listed(folder, folders)
         runs = dict(_ended_runs(folder, names, own))
         data = retired.union(*runs.values())
-        left = _retire(folder, data, names) if unused else data
-        retired &= left
+        unremoved = _retire(folder, data, names) if unused else data
+        retired &= unremoved
         for token, listed in runs.items():
-            if not listed & left:
+            if not listed & unremoved:
                 _end_run(folder, token, listed)
     return folders
 
@@ -125,13 +125,13 @@ def _ended_runs(folder: str, names: list[str], own: str) -> Iterator[tuple[str, 
     for path in files.pop(own, ()):
         _unlink(path)
     for token in {match[1] for name in names if (match := _RUN.fullmatch(name))} - {own}:
-        left = files.pop(token, [])
+        paths = files.pop(token, [])
         with _abandoned(run_file(folder, token)) as listed:
             if listed is not None:
-                for path in left:
+                for path in paths:
                     remove(path)
                 yield token, listed
-    for path in (path for left in files.values() for path in left):
+    for path in (path for paths in files.values() for path in paths):
         if is_stale(path):
             _unlink(path)
 
@@ -155,21 +155,21 @@ def _retire(folder: str, data: set[DataFile], names: list[str]) -> set[DataFile]
         if unread and name.endswith(_MODELS):
             unread -= mentioned(os.path.join(folder, name), unread)
     failed: set[DataFile] = set()
-    for name, seen in there:
+    for name, identity in there:
         if os.path.basename(name) in unread:
             try:
                 remove(os.path.join(folder, name))
             except OSError:
-                failed.add((name, seen))
+                failed.add((name, identity))
     return failed
 
 
-def _is_there(folder: str, name: str, seen: Identity) -> bool:
+def _is_there(folder: str, name: str, identity: Identity) -> bool:
     try:
         now = Identity.of(os.lstat(os.path.join(folder, name)))
     except FileNotFoundError:
         return False
-    return now[1:] == seen[1:]  # device numbers may change
+    return now[1:] == identity[1:]  # device numbers may change
 
 
 def mentioned(model: str, names: Iterable[str]) -> set[str]:

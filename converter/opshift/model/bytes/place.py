@@ -100,8 +100,8 @@ def require_free(name: str, needed: Iterable[tuple[str, Identity]]) -> None:
     """Raises if the name belongs to one of these files, which the source model needs."""
     with contextlib.suppress(FileNotFoundError):
         there = Identity.of(os.stat(name))
-        for what, seen in needed:
-            if seen[:2] == there[:2]:
+        for what, identity in needed:
+            if identity[:2] == there[:2]:
                 raise BadDestination(f"{name}: this is {what}; give the result another name")
 
 

@@ -167,8 +167,8 @@ def write_pieces(fd: int, pieces: Iterable[bytes | memoryview | Moved]) -> None:
     small: list[bytes | memoryview] = []
     with contextlib.closing(_Storing(fd)) as storing:
         for piece in pieces:
-            if isinstance(piece, Region) and (held := piece.held) is not None:
-                piece = held
+            if isinstance(piece, Region) and (content := piece.held) is not None:
+                piece = content
             if isinstance(piece, bytes | memoryview):
                 small.append(piece)
                 continue

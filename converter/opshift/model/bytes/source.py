@@ -98,18 +98,18 @@ class Opened:
 
     def replaced(self, data: bytes) -> Opened:
         """Returns this file with other bytes, for example the bytes of a parsed text."""
-        other = Opened.__new__(Opened)
-        other.__dict__.update(self.__dict__)
-        other._keep([data])
-        other.view = Pages(other.fd, len(data), self.path)
-        return other
+        twin = Opened.__new__(Opened)
+        twin.__dict__.update(self.__dict__)
+        twin._keep([data])
+        twin.view = Pages(twin.fd, len(data), self.path)
+        return twin
 
     def _keep(self, chunks: Iterable[bytes]) -> None:
         import tempfile
 
-        kept = tempfile.TemporaryFile()  # noqa: SIM115 - it has no name and lives as long as this
-        weakref.finalize(self, kept.close)
-        self.fd = kept.fileno()
+        temporary = tempfile.TemporaryFile()  # noqa: SIM115 - it has no name and lives as long as this
+        weakref.finalize(self, temporary.close)
+        self.fd = temporary.fileno()
         for chunk in chunks:
             write_all(self.fd, chunk)
 
@@ -252,15 +252,15 @@ def _pread(fd: int, length: int, offset: int) -> bytes:
 
 def write_all(fd: int, data: bytes | memoryview) -> None:
     """Writes all bytes in several calls, because one huge call is several times slower."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest[:_WRITE]) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(fd, remaining[:_WRITE]) :]
 
 
-def has_equal_bytes(path: str, other: str) -> bool:
+def has_equal_bytes(path: str, second_path: str) -> bool:
     """Compares the bytes of two files; `filecmp` may compare only their size and time."""
-    with open(path, "rb") as one, open(other, "rb") as two:
-        while (part := one.read(_COMPARED)) == two.read(_COMPARED):
+    with open(path, "rb") as first, open(second_path, "rb") as two:
+        while (part := first.read(_COMPARED)) == two.read(_COMPARED):
             if not part:
                 return True
     return False

@@ -124,8 +124,8 @@ class Staging:
         """
         check()
         claim = self._claim(self._folder)
-        gone = [path for path in old if path not in self._kept]
-        retired = {(os.path.basename(path), Identity.of(os.lstat(path))) for path in gone}
+        unneeded = [path for path in old if path not in self._kept]
+        retired = {(os.path.basename(path), Identity.of(os.lstat(path))) for path in unneeded}
         if self._own or retired:
             claim.note([*self._own.items(), *retired])
         *data, (model, path) = sorted(self._ready, key=lambda pair: pair[1] == self._model)
@@ -143,14 +143,14 @@ class Staging:
 
     def _name(self, name: str, place: str) -> None:
         """Renames a staged data file to an unused name."""
-        own = os.path.basename(place) in self._own
+        is_own = os.path.basename(place) in self._own
         if os.path.lexists(place):
             _require_same(name, place)
             return
-        has_link = own and linked(name, place)
+        has_link = is_own and linked(name, place)
         if not has_link:  # only a copy of another run could use this name
             os.replace(name, place)
-        if own or self._sweeps:
+        if is_own or self._sweeps:
             self._undo.append(place)  # another result may already use a copy
         if has_link:
             os.unlink(name)  # onnx reads no external data from a file with two names
@@ -208,8 +208,8 @@ class Staging:
         claim = self._claim(self._folder)
         for path in self._undo:
             with suppress(OSError):
-                seen = Identity.of(os.stat(path))
-                claim.retired.add((os.path.relpath(path, self._folder or os.curdir), seen))
+                identity = Identity.of(os.stat(path))
+                claim.retired.add((os.path.relpath(path, self._folder or os.curdir), identity))
         for claim in reversed(self._claims.values()):
             claim.release(sweeps=self._sweeps)
         for folder in reversed(self._folders):

@@ -287,8 +287,8 @@ class _Carver:
             return self.tensor(pos, end)
         pieces: list[bytes] = []
         children, first, done = _CHILDREN[kind], pos, pos
-        while found := seek(self.data, pos, end, self.threshold):
-            start, number, body, pos = found
+        while field := seek(self.data, pos, end, self.threshold):
+            start, number, body, pos = field
             if number not in children:
                 continue
             lean = self.message(children[number], body, pos, depth + 1)
@@ -367,10 +367,10 @@ class _Weaver:
         pieces: list[memoryview | bytes | Moved] = []
         done = pos
         while 0 <= self.next < end:
-            found = seek(self.data, pos, end, 0, self.next)
-            if found is None:
+            field = seek(self.data, pos, end, 0, self.next)
+            if field is None:
                 break
-            start, number, body, pos = found
+            start, number, body, pos = field
             if number in _CHILDREN[kind]:
                 child = self.message(_CHILDREN[kind][number], body, pos)
                 pieces += [self.view[done:start], header(number, total(child)), *child]
@@ -385,7 +385,7 @@ class _Weaver:
             if body == self.next and tag >> 3 == _EXTERNAL_DATA:
                 entry = {t >> 3: self.data[b:s] for _, t, b, s, _ in fields(self.data, body, stop)}
                 number, payload = self.payload(entry.get(2, b"").decode(errors="replace"))
-                at = next((where for other, where in before if other > number), start)
+                at = next((where for field_number, where in before if field_number > number), start)
                 return [self.view[pos:at], *payload, self.view[at:start], self.view[stop:end]]
             before.append((tag >> 3, start))
         return [self.view[pos:end]]

@@ -55,18 +55,18 @@ def _locations(skeleton: ModelProto) -> tuple[str, ...]:
 
 def _refuse_torn(skeleton: ModelProto, large_tensors: Weights) -> None:
     """Raises if a removed payload does not fit its tensor, because onnx's checker cannot see it."""
-    left = len(large_tensors.sources)
-    for tensor in tensors(skeleton) if left else ():
+    unread = len(large_tensors.sources)
+    for tensor in tensors(skeleton) if unread else ():
         source = large_tensors.source(tensor)
         if source is None:
             continue
-        left -= 1
+        unread -= 1
         if (raw := source.raw()) is None:
             large_tensors.load(tensor)
         else:
-            wanted = wire.raw_size(tensor.data_type, prod(tensor.dims))
-            require_fit(tensor.dims, len(raw), wanted, "bytes", f"tensor {tensor.name!r}")
-        if not left:
+            needed = wire.raw_size(tensor.data_type, prod(tensor.dims))
+            require_fit(tensor.dims, len(raw), needed, "bytes", f"tensor {tensor.name!r}")
+        if not unread:
             return
 
 

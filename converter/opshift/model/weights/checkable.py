@@ -72,12 +72,14 @@ def with_payloads(view: ModelProto, skeleton: ModelProto) -> ModelProto:
     """Copies a model, and turns the inputs that this module added back into large tensors."""
     model = copied(view)
     shown = {value.name for value in model.graph.input}
-    stubs = {name: one for name, one in _stubs(skeleton.graph) if name in shown}
+    stubs = {name: item for name, item in _stubs(skeleton.graph) if name in shown}
     inputs = {value.name for value in skeleton.graph.input}
-    kept = [
-        i for i, one in enumerate(model.graph.input) if one.name in inputs or one.name not in stubs
+    positions = [
+        i
+        for i, item in enumerate(model.graph.input)
+        if item.name in inputs or item.name not in stubs
     ]
-    delete_others(model.graph.input, kept)
+    delete_others(model.graph.input, positions)
     for name, stub in stubs.items():
         model.graph.initializer.add().CopyFrom(stub)
         model.graph.initializer[-1].name = name

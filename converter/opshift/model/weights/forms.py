@@ -75,16 +75,18 @@ def _encoded(form: ProtoSerializer, model: ModelProto) -> bytes:
     return data
 
 
-def _difference(wanted: Message, read: Message) -> str:
+def _difference(expected: Message, read: Message) -> str:
     """Returns the first field that differs between two messages of a type; '' if all are equal."""
-    fields = dict(wanted.ListFields()) | dict(read.ListFields())
+    fields = dict(expected.ListFields()) | dict(read.ListFields())
     for field in sorted(fields, key=lambda field: field.number):
-        first, other = getattr(wanted, field.name), getattr(read, field.name)
-        if first == other:
+        first, second = getattr(expected, field.name), getattr(read, field.name)
+        if first == second:
             continue
-        pairs = [(first, other)] if isinstance(first, Message) else zip(first, other, strict=False)
+        pairs = (
+            [(first, second)] if isinstance(first, Message) else zip(first, second, strict=False)
+        )
         deeper = (_difference(*pair) for pair in pairs) if field.message_type else iter(())
-        return next(filter(None, deeper), f"the {field.name} of a {wanted.DESCRIPTOR.name}")
+        return next(filter(None, deeper), f"the {field.name} of a {expected.DESCRIPTOR.name}")
     return ""
 
 

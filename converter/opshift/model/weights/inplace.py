@@ -34,43 +34,43 @@ def _replace_fields(source: Message, target: Message, keep: str) -> None:
             merge(target, field.name, value)
 
 
-def _reconcile(wanted: Any, weights: Weights, present: Any) -> int:
-    """Makes the list `present` equal to the list `wanted`, without copying equal payloads."""
+def _reconcile(expected: Any, weights: Weights, present: Any) -> int:
+    """Makes the list `present` equal to the list `expected`, without copying equal payloads."""
     old = list(present)
     place = {id(tensor): i for i, tensor in enumerate(old)}
     by_name = {tensor.name: i for i, tensor in enumerate(old) if not is_large(tensor)}
-    taken: dict[int, int] = {}
+    used: dict[int, int] = {}
     fresh: list[int] = []
     carved = 0
-    for position, tensor in enumerate(wanted):
+    for position, tensor in enumerate(expected):
         source = weights.source(tensor)
         carved += source is not None
         index = place.get(id(source.tensor)) if isinstance(source, InModel) else None
         if source is None:
             index = by_name.get(tensor.name)
-        if index is None or index in taken:
+        if index is None or index in used:
             fresh.append(position)
             continue
-        taken[index] = position
+        used[index] = position
         _update(old[index], tensor, carved=source is not None)
-    delete_others(present, taken)
+    delete_others(present, used)
     for position in fresh:
-        weights.fill(_added(present, wanted[position]))
-    order = [taken[i] for i in sorted(taken)] + fresh
+        weights.fill(_added(present, expected[position]))
+    order = [used[i] for i in sorted(used)] + fresh
     if order != sorted(order):
         positions = iter(order)
         present.sort(key=lambda _: next(positions))
     return carved
 
 
-def _update(tensor: TensorProto, wanted: TensorProto, carved: bool) -> None:
+def _update(tensor: TensorProto, expected: TensorProto, carved: bool) -> None:
     if carved:
-        header, current = header_of(wanted), TensorProto()
+        header, current = header_of(expected), TensorProto()
         copy_header(tensor, current)
         if header != current:
             replace_header(tensor, header)
-    elif tensor != wanted:
-        tensor.CopyFrom(wanted)
+    elif tensor != expected:
+        tensor.CopyFrom(expected)
 
 
 def _added(container: Any, tensor: TensorProto) -> TensorProto:
@@ -79,10 +79,10 @@ def _added(container: Any, tensor: TensorProto) -> TensorProto:
     return added
 
 
-def delete_others(container: Any, kept: Iterable[int]) -> None:
+def delete_others(container: Any, positions: Iterable[int]) -> None:
     """Deletes all elements except those at the given indices, one slice for each gap."""
     end = len(container)
-    for index in sorted(kept, reverse=True):
+    for index in sorted(positions, reverse=True):
         if index + 1 < end:
             del container[index + 1 : end]
         end = index

@@ -132,10 +132,10 @@ class _Result:
             self.readers = self.readers_of_all
         self.needed = list(weights.needed())
         if in_place:
-            kept = () if external in ("inline", "one-file") else outside
+            data_files = () if external in ("inline", "one-file") else outside
             self.needed = [
                 (f"the data file of tensor {tensor.name!r}", _named(region).seen)
-                for tensor, region in kept
+                for tensor, region in data_files
             ]
         place.require_free(goal.name, self.needed)
 
@@ -148,7 +148,7 @@ class _Result:
     @cached_property
     def old_data(self) -> list[str]:
         """Returns data files of the replaced model whose names are derived from its name."""
-        needed = {seen[:2] for _, seen in self.needed}
+        needed = {identity[:2] for _, identity in self.needed}
         return [
             path
             for path in own_data(self.goal.path)

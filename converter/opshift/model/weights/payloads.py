@@ -53,12 +53,12 @@ class Weights:
         if not self.is_stub(tensor):
             return to_array(tensor)
         count, at = prod(tensor.dims), 0
-        found: Array = np.empty(max(count, 0), dtype_of(tensor.data_type))
+        array: Array = np.empty(max(count, 0), dtype_of(tensor.data_type))
         for part in self.parts(tensor):
-            found[at : at + part.size] = part
+            array[at : at + part.size] = part
             at += part.size
         require_fit(tensor.dims, at, count, "numbers", f"tensor {tensor.name!r}")
-        whole: Array = found.reshape(tensor.dims)
+        whole: Array = array.reshape(tensor.dims)
         return whole
 
     def locate(self, tensor: TensorProto) -> Region:
@@ -71,8 +71,8 @@ class Weights:
             )
         region = locate(tensor, self.base_dir)
         if isinstance(region.file, Named):
-            path, seen = region.file
-            if self._seen.setdefault(path, seen) != seen:
+            path, identity = region.file
+            if self._seen.setdefault(path, identity) != identity:
                 raise changed(path)
         return region
 
@@ -106,8 +106,8 @@ class Weights:
         """Raises if a file has changed since it was read."""
         if self.file is not None:
             self.file.check_unchanged()
-        for path, seen in self._seen.items():
-            Named(path, seen).check_unchanged()
+        for path, identity in self._seen.items():
+            Named(path, identity).check_unchanged()
 
     def source(self, tensor: TensorProto) -> Source | None:
         """Returns where a removed payload is; None for a tensor with its own payload."""
@@ -150,18 +150,18 @@ class Weights:
             return
         yield from parts_of(tensor, self.source(tensor) or self.locate(tensor))
 
-    def is_equal(self, first: TensorProto, other: TensorProto) -> bool:
+    def is_equal(self, first: TensorProto, second: TensorProto) -> bool:
         """Compares the headers and payloads of two tensors; payloads are read in pieces."""
-        one, two = self.source(first), self.source(other)
+        first_source, two = self.source(first), self.source(second)
         heads = [
-            header_of(tensor).SerializeToString(deterministic=True) for tensor in (first, other)
+            header_of(tensor).SerializeToString(deterministic=True) for tensor in (first, second)
         ]
-        if heads[0] != heads[1] or one is None or two is None:
-            return heads[0] == heads[1] and one is two
-        (field, pieces), (other_field, others) = one.encoded(), two.encoded()
-        if field != other_field or list(map(len, pieces)) != list(map(len, others)):
+        if heads[0] != heads[1] or first_source is None or two is None:
+            return heads[0] == heads[1] and first_source is two
+        (field, pieces), (other_field, second_pieces) = first_source.encoded(), two.encoded()
+        if field != other_field or list(map(len, pieces)) != list(map(len, second_pieces)):
             return False
-        pairs = zip(pieces, others, strict=True)
+        pairs = zip(pieces, second_pieces, strict=True)
         return all(a == b for pair in pairs for a, b in zip(*map(chunks, pair), strict=True))
 
     def fill(self, stub: TensorProto) -> bool:
@@ -311,18 +311,18 @@ def mark(tensor: TensorProto, number: int) -> None:
 
 def forget_place(tensor: TensorProto) -> None:
     """Removes the marker of a tensor, or the place of its external data."""
-    kept = [entry for entry in tensor.external_data if entry.key not in (*PLACE, wire.MARK)]
+    entries = [entry for entry in tensor.external_data if entry.key not in (*PLACE, wire.MARK)]
     tensor.ClearField("external_data")
-    tensor.external_data.extend(kept)
+    tensor.external_data.extend(entries)
 
 
 def header_of(stub: TensorProto) -> TensorProto:
     """Copies a tensor without its payload, and removes the marker."""
     header = TensorProto()
     header.CopyFrom(stub)
-    kept = [entry for entry in stub.external_data if entry.key != wire.MARK]
+    entries = [entry for entry in stub.external_data if entry.key != wire.MARK]
     header.ClearField("external_data")
-    header.external_data.extend(kept)
+    header.external_data.extend(entries)
     return header
 
 

@@ -194,13 +194,13 @@ def _scan(
 
 @kernel("SequenceMap", scoped=True)
 def sequence_map(
-    frame: Any, call: Call, first: list[Value], *others: Value
+    frame: Any, call: Call, first: list[Value], *more: Value
 ) -> tuple[list[Value], ...]:
     """The body of a SequenceMap may contain operators of any engine, so the interpreter runs it."""
     outputs: list[list[Value]] = [[] for _ in call.node.output]
     for index, item in enumerate(first):
-        rest = [other[index] if isinstance(other, list) else other for other in others]
-        results = frame.subgraph(call["body"], [item, *rest])
+        elements = [value[index] if isinstance(value, list) else value for value in more]
+        results = frame.subgraph(call["body"], [item, *elements])
         for sequence, result in zip(outputs, results, strict=True):
             sequence.append(result)
     return tuple(outputs)

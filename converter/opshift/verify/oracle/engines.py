@@ -33,16 +33,16 @@ def _implementation(domain: str, op: str, since: int) -> Any:
         package = import_module(_PACKAGES[domain])
     except (KeyError, ImportError):
         raise OracleError(f"no engine can evaluate operators of domain {domain!r}") from None
-    found = package.load_op(domain, op, since)
-    if unread := _unread_attributes(found, domain, op, since):
+    implementation = package.load_op(domain, op, since)
+    if unread := _unread_attributes(implementation, domain, op, since):
         raise OracleError(f"onnx's reference of {op}-{since} does not read {unread[0]!r}")
-    return found
+    return implementation
 
 
-def _unread_attributes(found: Any, domain: str, op: str, since: int) -> list[str]:
+def _unread_attributes(implementation: Any, domain: str, op: str, since: int) -> list[str]:
     """Returns the attributes that the reference ignores, as it may in the opset that added them."""
-    read = inspect.signature(found._run).parameters
-    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in read.values()):
+    read = inspect.signature(implementation._run).parameters
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in read.values()):
         return []
     names = defs.get_schema(op, since, domain).attributes
     return [name for name in names if name not in read and (op, name) not in READ_BY_SELF

@@ -17,16 +17,16 @@ def attention(
     call: Call, q: np.ndarray, k: np.ndarray, v: np.ndarray, *more: Value
 ) -> tuple[Value, ...]:
     """onnx.reference broadcasts some Attention masks wrongly, and caps qk_matmul_output mode 0."""
-    mask, past, *rest = (*more, None, None)[: max(len(more), 2)]
+    mask, past, *remaining = (*more, None, None)[: max(len(more), 2)]
     if call.since < 24 and mask is not None and mask.shape[-1] == 1:
         keys = k.shape[-2] + (0 if past is None else past.shape[2])
         mask = np.repeat(mask, keys, axis=-1)
     if mask is not None:
         mask = np.broadcast_to(mask, (*mask.shape[:-2], q.shape[-2], mask.shape[-1]))
-    results = engines.reference(call, q, k, v, mask, past, *rest)
+    results = engines.reference(call, q, k, v, mask, past, *remaining)
     if call["qk_matmul_output_mode"] == 0 and call["softcap"]:
         plain = as_version(call, call.since, softcap=None)
-        scores = engines.reference(plain, q, k, v, mask, past, *rest)[3]
+        scores = engines.reference(plain, q, k, v, mask, past, *remaining)[3]
         return (*results[:3], scores)
     return results
 

@@ -15,9 +15,9 @@ def as_version(call: Call, opset: int, **changes: object) -> Call:
     """Returns the node at another opset, with changed attributes; None removes an attribute."""
     node = NodeProto()
     node.CopyFrom(call.node)
-    kept = [attribute for attribute in node.attribute if attribute.name not in changes]
+    attributes = [attribute for attribute in node.attribute if attribute.name not in changes]
     del node.attribute[:]
-    node.attribute.extend(kept)
+    node.attribute.extend(attributes)
     node.attribute.extend(
         helper.make_attribute(name, value) for name, value in changes.items() if value is not None
     )

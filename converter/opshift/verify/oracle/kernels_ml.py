@@ -196,8 +196,8 @@ def _votes(call: Call, data: np.ndarray, votes: str) -> list[list[tuple[int, Any
                 return int(ids[index])
             item = row[call["nodes_featureids"][index]]
             test = _BRANCH[call["nodes_modes"][index]](item, values[index])
-            taken = bool(test) or (bool(np.isnan(item)) and bool(missing[index]))
-            side = "nodes_truenodeids" if taken else "nodes_falsenodeids"
+            is_true = bool(test) or (bool(np.isnan(item)) and bool(missing[index]))
+            side = "nodes_truenodeids" if is_true else "nodes_falsenodeids"
             index = place[tree, call[side][index]]
         raise OracleError(f"tree {tree} has a cycle")
 

@@ -127,13 +127,13 @@ def dropout_is_test(frame: Any, call: Call, x: np.ndarray) -> tuple[np.ndarray, 
     """Before Dropout-7, `is_test` selects the mode, and the mask has the type of the data."""
     if call["is_test"]:
         return x, np.ones(x.shape, dtype=x.dtype)
-    kept = frame.draws.stream("uniform", x.shape, None).random(x.shape) >= call["ratio"]
-    return _scaled(x, kept, call["ratio"]), kept.astype(x.dtype)
+    mask = frame.draws.stream("uniform", x.shape, None).random(x.shape) >= call["ratio"]
+    return _scaled(x, mask, call["ratio"]), mask.astype(x.dtype)
 
 
-def _scaled(x: np.ndarray, kept: np.ndarray, share: float) -> np.ndarray:
+def _scaled(x: np.ndarray, mask: np.ndarray, share: float) -> np.ndarray:
     work = wide(x)
-    return (work * kept * np.array(1 / (1 - share), work.dtype)).astype(x.dtype)
+    return (work * mask * np.array(1 / (1 - share), work.dtype)).astype(x.dtype)
 
 
 @kernel("Dropout", since=7, until=11)
@@ -154,8 +154,8 @@ def dropout_mode(
     share = 0.5 if ratio is None else float(ratio.item())
     if training is None or not training.item() or share == 0:
         return x, np.ones(x.shape, dtype=bool)
-    kept = frame.draws.stream("uniform", x.shape, call["seed"]).random(x.shape) >= share
-    return _scaled(x, kept, share), kept
+    mask = frame.draws.stream("uniform", x.shape, call["seed"]).random(x.shape) >= share
+    return _scaled(x, mask, share), mask
 
 
 @kernel("LRN")

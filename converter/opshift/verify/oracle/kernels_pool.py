@@ -221,16 +221,16 @@ def conv_transpose(
     dilations = _attribute(call, "dilations", rank, 1)
     extra = _attribute(call, "output_padding", rank, 0)
     pads = _pads(call, rank)
-    wanted = call["output_shape"]
-    if wanted is None and call["auto_pad"].startswith("SAME"):
-        wanted = [size * stride for size, stride in zip(x.shape[2:], strides, strict=True)]
+    output_sizes = call["output_shape"]
+    if output_sizes is None and call["auto_pad"].startswith("SAME"):
+        output_sizes = [size * stride for size, stride in zip(x.shape[2:], strides, strict=True)]
     spans = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
     full = [
         (size - 1) * stride + span + more
         for size, stride, span, more in zip(x.shape[2:], strides, spans, extra, strict=True)
     ]
-    if wanted is not None:
-        for axis, size in enumerate(wanted[-rank:]):
+    if output_sizes is not None:
+        for axis, size in enumerate(output_sizes[-rank:]):
             full[axis] = max(full[axis], size)
             total = full[axis] - size
             less, more = total // 2, total - total // 2

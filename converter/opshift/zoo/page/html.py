@@ -101,9 +101,11 @@ def _verdict(summary: Summary) -> str:
     failed = summary.failures
     text = f"{counted(failed, 'model')} of {summary.done:,} failed." if failed else ""
     text = text or "Nothing failed."
-    left = f" {counted(summary.left, 'model')} not done: run the command again."
+    remaining = f" {counted(summary.left, 'model')} not done: run the command again."
     role = "bad" if failed else "caution" if summary.left else "good"
-    return f'<p class="verdict {role}"><span>{words(text + left * bool(summary.left))}</span></p>'
+    return (
+        f'<p class="verdict {role}"><span>{words(text + remaining * bool(summary.left))}</span></p>'
+    )
 
 
 def _facts(summary: Summary, listed: Sequence[Outcome], recipe: Recipe, run: RunTimes) -> str:

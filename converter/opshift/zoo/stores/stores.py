@@ -68,8 +68,8 @@ def is_url(path: str) -> bool:
 
 def at(url: str) -> tuple[Store, str]:
     """Returns the store of a URL, and the key of the object in it."""
-    scheme, _, rest = url.partition("://")
-    place, _, key = rest.partition("/")
+    scheme, _, path = url.partition("://")
+    place, _, key = path.partition("/")
     return _opened(f"{scheme}://{place}"), key.rstrip("/")
 
 
