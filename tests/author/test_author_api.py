@@ -194,7 +194,7 @@ def test_declaring_a_crossing_twice_names_both_places():
 
 
 def test_boundaries_are_between_neighbours():
-    with pytest.raises(AdapterBug, match="11 and 13 are not neighbours"):
+    with pytest.raises(AdapterBug, match="for Softmax: versions 11 and 13 are not neighbours"):
         adapter("Softmax", 11, 13)
 
 

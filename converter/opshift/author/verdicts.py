@@ -242,7 +242,10 @@ def adapter(
     """
     names = listed(ops)
     if abs(start - to) != 1 and (start, to) not in (RETIRED, FORM, LEAVE, ALTERNATIVE, WORDS):
-        raise AdapterBug(f"adapter for {names}: versions {start} and {to} are not neighbours")
+        raise AdapterBug(
+            f"adapter for {' '.join(names)}: versions {start} and {to} are not neighbours; write"
+            " the version of the domain that changed the operator, and the version before it"
+        )
 
     def declare(below: Run | Draft) -> Adapter:
         draft = drafted(below)
