@@ -363,6 +363,21 @@ def test_a_runtime_is_a_target(mixed, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("runtime", "accepted"), [("onnxruntime==1.10", "yes"), ("tensorrt==8.4", "not known")]
+)
+def test_a_batch_for_a_runtime_says_how_many_results_it_accepts(mixed, tmp_path, runtime, accepted):
+    rows, page = tmp_path / "rows.jsonl", tmp_path / "report.html"
+    words = ("--for", runtime, "--results", rows, "--report", page)
+    done = batch(mixed / "0", tmp_path / "dst", *words)
+    assert done.exit_code == cli.DONE
+    assert [json.loads(line)["accepted"] for line in rows.read_text().splitlines()] == [accepted]
+    doubt = f"It is not known whether {runtime} accepts 1 result;"
+    assert (doubt in done.stdout) == (doubt in page.read_text()) == (accepted == "not known")
+    raw = json.loads(batch(mixed / "0", tmp_path / "other", "--for", runtime, "--json").stdout)
+    assert raw["accepted"] == {runtime: {accepted: 1}}
+
+
+@pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["--to", "13"], "names no folder for the results"),

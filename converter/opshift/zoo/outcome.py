@@ -109,6 +109,9 @@ class BatchRow(Form):
     release made it."""
     runtimes: tuple[RuntimeRuns, ...]
     """The answer for each runtime of `--runtimes`."""
+    accepted: str
+    """Whether the runtime of `--for` accepts the result: `yes`, `no` or `not known`; empty without
+    a runtime or a new result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,7 @@ class Outcome:
     # the number of rewritten nodes by operator
     rewritten: Mapping[str, int] = field(default_factory=dict)
     origin: Origin | None = None  # the origin of the result
+    accepted: str = ""  # whether the runtime of the target accepts the result
 
     def __reduce__(self) -> tuple[type[Outcome], tuple[Any, ...]]:
         return Outcome, _values(self)  # takes half the time of the default for dataclasses
@@ -154,6 +158,7 @@ class Outcome:
             printable(self.name), self.fate, self.why, printable(self.detail), self.source,
             self.result, self.size, round(self.seconds, 3), self.blockers, before, after,
             self.rewritten, self.origin, tuple(RuntimeRuns(*run) for run in self.runs),
+            self.accepted,
         ).as_dict()  # fmt: skip
 
     def case(self) -> ModelResult:

@@ -10,6 +10,7 @@ from typing import Any
 
 from opshift.json_form import Form
 from opshift.records import dataclass
+from opshift.report import NO, NOT_KNOWN
 from opshift.text import Line, Role, Shown, counted, printable, table
 from opshift.zoo.outcome import Fate, Outcome
 
@@ -76,6 +77,9 @@ class Counts(Form):
     """Errors of files that are not results, such as the journal."""
     runtimes: tuple[RuntimeCounts, ...]
     """The counts for each runtime of `--runtimes`."""
+    accepted: Mapping[str, Mapping[str, int]]
+    """The number of new results, by the runtime of `--for` and by its answer: `yes`, `no` or
+    `not known`."""
 
 
 @dataclass(slots=True, repr=False)
@@ -93,10 +97,15 @@ class Summary(Shown):
     # by runtime: the numbers of models, by the names in COUNTS
     runs: dict[str, Counter[str]] = field(default_factory=dict)
 
+    # by runtime of the target: the numbers of results by the answer whether it accepts them
+    accepted: dict[str, Counter[str]] = field(default_factory=dict)
+
     def add(self, outcome: Outcome) -> None:
         self.fates[outcome.fate] += 1
         self.size += outcome.size
         self.worked += outcome.size if outcome.fate is not Fate.SKIPPED else 0
+        if outcome.accepted and outcome.origin:
+            self.accepted.setdefault(outcome.origin.runtime, Counter())[outcome.accepted] += 1
         for target, now, after in outcome.runs:
             counts = self.runs.setdefault(target, Counter())
             counts.update({"models": 1, "now": int(now == "yes"), "after": int(after == "yes")})
@@ -128,6 +137,19 @@ class Summary(Shown):
     def failures(self) -> int:
         return sum(count for fate, count in self.fates.items() if fate.failed)
 
+    @property
+    def unaccepted(self) -> list[str]:
+        """The sentences on results that a runtime rejects, or for which this is not known."""
+        return [
+            sentence.format(target, counted(counts[answer], "result"))
+            for target, counts in self.accepted.items()
+            for answer, sentence in {
+                NO: "{} does not accept {}.",
+                NOT_KNOWN: "It is not known whether {} accepts {}; `opshift accepts` says why.",
+            }.items()
+            if counts[answer]
+        ]
+
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
         reasons = []
@@ -142,7 +164,7 @@ class Summary(Shown):
         fates = {fate.value: self.fates[fate] for fate in Fate}
         return Counts(
             self.total, self.left, fates, tuple(reasons), self.size, self.notes, self.faults,
-            tuple(runtimes),
+            tuple(runtimes), {name: dict(counts) for name, counts in self.accepted.items()},
         ).as_dict()  # fmt: skip
 
     def lines(self) -> Iterator[Line]:
@@ -155,6 +177,8 @@ class Summary(Shown):
             yield Line(
                 f"{self.left} of {self.total} are not converted: run the command again.", Role.BAD
             )
+        for text in self.unaccepted:
+            yield Line(text, Role.CAUTION)
         for fate, why, count in self.frequent:
             example = self.examples[fate, why]
             yield Line(f"{fate.value}: {why} x{count}")

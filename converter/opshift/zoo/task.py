@@ -135,7 +135,8 @@ def _what(report: Report) -> dict[str, Any]:
     before, after = report.nodes_before, report.nodes_after
     nodes = None if before is None or after is None else (before, after)
     return {"result": report.result, "nodes": nodes, "rewritten": dict(rewritten),
-            "origin": report.origin}  # fmt: skip
+            "origin": report.origin,
+            "accepted": report.runtime.answer if report.runtime else ""}  # fmt: skip
 
 
 def _runs(recipe: Recipe, path: str) -> tuple[Runs, ...]:

@@ -101,11 +101,11 @@ def _verdict(summary: Summary) -> str:
     failed = summary.failures
     text = f"{counted(failed, 'model')} of {summary.done:,} failed." if failed else ""
     text = text or "Nothing failed."
-    remaining = f" {counted(summary.left, 'model')} not done: run the command again."
-    role = "bad" if failed else "caution" if summary.left else "good"
-    return (
-        f'<p class="verdict {role}"><span>{words(text + remaining * bool(summary.left))}</span></p>'
-    )
+    if summary.left:
+        text += f" {counted(summary.left, 'model')} not done: run the command again."
+    text = " ".join([text, *summary.unaccepted])
+    role = "bad" if failed else "caution" if summary.left or summary.unaccepted else "good"
+    return f'<p class="verdict {role}"><span>{words(text)}</span></p>'
 
 
 def _facts(summary: Summary, listed: Sequence[Outcome], recipe: Recipe, run: RunTimes) -> str:
@@ -258,7 +258,7 @@ def _data(outcomes: Iterable[Outcome], recipe: Recipe) -> str:
                 for b in o.blockers
             ],
             [[known("targets", target), _state(now, after)] for target, now, after in o.runs],
-            known("origins", o.origin_form()),
+            known("origins", o.origin_form()), o.accepted,
         ]
         for o in outcomes
     ]  # fmt: skip

@@ -2,7 +2,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const at = id => document.getElementById(id), STEP = 100, LONGEST = 26, SHORT = 22, WHOLE = 16;
 const NAME = 0, OUTCOME = 1, WHY = 2, DETAIL = 3, SOURCE = 4, RESULT = 5, BYTES = 6, SECONDS = 7,
-  WORK = 8, BLOCKERS = 9, RUNS = 10, ORIGIN = 11;
+  WORK = 8, BLOCKERS = 9, RUNS = 10, ORIGIN = 11, ACCEPTED = 12;
 const show = versions => Object.entries(versions)
   .map(([domain, version]) => `${domain || "opset"} ${version}`).sort().join(", ");
 const versions = data.versions.map(show);
@@ -190,7 +190,8 @@ function form(row) {
     nodes_after: row[WORK][0] ? row[WORK][0][1] : null, rewritten: row[WORK][1],
     origin: data.origins[row[ORIGIN]],
     runtimes: row[RUNS].map(([number, state]) => ({target: data.targets[number],
-      now: [false, true, null][Math.floor(state / 3)], after: [false, true, null][state % 3]}))};
+      now: [false, true, null][Math.floor(state / 3)], after: [false, true, null][state % 3]})),
+    accepted: row[ACCEPTED]};
 }
 function cell(value) {
   if (Array.isArray(value)) return value.length;
