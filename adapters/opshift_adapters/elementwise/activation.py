@@ -79,16 +79,12 @@ def of_16_bits(node: Node) -> bool:
     return node["X"].elem_type_or_none in (T.FLOAT16, T.BFLOAT16)
 
 
-@misread_by_1_14(WITH_BODIES, "onnxruntime 1.14", "{op} of float16 does not load", wider="X input")
-def with_a_body_of_16_bits(node: Node) -> bool:
+@misread_by_1_14(
+    WITH_BODIES, "onnxruntime 1.14", "{op} of float16 or double does not load", wider="X input"
+)
+def with_a_body(node: Node) -> bool:
     x = node.inputs[0]
-    return x is not None and x.elem_type_or_none == T.FLOAT16
-
-
-@misread_by_1_14(WITH_BODIES, "onnxruntime 1.14", "{op} of double does not load")
-def with_a_body_of_64_bits(node: Node) -> bool:
-    x = node.inputs[0]
-    return x is not None and x.elem_type_or_none == T.DOUBLE
+    return x is not None and x.elem_type_or_none in (T.FLOAT16, T.DOUBLE)
 
 
 @alternative("Relu", runtime="onnxruntime==1.14")

@@ -93,7 +93,7 @@ ARITHMETIC_14 = boundary(14, "Add:e908c6 Sub:ff37b3 Mul:9fd848 Div:88f015", cast
 
 OPENVINO = partial(
     misread,
-    source="2026-11-29 measured in 6 releases of OpenVINO: a model of one node for each type",
+    source="2026-11-29 measured in 6 releases of OpenVINO: models of one or two nodes",
 )
 
 
@@ -107,15 +107,19 @@ def subtracts_uint8(node: Node) -> bool:
     return node["A"].elem_type_or_none == T.UINT8
 
 
-@OPENVINO("Div", "openvino 2022.1", "Div of 8-bit integers rounds instead of truncating")
-def divides_8_bits(node: Node) -> bool:
-    return node["A"].elem_type_or_none in (T.INT8, T.UINT8)
+@OPENVINO("Div", "openvino 2022.1", "Div of a computed or 8-bit integer does not truncate")
+def rounds_the_quotient(node: Node) -> bool:
+    kind, made = node["A"].elem_type_or_none, node["A"].producer
+    computed = made is not None and made.op in ("Add", "Sub", "Mul", "Mod", "Neg", "Abs")
+    return kind in (T.INT8, T.UINT8) or (computed and kind in WIDE_INTS)
 
 
-@OPENVINO("Div", "openvino 2022.1", "Div of a computed integer rounds instead of truncating")
-def divides_a_result(node: Node) -> bool:
-    made, computed = node["A"].producer, ("Add", "Sub", "Mul", "Mod", "Neg", "Abs")
-    return node["A"].elem_type_or_none in WIDE_INTS and made is not None and made.op in computed
+@OPENVINO("Sub", "openvino 2022.1", "Sub of a reduction of three axes gives other numbers")
+def subtracts_a_reduction(node: Node) -> bool:
+    """Returns whether the second input comes from a reduction over the second of three axes."""
+    made, dims = node["B"].producer, node["B"].dims_or_none or ()
+    is_reduced = made is not None and made.op.startswith("Reduce")
+    return is_reduced and len(dims) == 3 and dims[1] == 1 != dims[0]
 
 
 @alternative("Sub Div", runtime="onnxruntime==1.10")
@@ -124,6 +128,8 @@ def in_signed_integers(node: Node, op: Builder) -> Result:
     kind = node["A"].elem_type_or_none
     if kind == T.UINT32 and op.version >= 10:
         return in_64_bits(node, op)
+    if kind == T.FLOAT and node.op == "Sub" and subtracts_a_reduction.run(node):
+        return op.Sub(node["A"], op.Max(node["B"], node["B"]))  # OpenVINO 2022.1 fuses no Max
     if kind != T.UINT64:
         return KEEP
     if node.op == "Div":

@@ -354,8 +354,8 @@ def may_declare_another_shape(node: Node) -> bool | None:
 def with_results_computed_late(node: Node, op: Builder) -> Result:
     """If becomes the branch that it always takes; other branches get ranks and late constants.
 
-    onnxruntime up to 1.2 needs declared ranks, and returns wrong numbers for a constant output. The
-    condition, as a factor 1 of the shape, prevents that a runtime computes the output in advance.
+    onnxruntime up to 1.2 needs ranks, and returns wrong numbers for a constant output that does not
+    depend on the condition, as a factor 1 of its shape.
     """
     condition, graphs = node["cond"], dict[str, Any]()
     graphs |= {name: node.graph(name) for name in BRANCHES}
