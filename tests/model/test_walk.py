@@ -8,7 +8,7 @@ import pytest
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
 from opshift.model import repair, walk
 from opshift.model.document import Document
-from opshift.model.functions import inline_function
+from opshift.model.functions import inline_functions
 from places import places
 
 GRAPHS, FUNCTIONS = places("GraphProto"), places("FunctionProto")
@@ -107,7 +107,7 @@ def test_a_call_is_written_out_wherever_it_is(place):
     place.add(model).node.add(op_type="Called", domain="own", input=["x"], output=["y"])
     function = model.functions.add(name="Called", domain="own", input=["a"], output=["b"])
     function.node.add(op_type="Relu", input=["a"], output=["b"])
-    inline_function(model, ("own", "Called", ""), lambda hint: hint)
+    inline_functions(model, {("own", "Called", "")}, lambda hint: hint)
     written = [list(n.input) + list(n.output) for n in walk.nodes(model) if n.op_type == "Relu"]
     assert written == [["x", "y"]]
     assert not [n for n in walk.nodes(model) if n.op_type == "Called"]

@@ -12,7 +12,7 @@ from opshift.convert.legal import checker, diagnose, nested_lengths, rules
 from opshift.convert.state import State
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel
 from opshift.model import imports, repair, weights
-from opshift.model.functions import functions_of, inline_function
+from opshift.model.functions import functions_of, inline_functions
 from opshift.model.scope import FunctionId
 from opshift.opsets import schemas
 from opshift.protos.copies import copied
@@ -124,8 +124,8 @@ def _objected_before(state: State, error: str | None) -> bool:
         for key in _named_like_operators(functions)
         if imports.versions(functions[key]).items() <= versions.items()
     ]
-    for key in hidden:  # inference would treat calls of these functions as operators
-        inline_function(model, key, state.document.fresh)
+    # inference would treat calls of these functions as operators
+    inline_functions(model, hidden, state.document.fresh)
     return bool(hidden and checker.lenient(model, state.adapters, full=True))
 
 

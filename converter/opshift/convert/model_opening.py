@@ -76,11 +76,11 @@ def open_content(state: State) -> None:
 
 def _inline(state: State, prefix: str) -> None:
     numbers = itertools.count()
+    called = functions.inline_functions(
+        state.skeleton, state.strategy.inlined, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
+    )
     for which in state.strategy.inlined:
-        called = functions.inline_function(
-            state.skeleton, which, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
-        )
-        if called:
+        if which in called:
             state.inlined.append(which)
         else:
             name = shown_function(which)

@@ -158,38 +158,56 @@ def functions_of(model: ModelProto) -> dict[FunctionId, FunctionProto]:
     return {function_id(function): function for function in model.functions}
 
 
-def inline_function(model: ModelProto, which: FunctionId, fresh: Fresh) -> bool:
-    """Replaces every call of a function by its nodes, at any depth, and removes the function.
+def inline_functions(
+    model: ModelProto, functions: Collection[FunctionId], fresh: Fresh
+) -> set[FunctionId]:
+    """Replaces all calls of some functions by their nodes, at any depth, and removes the functions.
 
-    Returns whether the function was called.
+    Returns the functions that were called. Calls of a function that calls itself stay.
     """
-    body, called = next(f for f in model.functions if function_id(f) == which), False
+    bodies = {which: body for which, body in functions_of(model).items() if which in functions}
+    recursive = set[FunctionId]().union(*cycles(calls_of(bodies)))
+    inlined = {which: body for which, body in bodies.items() if which not in recursive}
+    kept = [one for one in model.functions if function_id(one) not in bodies]
+    called = set[FunctionId]()
     for container in tops(model):
-        if isinstance(container, FunctionProto) and function_id(container) == which:
+        if isinstance(container, FunctionProto) and function_id(container) in bodies:
             continue
-        if _inline_in(container, body, which, fresh):
-            _import(container if isinstance(container, FunctionProto) else model, body)
-            called = True
-    model.functions.remove(body)
+        here = _inline_in(container, inlined, fresh)
+        for which in sorted(here):
+            _import(container if isinstance(container, FunctionProto) else model, bodies[which])
+        called |= here
+    copies = [FunctionProto.FromString(one.SerializeToString()) for one in kept]
+    del model.functions[:]
+    model.functions.extend(copies)
     return called
 
 
-def _inline_in(container: Container, body: FunctionProto, which: FunctionId, fresh: Fresh) -> bool:
-    """Inlines the calls in a list of nodes and its subgraphs; returns whether there were any."""
-    is_called, nodes, inlined_here = False, [], False
+def _inline_in(
+    container: Container, bodies: Mapping[FunctionId, FunctionProto], fresh: Fresh
+) -> set[FunctionId]:
+    """Inlines the calls in a list of nodes and its subgraphs; returns the called functions."""
+    called, nodes, waiting = set[FunctionId](), list[NodeProto](), [*reversed(container.node)]
     for graph in graphs_directly_in(container):
-        is_called |= _inline_in(graph, body, which, fresh)
-    for node in container.node:
-        if call_id(node) == which:
-            nodes += _written_out(node, body, container, fresh)
-            inlined_here = True
-        else:
+        called |= _inline_in(graph, bodies, fresh)
+    is_changed = False
+    while waiting:
+        node = waiting.pop()
+        if (body := bodies.get(call_id(node))) is None:
             nodes.append(node)
-    if inlined_here:
+            continue
+        is_changed = True
+        called.add(call_id(node))
+        written = _written_out(node, body, container, fresh)
+        for one in written:
+            for _, graph in graphs_of(one):
+                called |= _inline_in(graph, bodies, fresh)
+        waiting += reversed(written)
+    if is_changed:
         copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
         del container.node[:]
         container.node.extend(copies)
-    return is_called or inlined_here
+    return called
 
 
 def _written_out(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import graphlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -75,14 +74,16 @@ class Lowering:
     # -- functions -----------------------------------------------------------------------------
 
     def inline_functions(self) -> None:
-        """Inlines callers before callees, so that each call shows which inputs it omits."""
+        """Inlines all functions, and counts those that nothing calls."""
         for function in self.model.functions:
             _refuse_other_meaning(self.model, function)
         domains = {schemas.normal(function.domain) for function in self.model.functions}
-        for which in _callers_first(self.model):
-            called = functions.inline_function(self.model, which, self.fresh)
-            how = "functions inlined" if called else "uncalled functions removed"
-            self.done[how] += 1
+        every = functions.functions_of(self.model)
+        for error in functions.recursion(functions.calls_of(every)):
+            raise InvalidModel(error)
+        called = functions.inline_functions(self.model, every, self.fresh)
+        for which in every:
+            self.done["functions inlined" if which in called else "uncalled functions removed"] += 1
         self._forget_imports(domains)
 
     def _forget_imports(self, domains: set[str]) -> None:
@@ -259,14 +260,6 @@ class Lowering:
             if getattr(proto, name, None):
                 proto.ClearField(name)
                 self.done[f"removed: {what}"] += 1
-
-
-def _callers_first(model: ModelProto) -> list[FunctionId]:
-    """Returns the functions, sorted so that every caller comes before its callees."""
-    calls = functions.calls_of(functions.functions_of(model))
-    for error in functions.recursion(calls):
-        raise InvalidModel(error)
-    return [*graphlib.TopologicalSorter(calls).static_order()][::-1]
 
 
 def _refuse_other_meaning(model: ModelProto, function: FunctionProto) -> None:

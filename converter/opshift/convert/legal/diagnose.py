@@ -129,10 +129,15 @@ def _objection(
 def write_out_functions(model: ModelProto, kept_functions: Collection[FunctionId] = ()) -> None:
     """Inlines functions that import the model's versions, except those in `kept_functions`."""
     prefix, numbers = unused_prefix(model.SerializeToString()), itertools.count()
-    for which, function in functions.functions_of(model).items():
-        alike = imports.versions(function).items() <= imports.versions(model).items()
-        if alike and which not in kept_functions:
-            functions.inline_function(model, which, lambda hint: f"{prefix}{next(numbers)}_{hint}")
+    versions = imports.versions(model).items()
+    alike = {
+        which
+        for which, function in functions.functions_of(model).items()
+        if imports.versions(function).items() <= versions
+    }
+    functions.inline_functions(
+        model, alike - {*kept_functions}, lambda hint: f"{prefix}{next(numbers)}_{hint}"
+    )
 
 
 def _in_training(model: ModelProto, adapters: Registry) -> str | None:

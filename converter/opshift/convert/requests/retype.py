@@ -21,7 +21,7 @@ from opshift.convert.requests.type_rewriting import TypeRewriting
 from opshift.convert.state import State
 from opshift.errors import AdapterBug
 from opshift.model.bytes.wire import raw_size
-from opshift.model.functions import inline_function
+from opshift.model.functions import inline_functions
 from opshift.model.walk import attributes_of, containers_in
 from opshift.opsets import schemas
 from opshift.opsets.type_pairs import Change
@@ -77,9 +77,9 @@ def _names_type(function: FunctionProto, types: Mapping[int, int]) -> bool:
 
 def _inline_functions(state: State) -> None:
     """Inlines all functions, because types in a function are known only at its calls."""
-    for which in list(state.document.functions):
-        if inline_function(state.skeleton, which, state.document.fresh):
-            state.inlined.append(which)
+    every = list(state.document.functions)
+    called = inline_functions(state.skeleton, every, state.document.fresh)
+    state.inlined += [which for which in every if which in called]
     state.reopen()
 
 
