@@ -34,6 +34,16 @@ VERBS: dict[str, Callable[[ModelProto, int], object]] = {
     "convert": opshift.convert_version,
     "plan": opshift.plan,
     "check": lambda model, target: opshift.check(model),
+    "targets": lambda model, target: opshift.survey(model, ["onnxruntime"]),
+    "accepts": lambda model, target: opshift.accepts(model, "onnxruntime==1.10"),
+    "lowest": lambda model, target: opshift.lowest_versions(model),
+    "info": lambda model, target: opshift.info(model),
+    "diff": lambda model, target: opshift.diff(model, twin(model)),
+    "modernize": lambda model, target: opshift.convert_version(model, target, modernize=True),
+    "types": lambda model, target: opshift.convert_version(
+        model, target, types={"float": "float16"}
+    ),
+    "shapes": lambda model, target: opshift.convert_version(model, target, shape={"x": (2, 3)}),
 }
 INVALID = (
     "nodes in the wrong order", "nodes in a cycle", "nodes that block", "functions in a circle",
@@ -41,6 +51,13 @@ INVALID = (
 DEPTH = int(os.environ.get("OPSHIFT_GROWTH", "0"))
 LARGEST_EXPONENT = 1.15
 SHORT, PATIENCE = 5.0, 15.0  # seconds of CPU for a call that is repeated, and before larger models
+
+
+def twin(model: ModelProto) -> ModelProto:
+    """A copy of a model with another IR version."""
+    copy = ModelProto.FromString(model.SerializeToString())
+    copy.ir_version += 1
+    return copy
 
 
 def calls_in(act: Callable[[ModelProto], object], model: ModelProto) -> int:
