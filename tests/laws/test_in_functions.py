@@ -76,4 +76,5 @@ def test_example_in_a_function(case):
         except Refused:
             continue  # what a function does not tell may be needed
         assert examples.difference(case, before, after, rtol=1e-5, atol=1e-6) is None, target
-        assert loads(after), target
+        if case.adapter.domain or target <= highest_of_runtime():
+            assert loads(after), target
