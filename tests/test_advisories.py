@@ -46,7 +46,7 @@ def test_no_advisory_is_about_this_build():
 
 def test_each_note_about_a_wrong_result_has_its_advisory():
     topics = {path.name.removeprefix("+").split(".")[0] for path in CHANGES.glob("*.wrong.md")}
-    assert topics <= {one.id for one in advisories()}
+    assert topics <= {advisory.id for advisory in advisories()}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_result_without_the_operators_of_an_adapter_did_not_cross_it(made, ans
 
 
 @pytest.mark.parametrize(
-    "advisory", [one for one in advisories() if one.adapters], ids=lambda one: one.id
+    "advisory", [advisory for advisory in advisories() if advisory.adapters], ids=lambda one: one.id
 )
 def test_the_adapters_of_an_advisory_write_its_operators(advisory):
     """An example whose result has none of them has no new operator either: its value is known."""

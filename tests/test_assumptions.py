@@ -31,20 +31,20 @@ def operators(model: onnx.ModelProto) -> list[str]:
 
 
 def test_a_reshape_is_one_reshape_and_the_report_states_the_assumption():
-    found = opshift.convert(computed(), 13, **ALLOWED)
-    assert operators(found.model) == ["Reshape"]
-    assert not found.model.graph.node[0].attribute
-    assert found.report.assumptions == (
+    result = opshift.convert(computed(), 13, **ALLOWED)
+    assert operators(result.model) == ["Reshape"]
+    assert not result.model.graph.node[0].attribute
+    assert result.report.assumptions == (
         "Reshape 'y': no dimension of a tensor is 0 (no-zero-dims)",
     )
-    assert "assumed: Reshape 'y'" in str(found.report)
-    assert opshift.Report.from_json(found.report.to_json()) == found.report
+    assert "assumed: Reshape 'y'" in str(result.report)
+    assert opshift.Report.from_json(result.report.to_json()) == result.report
 
 
 def test_nothing_is_assumed_unless_it_is_allowed():
-    found = opshift.convert(computed(), 13)
-    assert len(operators(found.model)) > 1
-    assert found.report.assumptions == ()
+    result = opshift.convert(computed(), 13)
+    assert len(operators(result.model)) > 1
+    assert result.report.assumptions == ()
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -74,9 +74,9 @@ def test_the_results_are_equal_where_the_assumption_holds(seed):
 @pytest.mark.parametrize("x", ["float[0,4]", "float[N,0]"])
 def test_a_shape_that_contradicts_it_is_believed(x):
     model = parser.parse_model(COMPUTED.replace("float[N,4]", x))
-    found = opshift.convert(model, 13, **ALLOWED)
-    assert found.report.assumptions == ()
-    assert found.model == opshift.convert_version(model, 13)
+    result = opshift.convert(model, 13, **ALLOWED)
+    assert result.report.assumptions == ()
+    assert result.model == opshift.convert_version(model, 13)
 
 
 def test_a_wanted_0_contradicts_it():
@@ -85,9 +85,9 @@ def test_a_wanted_0_contradicts_it():
         + "(float[N,4] x) => (float[a,b] y) <int64[2] s = {0, 7}> { y = Reshape<allowzero=1>(x, s) }"
     )
     model = parser.parse_model(text)
-    found = opshift.convert(model, 13, **ALLOWED)
-    assert found.report.assumptions == ()
-    assert found.model == opshift.convert_version(model, 13)
+    result = opshift.convert(model, 13, **ALLOWED)
+    assert result.report.assumptions == ()
+    assert result.model == opshift.convert_version(model, 13)
 
 
 def test_a_function_and_a_graph_inside_of_a_node_may_rely_on_it():
@@ -96,9 +96,9 @@ def test_a_function_and_a_graph_inside_of_a_node_may_rely_on_it():
     model = parser.parse_model(
         f'<ir_version: 9, opset_import: ["" : 19, "f" : 1]> g (float[N,4] x, int64[2] s, bool c) => (float[a,b] y) {body} {own}'
     )
-    found = opshift.convert(model, 13, **ALLOWED)
-    assert len(found.report.assumptions) == 2
-    onnx.checker.check_model(found.model)
+    result = opshift.convert(model, 13, **ALLOWED)
+    assert len(result.report.assumptions) == 2
+    onnx.checker.check_model(result.model)
 
 
 def test_a_refusal_names_the_option_that_avoids_it():
@@ -151,15 +151,15 @@ def test_every_verb_and_the_settings_file_take_it(verb, words, tmp_path, monkeyp
     run = [verb, "m.onnx", "--to", "7", "--output-format", "json", *dry, *words]
     done = CliRunner().invoke(main, run)
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert told.get("assumptions") if verb != "batch" else told["fates"]["ok"] == 1
+    document = json.loads(done.stdout)
+    assert document.get("assumptions") if verb != "batch" else document["fates"]["ok"] == 1
 
 
 @pytest.mark.parametrize("shape", ["(float[2,3] x, int64[2] s) => (float[a,b] y)",
                                    "(float[N] x) => (float[2,b] y) <int64[2] s = {2, -1}>"])  # fmt: skip
 def test_a_reshape_that_meets_no_zero_relies_on_nothing(shape):
     text = f"{shape} {{ y = Reshape<allowzero=1>(x, s) }}"
-    given = parser.parse_model(f'<ir_version: 8, opset_import: ["": 14]> g {text}')
-    plain, allowed = opshift.convert(given, 13), opshift.convert(given, 13, **ALLOWED)
+    proto = parser.parse_model(f'<ir_version: 8, opset_import: ["": 14]> g {text}')
+    plain, allowed = opshift.convert(proto, 13), opshift.convert(proto, 13, **ALLOWED)
     assert plain.model == allowed.model
     assert allowed.report.assumptions == ()

@@ -18,16 +18,16 @@ MODEL = "(float[2] x) => (float[2] y) { y = Relu(x) }"
 
 
 def test_an_old_function_warns_at_the_line_of_its_caller():
-    made = model(MODEL, 13)
+    proto = model(MODEL, 13)
     with pytest.warns(
         DeprecationWarning, match=r"opshift\.check_model .* use opshift\.check"
     ) as told:
-        found = opshift.check_model(made)
-    assert found == opshift.check(made)
+        found = opshift.check_model(proto)
+    assert found == opshift.check(proto)
     assert told[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        opshift.check(made)
+        opshift.check(proto)
 
 
 def test_an_old_option_warns_on_stderr_and_stdout_stays(tmp_path):

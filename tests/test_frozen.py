@@ -129,7 +129,7 @@ def test_the_files_of_a_vendor_are_read(release, tmp_path):
     sets = [f"--opset {one}" for one in (frozen_names.SET_1, frozen_names.SET_2)]
     words = f"convert {frozen_names.MODEL} -o o.onnx --to {frozen_names.DOMAIN}=2"
     assert frozen_forms.done(tmp_path, " ".join([words, *sets])).returncode == 0
-    imports = {one.domain: one.version for one in onnx.load(tmp_path / "o.onnx").opset_import}
+    imports = {opset.domain: opset.version for opset in onnx.load(tmp_path / "o.onnx").opset_import}
     assert imports == {"": 13, frozen_names.DOMAIN: 2}
     known = Changelog()
     known.add((tmp_path / frozen_names.DATABASE).read_bytes(), frozen_names.DATABASE)
@@ -143,7 +143,11 @@ def test_a_frozen_model_at_its_own_versions_stays_byte_for_byte(release, tmp_pat
     rows = [row for row in freeze.read(release) if freeze.readable(row)]
     for row in random.Random(SEED).sample(rows, SAMPLE):
         model = freeze.model_of(row)
-        own = {one.domain: one.version for one in model.opset_import if one.domain == row["domain"]}
+        own = {
+            opset.domain: opset.version
+            for opset in model.opset_import
+            if opset.domain == row["domain"]
+        }
         data = model.SerializeToString(deterministic=True)
         (tmp_path / "m.onnx").write_bytes(data)
         assert convert_version(model, own).SerializeToString(deterministic=True) == data

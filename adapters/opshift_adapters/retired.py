@@ -114,7 +114,7 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
     if not {value.rank_or_none for value in bounds if value is not None} <= {1, None}:
         raise InvalidModel(f"DynamicSlice {node.name!r} has bounds that are not vectors")
     dims = [value.dims for value in bounds if value is not None and value.dims_or_none]
-    counts = [one[0] for one in dims if isinstance(one[0], int)]
+    counts = [dim[0] for dim in dims if isinstance(dim[0], int)]
     if x.rank_or_none is not None and max(counts, default=0) > x.rank:
         raise InvalidModel(f"DynamicSlice {node.name!r} has bounds for more axes than its data has")
     if op.version < 10:  # an early opset has too few facts for other indices

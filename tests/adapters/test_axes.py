@@ -23,14 +23,14 @@ def model(op, axes, opset):
     as_input = op in ("Slice", "Pad") or opset >= 18
     names = [*others, "a"] if as_input else []
     text = TEXT.format(op=op, opset=opset, others="".join(f", {name}" for name in names))
-    found = parser.parse_model(text)
-    found.graph.output[0].type.tensor_type.ClearField("shape")
+    proto = parser.parse_model(text)
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
     if as_input:
         others["a"] = np.array(axes)
     else:
-        found.graph.node[0].attribute.append(helper.make_attribute("axes", axes))
-    found.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in others.items())
-    return found
+        proto.graph.node[0].attribute.append(helper.make_attribute("axes", axes))
+    proto.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in others.items())
+    return proto
 
 
 def output(found, x):

@@ -33,11 +33,11 @@ def in_blocks(filter: np.ndarray, width: int, *, inner: bool) -> np.ndarray:
 
 
 def with_weights(text: str, weights: dict[str, np.ndarray], opset: int = 17) -> ModelProto:
-    made = model(text, opset, 8, IMPORTS)
-    made.graph.initializer.extend(
+    proto = model(text, opset, 8, IMPORTS)
+    proto.graph.initializer.extend(
         numpy_helper.from_array(array.astype(np.float32), name) for name, array in weights.items()
     )
-    return made
+    return proto
 
 
 @pytest.mark.parametrize("width", [8, 16])
@@ -153,9 +153,11 @@ def test_sizes_prove_the_width(case: str) -> None:
     rng = np.random.default_rng(0)
     source = rng.normal(size=(outputs, inputs, 1, 1)).astype(np.float32)
     filter = in_blocks(source, width, inner="ReorderInput" in text)
-    made = with_weights(f"(float[1,{own},2,2] x) => (float[1,c,2,2] y) {{ {text} }}", {"w": filter})
-    after = convert_version(made, domains=PLAIN)
-    (written,) = (one for one in after.graph.initializer if len(one.dims) == 4)
+    proto = with_weights(
+        f"(float[1,{own},2,2] x) => (float[1,c,2,2] y) {{ {text} }}", {"w": filter}
+    )
+    after = convert_version(proto, domains=PLAIN)
+    (written,) = (tensor for tensor in after.graph.initializer if len(tensor.dims) == 4)
     np.testing.assert_array_equal(numpy_helper.to_array(written), source)
 
 
@@ -173,17 +175,17 @@ REFUSED = {
 def test_a_width_that_is_not_proved_is_refused_for_each_node(case: str) -> None:
     (outputs, inputs), text, reason = REFUSED[case]
     weights = {"w": np.ones((outputs, inputs, 1, 1)), "t": np.ones((1, outputs, 1, 1))}
-    made = with_weights(f"(float[1,{inputs},2,2] x) => (float[1,c,2,2] y) {{ {text} }}", weights)
+    proto = with_weights(f"(float[1,{inputs},2,2] x) => (float[1,c,2,2] y) {{ {text} }}", weights)
     if "own." in text:
-        made.opset_import.append(helper.make_opsetid("own", 1))
-        function = made.functions.add(name="Relu", domain="own", input=["a"], output=["b"])
+        proto.opset_import.append(helper.make_opsetid("own", 1))
+        function = proto.functions.add(name="Relu", domain="own", input=["a"], output=["b"])
         function.opset_import.append(helper.make_opsetid("", 17))
         function.node.append(helper.make_node("Cos", ["a"], ["b"]))
     with pytest.raises(Refused) as refused:
-        convert_version(made, domains=["ai.onnx", "own"])
-    own = [node for node in made.graph.node if node.domain == NCHWC]
+        convert_version(proto, domains=["ai.onnx", "own"])
+    own = [node for node in proto.graph.node if node.domain == NCHWC]
     assert len(refused.value.refusals) == len(own)
-    assert all(reason in str(one) for one in refused.value.refusals)
+    assert all(reason in str(refusal) for refusal in refused.value.refusals)
 
 
 def test_a_filter_that_a_caller_may_replace_is_refused() -> None:
@@ -191,12 +193,12 @@ def test_a_filter_that_a_caller_may_replace_is_refused() -> None:
         FROM_THREE + "y = com.microsoft.nchwc.ReorderOutput<channels=24>(r)",
         np.ones((24, 3, 1, 1)),
     )
-    made = with_weights(
+    proto = with_weights(
         f"(float[1,3,2,2] x, float[24,3,1,1] w) => (float[1,c,2,2] y) {{ {text} }}", {"w": weights}
     )
     with pytest.raises(Refused) as refused:
-        convert_version(made, domains=PLAIN)
-    assert {one.why for one in refused.value.refusals} == {Why.NEEDS_CONSTANT}
+        convert_version(proto, domains=PLAIN)
+    assert {refusal.why for refusal in refused.value.refusals} == {Why.NEEDS_CONSTANT}
 
 
 def test_a_subgraph_that_reads_blocks_is_seen() -> None:
@@ -204,6 +206,6 @@ def test_a_subgraph_that_reads_blocks_is_seen() -> None:
     then = "then_branch = g () => (float[1,24,2,2] p) { p = Softmax(r) }"
     other = "else_branch = g () => (float[1,24,2,2] q) { q = Relu(r) }"
     text = f"(float[1,3,2,2] x, bool k) => (float[1,24,2,2] y) {{ {FROM_THREE} z = com.microsoft.nchwc.ReorderOutput<channels=24>(r) u = If<{then}, {other}>(k) y = Add(u, z) }}"
-    made = with_weights(text, {"w": np.ones((24, 3, 1, 1))})
+    proto = with_weights(text, {"w": np.ones((24, 3, 1, 1))})
     with pytest.raises(Refused, match="read as if"):
-        convert_version(made, domains=PLAIN)
+        convert_version(proto, domains=PLAIN)

@@ -211,8 +211,8 @@ def test_arithmetic_that_is_not_reproduced_needs_permission_and_is_named(
     try:
         exact = convert(before, target, **{**case.example.options, "allow_approximate": False})
     except Refused as refused:
-        assert {one.op for one in refused.refusals} <= set(case.adapter.ops)
-        assert {one.why for one in refused.refusals} == {Why.APPROXIMATE_ONLY}
+        assert {refusal.op for refusal in refused.refusals} <= set(case.adapter.ops)
+        assert {refusal.why for refusal in refused.refusals} == {Why.APPROXIMATE_ONLY}
         assert told
         assert all(any(op in text for op in case.adapter.ops) for text in told)
     else:  # another opset that the runtime reads has an exact form, which needs no permission

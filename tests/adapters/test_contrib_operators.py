@@ -30,7 +30,10 @@ SCHEMAS = {
 
 def described(params):
     """Removes from parameters the properties that the database does not store."""
-    return [(one.name, one.types, one.variable, one.optional, one.variadic) for one in params]
+    return [
+        (param.name, param.types, param.variable, param.optional, param.variadic)
+        for param in params
+    ]
 
 
 @pytest.mark.parametrize("key", KEYS, ids=[".".join(key) for key in KEYS])
@@ -112,7 +115,7 @@ def test_an_operator_that_onnx_does_not_know_yet_hides_no_types(op):
         assert not [node.op_type for node in after.graph.node if node.domain]
 
 
-RANKED = {key for key in KEYS if any(one.rank for one in layout(*key, 1).outputs)}
+RANKED = {key for key in KEYS if any(output.rank for output in layout(*key, 1).outputs)}
 EXAMPLES = [
     (adapter, example)
     for adapter, example in testing.examples("opshift_adapters")

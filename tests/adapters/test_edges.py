@@ -14,7 +14,7 @@ from tools.author.edges import PACKAGE, REASONS
 def test_one_example_of_each_adapter_computes_the_same_on_every_set() -> None:
     pytest.importorskip("onnxruntime", "1.27")
     newest = {domain: schemas.latest(domain) for domain in ("", "ai.onnx.ml")}
-    if any(too_new(one, newest) for one in subjects(PACKAGE)):
+    if any(too_new(subject, newest) for subject in subjects(PACKAGE)):
         pytest.skip("the installed onnx is older than some examples")
     done = survey(sampled(subjects(PACKAGE)))
     assert done.unexplained(reasons(REASONS)) == []
@@ -29,9 +29,9 @@ def too_new(subject: ListedExample, newest: dict[str, int | None]) -> bool:
 
 
 def test_what_is_explained_is_about_examples() -> None:
-    names = "\n".join(one.name for one in subjects(PACKAGE))
+    names = "\n".join(subject.name for subject in subjects(PACKAGE))
     parts = [part.partition("[")[0].strip() for part in reasons(REASONS)]
-    assert [one for one in parts if not pattern(one).search(names)] == []
+    assert [part for part in parts if not pattern(part).search(names)] == []
 
 
 def test_no_explanation_is_found_by_a_line_number() -> None:

@@ -35,9 +35,9 @@ def test_a_sample_of_examples_without_elements() -> None:
 
 
 def test_every_reason_is_about_examples() -> None:
-    names = "\n".join(one.name for one in subjects(PACKAGE))
+    names = "\n".join(subject.name for subject in subjects(PACKAGE))
     parts = [part.partition("[")[0].strip() for part in reasons(REASONS_OF_EMPTIES)]
-    assert [one for one in parts if not pattern(one).search(names)] == []
+    assert [part for part in parts if not pattern(part).search(names)] == []
 
 
 def test_dimensions_of_one_size_are_emptied_together() -> None:

@@ -70,7 +70,7 @@ def test_a_form_is_written_before_another_one_for_a_missing_kernel():
     text = "(int64[2] i, float[2] v) => (float[2,3] y) <int64 d = {3}> { y = OneHot(i, d, v) }"
     after = convert_version(model(10, text), "onnxruntime==0.4")
     (hot,) = (node for node in nodes(after.graph) if node.op_type == "OneHot")
-    (depth,) = (one for one in after.graph.initializer if one.name == hot.input[1])
+    (depth,) = (tensor for tensor in after.graph.initializer if tensor.name == hot.input[1])
     assert list(depth.dims) == [1]
 
 
@@ -79,7 +79,7 @@ def test_gemm_of_one_number_as_c_is_written_with_a_row(target):
     text = "(float[2,3] a, float[4,3] b) => (float[2,4] y) <float c = {0.5}> { y = Gemm<transB = 1>(a, b, c) }"
     after = convert_version(model(9, text), target)
     (gemm,) = nodes(after.graph)
-    (c,) = (one for one in after.graph.initializer if one.name == gemm.input[2])
+    (c,) = (tensor for tensor in after.graph.initializer if tensor.name == gemm.input[2])
     assert list(c.dims) == [4]
 
 
@@ -124,10 +124,10 @@ def test_hard_sigmoid_before_mul_has_no_beta_that_opencv_takes_for_hard_swish(
     text = "(float[1,2,3,3] x) => (float[1,2,3,3] y) { r = Relu(x) g = Sigmoid(x) "
     before = model(13, f"{text} h = HardSigmoid<{attributes}>(r) {products} }}")
     after = convert_version(before, f"opencv=={release}")
-    written = [one for one in after.graph.node if one.op_type == "HardSigmoid"]
-    kept = [one for one in before.graph.node if one.op_type == "HardSigmoid"]
+    written = [node for node in after.graph.node if node.op_type == "HardSigmoid"]
+    kept = [node for node in before.graph.node if node.op_type == "HardSigmoid"]
     assert (written[0].attribute == kept[0].attribute) == is_kept
-    assert is_kept or [one.name for one in written[0].attribute] == ["alpha"]
+    assert is_kept or [attribute.name for attribute in written[0].attribute] == ["alpha"]
     assert accepts(after, f"opencv=={release}").reasons == ()
 
 

@@ -45,7 +45,7 @@ def test_blocks_become_codes_of_eight_bits(
 ) -> None:
     before = quantized(kind, axis, zero=zero)
     after = convert(before, target).model
-    stored = {one.name: one.data_type for one in after.graph.initializer}
+    stored = {tensor.name: tensor.data_type for tensor in after.graph.initializer}
     assert stored["w"] == T[kind.upper()].element.replacement
     values = {"x": np.random.default_rng(7).normal(size=(2, ROWS)).astype(np.float32)}
     (wanted,), (found,) = (ReferenceEvaluator(one).run(None, values) for one in (before, after))
@@ -59,6 +59,6 @@ def test_a_type_of_a_later_ir_version_is_not_read() -> None:
     cast = helper.make_node("Cast", ["w"], ["y"], to=T.FLOAT)
     graph = helper.make_graph([cast], "g", [], [y], [weight])
     model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 20)])
-    found = accepts(model, "onnxruntime==1.17")
-    assert found.answer == "no"
-    assert "does not read int4, which IR 10 introduced" in str(found.reasons)
+    answer = accepts(model, "onnxruntime==1.17")
+    assert answer.answer == "no"
+    assert "does not read int4, which IR 10 introduced" in str(answer.reasons)

@@ -140,14 +140,14 @@ def test_what_an_example_gives_goes_down_and_comes_back(
     )
     assert [node.op_type for node in again.graph.node] == [rule.op]
     inputs = oracle.make_inputs(newer, overrides=dict(example.inputs))
-    told = oracle.compare(
+    difference = oracle.compare(
         oracle.evaluate(newer, inputs),
         oracle.evaluate(again, inputs),
         rtol=example.rtol,
         atol=example.atol,
         ulp=ULP,
     )
-    assert told is None, told
+    assert difference is None, difference
 
 
 READ_BY_ANOTHER = {  # the rule that reads what is written for the examples of a rule
@@ -205,9 +205,11 @@ def stated(model: ModelProto, op: str, *, about: bool = False) -> list[dict[str,
     assert schema is not None
     ranks = {one.name: len(one.type.tensor_type.shape.dim) for one in model.graph.input}
     found = []
-    for node in (one for one in model.graph.node if one.op_type == op):
-        told = {one.name: one.default for one in schema.attributes.values()}
-        told |= {one.name: plain(one) for one in node.attribute} | {"inputs": len(node.input)}
+    for node in (node for node in model.graph.node if node.op_type == op):
+        told = {attribute.name: attribute.default for attribute in schema.attributes.values()}
+        told |= {attribute.name: plain(attribute) for attribute in node.attribute} | {
+            "inputs": len(node.input)
+        }
         if isinstance(axis := told.get("axis"), int) and axis >= 0:
             told["axis"] = axis - ranks[node.input[0]]
         floats = {name: one for name, one in told.items() if about and isinstance(one, float)}

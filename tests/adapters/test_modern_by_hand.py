@@ -99,10 +99,10 @@ def found_by_derived_rules(
     branch = registry.default().branch()
     monkeypatch.setattr(registry, "default", lambda: branch)
     monkeypatch.setattr(modernize, "rules", derived)
-    made = convert_with_report(
+    result = convert_with_report(
         modern_model(rule, example), modernize=True, allow_approximate=example.approximate
     )
-    return [site.op for site in made.report.modernized]
+    return [site.op for site in result.report.modernized]
 
 
 @pytest.mark.parametrize("op", ["Gelu", "LayerNormalization"])

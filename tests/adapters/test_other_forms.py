@@ -37,13 +37,13 @@ def test_another_form_of_any_node_is_legal(op):
     tried, having = 0, [case for case in CASES if op in case[2]]
     for adapter, example, _ in random.Random(op).sample(having, min(MOST, len(having))):
         model = example_model(adapter, example)
-        opset = {one.domain: one.version for one in model.opset_import}.get("", LOWEST)
+        opset = {opset.domain: opset.version for opset in model.opset_import}.get("", LOWEST)
         if opset < LOWEST:
             continue
         row = RuntimeRelease("edge", "", {}, None, "", other_forms=(op,))
-        wanted = Request(Wanted(row), keep_unrunnable=True, check="full")
+        request = Request(Wanted(row), keep_unrunnable=True, check="full")
         try:
-            opshift.convert(model, wanted)
+            opshift.convert(model, request)
         except opshift.Refused:
             continue
         tried += 1

@@ -52,11 +52,11 @@ def test_every_value_lies_between_its_bounds(seed: int) -> None:
     for rows in (0, 1, 5):
         values = oracle.evaluate(model, {"x": np.zeros((rows, 3), np.float32)})
         for name, value in zip(results, values, strict=True):
-            found = facts.bounds(facts.document.main, name)
-            if found is not None:
-                assert np.all(found.low <= value), (seed, rows, name, found)
-                assert np.all(value <= found.high), (seed, rows, name, found)
-                assert not found.each or found.low.shape == value.shape
+            bounds = facts.bounds(facts.document.main, name)
+            if bounds is not None:
+                assert np.all(bounds.low <= value), (seed, rows, name, bounds)
+                assert np.all(value <= bounds.high), (seed, rows, name, bounds)
+                assert not bounds.each or bounds.low.shape == value.shape
 
 
 def test_long_chains_are_followed_without_recursion() -> None:

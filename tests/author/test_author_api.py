@@ -74,7 +74,7 @@ def test_all_refusals_of_a_boundary_are_in_one_answer(with_adapters):
     two = "(float[2,3] x) => (float[2,3] z) { y = Softmax<axis=1>(x) z = Softmax<axis=1>(y) }"
     with pytest.raises(Refused) as caught:
         convert_version(model(two), 13)
-    assert [one.node for one in caught.value.refusals] == ["y", "z"]
+    assert [refusal.node for refusal in caught.value.refusals] == ["y", "z"]
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_an_operator_that_folds_is_written_once_for_equal_inputs(with_adapters):
         x = node["input"]
         casts = [op.Cast(x, to=kind) for kind in (TensorProto.INT64, TensorProto.INT32) * 2]
         drawn = [op.RandomUniformLike(x) for _ in range(2)]
-        return op.Sum(x, *drawn, *(op.Cast(one, to=TensorProto.FLOAT) for one in casts))
+        return op.Sum(x, *drawn, *(op.Cast(cast, to=TensorProto.FLOAT) for cast in casts))
 
     after = converted(with_adapters, twice)
     written = [node.op_type for node in after.graph.node]
@@ -328,7 +328,7 @@ def test_a_node_that_is_still_read_does_not_dissolve(with_adapters, text):
     )
     with pytest.raises(Refused, match="there is no Softmax") as caught:
         convert_version(model(text), 13)
-    assert [one.node for one in caught.value.refusals] == ["y"]
+    assert [refusal.node for refusal in caught.value.refusals] == ["y"]
 
 
 def test_the_pair_for_an_attribute_that_became_an_input(with_adapters):

@@ -96,8 +96,8 @@ def types(made: ModelProto) -> dict[str, str]:
 
 @pytest.mark.usefixtures("always_in_parts")
 def test_a_part_has_few_nodes() -> None:
-    made = called("a value from around a graph", "once")
-    cut = LongFunctions(made, lambda body: body.name == "F", "new_", 1).cut()
+    proto = called("a value from around a graph", "once")
+    cut = LongFunctions(proto, lambda body: body.name == "F", "new_", 1).cut()
     added = [function for function in cut.functions if function.name.startswith("new_")]
     assert [len(function.node) for function in added] == [2, 1]
     assert [node.op_type for node in cut.graph.node] == [function.name for function in added]
@@ -105,29 +105,29 @@ def test_a_part_has_few_nodes() -> None:
 
 @pytest.mark.usefixtures("always_in_parts")
 def test_a_fault_in_a_part_is_told_as_a_fault_of_the_function() -> None:
-    made = called("a value from around a graph", "once")
-    made.functions[0].node[-1].op_type = "MatMul"
-    made.functions[0].node[-1].input[:] = ["x", "a"]
+    proto = called("a value from around a graph", "once")
+    proto.functions[0].node[-1].op_type = "MatMul"
+    proto.functions[0].node[-1].input[:] = ["x", "a"]
     with pytest.raises(InferenceError) as error:
-        piecewise.infer(ModelBytes(made.SerializeToString()), strict=True)
+        piecewise.infer(ModelBytes(proto.SerializeToString()), strict=True)
     assert "op_type:F" in str(error.value)
-    assert check(made).fails(strict=False)
+    assert check(proto).fails(strict=False)
 
 
 @pytest.mark.parametrize("held", ["input", "output"])
 def test_a_call_with_too_many_values_stays(held: str) -> None:
-    made = called("an attribute", "once")
-    getattr(made.graph.node[0], held).append("x")
-    cut = LongFunctions(made, lambda body: True, "new_", 1).cut()
-    assert cut.graph.node == made.graph.node
+    proto = called("an attribute", "once")
+    getattr(proto.graph.node[0], held).append("x")
+    cut = LongFunctions(proto, lambda body: True, "new_", 1).cut()
+    assert cut.graph.node == proto.graph.node
 
 
 @pytest.mark.parametrize("place", ["output", "input"])
 def test_a_function_with_two_writers_of_a_value_stays_whole(place: str) -> None:
-    made = called("an attribute", "once")
-    body = functions_of(made)["f", "F", ""]
+    proto = called("an attribute", "once")
+    body = functions_of(proto)["f", "F", ""]
     body.node[0].output[0] = {"output": "y", "input": "a"}[place]
-    assert not LongFunctions(made, lambda one: one.name == "F", "new_", 1).parts
+    assert not LongFunctions(proto, lambda one: one.name == "F", "new_", 1).parts
 
 
 def test_a_function_with_many_graphs_is_long() -> None:

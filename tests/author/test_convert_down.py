@@ -132,7 +132,7 @@ def test_what_a_later_operator_cannot_do_refuses_the_node(with_adapters):
 
     with pytest.raises(Refused) as caught:
         below_9(with_adapters, write)
-    assert [one.op for one in caught.value.refusals] == ["Erf"]
+    assert [refusal.op for refusal in caught.value.refusals] == ["Erf"]
     assert caught.value.refusals[0].why is Why.NOT_EXPRESSIBLE
 
 

@@ -212,19 +212,19 @@ def test_only_a_replaceable_initializer_is_no_constant():
 
 
 def test_a_sparse_constant_has_zeros():
-    made = model(CONSTANTS.format("y = Add(s, c)"), 13)
+    proto = model(CONSTANTS.format("y = Add(s, c)"), 13)
     values = [helper.make_tensor(name, 7, [1], [number]) for name, number in (("o", 8), ("s", 9))]
     indices = helper.make_tensor("", 7, [1], [1])
-    for one in values:
-        made.graph.sparse_initializer.append(
-            onnx.SparseTensorProto(values=one, indices=indices, dims=[2])
+    for value in values:
+        proto.graph.sparse_initializer.append(
+            onnx.SparseTensorProto(values=value, indices=indices, dims=[2])
         )
     node = helper.make_node("Constant", [], ["c"])
     node.attribute.add(name="sparse_value", type=11).sparse_tensor.CopyFrom(
-        made.graph.sparse_initializer[1]
+        proto.graph.sparse_initializer[1]
     )
-    made.graph.node.insert(0, node)
-    facts = facts_of(made)
+    proto.graph.node.insert(0, node)
+    facts = facts_of(proto)
     found = [facts.constant(facts.document.main, name).tolist() for name in "scy"]
     assert found == [[0, 9], [0, 9], [0, 18]]
 
@@ -258,8 +258,8 @@ def test_integers_have_bounds_by_their_value_or_by_the_rule_of_their_operator(na
     text = """(float[2,N] x) => (float[k] y) <int64[2] w = {1, 2}> {
         s = Shape(x) t = Add(s, s) f = Constant<value_float = 1.0>() o = custom.Shape(x) y = Neg(x) }"""
     facts = facts_of(model(text, 13, more=CUSTOM))
-    found = facts.bounds(facts.document.main, name)
-    shown = None if found is None else (found.low.tolist(), found.high.tolist())
+    bounds = facts.bounds(facts.document.main, name)
+    shown = None if bounds is None else (bounds.low.tolist(), bounds.high.tolist())
     assert shown == expected
 
 
@@ -267,9 +267,9 @@ def test_each_output_of_a_node_has_its_own_bounds():
     text = "(float[2,5] x, int64[1] k) => (float[2,k] y) { y, i = TopK(x, k) }"
     facts = facts_of(model(text, 13))
     assert facts.bounds(facts.document.main, "y") is None
-    found = facts.bounds(facts.document.main, "i")
-    assert found is not None
-    assert found.never_negative
+    bounds = facts.bounds(facts.document.main, "i")
+    assert bounds is not None
+    assert bounds.never_negative
 
 
 @pytest.mark.parametrize(
@@ -431,10 +431,10 @@ def test_a_value_that_training_sets_is_no_constant():
 def test_the_rank_of_a_value_of_an_unknown_operator_is_that_of_its_declaration(
     declared, is_assumed
 ):
-    made = model(
+    proto = model(
         "(float[2] x) => (float[a,b] z) { h = custom.Op(x) z = custom.Op(h) }", 13, more=CUSTOM
     )
-    facts = facts_of(declare(made, "h", declared))
+    facts = facts_of(declare(proto, "h", declared))
     assert facts.is_assumed(facts.document.main, "h") == is_assumed
 
 
@@ -535,7 +535,7 @@ def known(env: ScopeEnv) -> bool:
 
 def lengths(env: ScopeEnv) -> list[int]:
     env.use_rank("v")
-    return [one if isinstance(one, int) else -1 for one in env.dims("v", env.type("v"))]
+    return [dim if isinstance(dim, int) else -1 for dim in env.dims("v", env.type("v"))]
 
 
 def test_the_report_names_a_length_that_follows_from_a_declared_rank():
@@ -560,10 +560,10 @@ def test_a_declared_rank_is_assumed_and_not_confirmed(name, is_assumed, rank):
 
 
 def test_a_weight_is_an_initializer_with_too_many_elements():
-    made = model("(float[2] x) => (float[2] z) { z = Neg(x) }", 13)
+    proto = model("(float[2] x) => (float[2] z) { z = Neg(x) }", 13)
     for name, count in (("few", LARGEST_SMALL), ("many", LARGEST_SMALL + 1)):
-        made.graph.initializer.append(helper.make_tensor(name, 1, [count], [0.0] * count))
-    facts = facts_of(made)
+        proto.graph.initializer.append(helper.make_tensor(name, 1, [count], [0.0] * count))
+    facts = facts_of(proto)
     env = ScopeEnv(facts, facts.document.main)
     assert [env.is_weight(name) for name in ("few", "many", "x")] == [False, True, False]
 
@@ -628,10 +628,10 @@ def all_types(facts: Facts) -> dict:
 @pytest.mark.parametrize("kind", NEWS)
 def test_a_node_that_is_left_out_would_tell_no_more(monkeypatch, kind):
     """Only nodes that may give a better type than inference of the whole model are looked at."""
-    made = model(NEWS[kind], 13, more=f'{CUSTOM}, "com.microsoft": 1')
-    usual = all_types(facts_of(made))
+    proto = model(NEWS[kind], 13, more=f'{CUSTOM}, "com.microsoft": 1')
+    usual = all_types(facts_of(proto))
     monkeypatch.setattr(Facts, "_tells_more", lambda *words: True)
-    assert all_types(facts_of(made)) == usual
+    assert all_types(facts_of(proto)) == usual
 
 
 # -- what a step changes -------------------------------------------------------------------------
@@ -789,7 +789,7 @@ def test_a_rank_is_assumed_only_in_the_graph_that_declares_it():
     m.graph.node[0].attribute[0].g.value_info.append(declared)
     facts = facts_of(m)
     branches = facts.document.roots[0].scopes[1:]
-    assert [facts.is_assumed(one, "r") for one in branches] == [True, False]
+    assert [facts.is_assumed(branch, "r") for branch in branches] == [True, False]
 
 
 def test_a_node_with_too_many_inputs_is_no_constant():
@@ -932,9 +932,9 @@ def test_the_bounds_of_a_weight_are_found_without_holding_it(values, monkeypatch
     m.graph.initializer.append(numpy_helper.from_array(values, "w"))
     facts = facts_of(m)
     monkeypatch.setattr(weights.Weights, "load", None)
-    found = facts.bounds(facts.document.main, "w")
+    bounds = facts.bounds(facts.document.main, "w")
     whole = None if values.dtype.kind == "f" else (int(values.min()), int(values.max()))
-    assert (found and (found.lowest, found.highest)) == whole
+    assert (bounds and (bounds.lowest, bounds.highest)) == whole
 
 
 def test_a_value_that_depends_on_the_size_of_an_input_names_this_cause():

@@ -40,12 +40,12 @@ def malformed(schema: schemas.Schema) -> Iterator[NodeProto]:
 
 def holder(node: NodeProto) -> onnx.ModelProto:
     """A model in which other nodes read the node's output as a constant."""
-    made = model(f"(float[2,3] x) => (float z) {{ {READERS} z = Neg(a) }}", NEWEST)
+    proto = model(f"(float[2,3] x) => (float z) {{ {READERS} z = Neg(a) }}", NEWEST)
     if node.domain:
-        made.opset_import.add(domain=node.domain, version=schemas.latest(node.domain) or 1)
-    made.graph.initializer.append(numpy_helper.from_array(np.array([1, 2], "i8"), "k"))
-    made.graph.node.insert(0, node)
-    return made
+        proto.opset_import.add(domain=node.domain, version=schemas.latest(node.domain) or 1)
+    proto.graph.initializer.append(numpy_helper.from_array(np.array([1, 2], "i8"), "k"))
+    proto.graph.node.insert(0, node)
+    return proto
 
 
 OPERATORS = [

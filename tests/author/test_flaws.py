@@ -85,21 +85,23 @@ def test_a_body_computes_every_output(clumsy):
 
 
 def test_a_training_graph_is_checked_like_any_other():
-    made = model("(float[2] x) => (float[2] y) { y = Softmax(x) }")
-    node = made.training_info.add().algorithm.node.add(op_type="Softmax", input=["y"], output=["z"])
+    proto = model("(float[2] x) => (float[2] y) { y = Softmax(x) }")
+    node = proto.training_info.add().algorithm.node.add(
+        op_type="Softmax", input=["y"], output=["z"]
+    )
     node.attribute.add(name="axis", type=onnx.AttributeProto.INT, i=0, ints=[3])
-    made.training_info[0].algorithm.name = "training"
+    proto.training_info[0].algorithm.name = "training"
     with pytest.raises(InvalidModel, match="Softmax 'z': type field and data field mismatch"):
-        convert_version(made, 13)
+        convert_version(proto, 13)
 
 
 def test_a_function_called_like_an_operator_is_written_out_where_inference_takes_it_for_that():
     text = """<ir_version: 8, opset_import: ["" : 14]> g (int64[4,5] x) => (int64[4,5] y) { y = Relu(x) }
 <domain: "", opset_import: ["" : 14]> Relu (x) => (y) { y = Trilu(x) }"""
     if onnx.defs.onnx_opset_version() >= 14:
-        made = convert_version(onnx.parser.parse_model(text), 12)
-        assert not made.functions
-        assert "Relu" not in ops(made)
+        converted = convert_version(onnx.parser.parse_model(text), 12)
+        assert not converted.functions
+        assert "Relu" not in ops(converted)
 
 
 def test_a_negative_dimension_is_an_unknown_one(with_adapters):
@@ -112,9 +114,9 @@ def test_a_negative_dimension_is_an_unknown_one(with_adapters):
         return KEEP
 
     with_adapters(look)
-    made = model("(float[N,3] x) => (float[N,3] y) { y = Softmax(x) }")
-    made.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
-    convert_version(made, 13)
+    proto = model("(float[N,3] x) => (float[N,3] y) { y = Softmax(x) }")
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    convert_version(proto, 13)
     assert seen == [(None, 3)]
 
 
@@ -218,7 +220,7 @@ SIZES = [
     (turned(c="[9,4]", p=", int64[2,4] p"), 23, "", turned(c="[9,4]", p=", int64[2,3] p"), "position_ids has the shape [2, 3] instead of [2, 4]"),
     (turned(c="[9,4]", p=", int64[2,4] p"), 23, "", turned(c="[9,4]"), "a cache has rank 2, but must have rank 3"),
     ("(float[2,4,{}] x, float[2,4,4] c) => (y) {{ y = RotaryEmbedding<num_heads=3>(x, c, c) }}", 23, "24", "25", "the last axis of X has size 25, not a multiple of its 3 heads"),
-    ("(float[2,3] a, float[2,{}] b) => (y) {{ s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=0>(s) }}", 11, "3", "4", "the node concatenates tensors of the shapes [2, 3] and [2, 4]"),
+    ("(float[2,3] a, float[2,{}] b) => (y) {{ s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=0>(s) }}", 11, "3", "4", "the node joins tensors of the shapes [2, 3] and [2, 4]"),
     ("(float[{},6] x) => (y) <int64 n = {{2}}> {{ s = SplitToSequence(x, n) y = ConcatFromSequence<axis=1>(s) }}", 11, "4", "5", "the node concatenates parts of sizes 2 and 1 along another axis"),
     ("(float[5,2] x, int64[{}] s) => (y) {{ y = CenterCropPad(x, s) }}", 18, "2", "3", "shape holds 3 numbers for 2 axes, but must hold 2"),
     (UNPOOL.format(n=3, k="[2]", more=""), 11, "", UNPOOL.format(n=3, k="[2,2]", more=""), "kernel_shape has 2 sizes for 1 axes"),
@@ -284,11 +286,11 @@ def test_sizes_that_inference_does_not_compare(text, opset, good, bad, words):
 
 def test_parts_of_other_ranks_are_the_fault_of_the_model():
     """onnx infers nothing of a Cast below opset 6, so its inference of Concat objects at 7."""
-    made = model(
+    proto = model(
         '(float[2] x, int32[4,2] a) => (int32[6] y) { h = Cast<to = "INT32">(x)'
         " y = Concat<axis = 0>(h, a) }", 4,
     )  # fmt: skip
-    told = [one.text for one in rules.check(made).found if one.rule == "OPERATOR_FLAW"]
+    told = [one.text for one in rules.check(proto).found if one.rule == "OPERATOR_FLAW"]
     assert told == ["Concat 'y': the inputs have the ranks 1 and 2"]
     with pytest.raises(InvalidModel, match="contradicts the operators of the model"):
-        convert_version(made, 7)
+        convert_version(proto, 7)

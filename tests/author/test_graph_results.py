@@ -144,7 +144,7 @@ def test_a_choice_has_what_both_results_have_in_common():
         ["x", "y", "z", ""],
     )
     assert found == {"x": typed(2, None), "y": typed(...)}
-    assert [one.ranks for one in insides] == [["a", "d"], ["p", "q", "s"]]
+    assert [inside.ranks for inside in insides] == [["a", "d"], ["p", "q", "s"]]
 
 
 def test_an_output_that_a_branch_lacks_has_no_type():

@@ -59,7 +59,7 @@ def test_a_number_beside_a_value_broadcasts_in_every_opset(with_adapters):
     with_adapters(adapter("Selu", 6, 5)(run))
     after = convert_version(model("(float[2,3] x) => (float[2,3] y) { y = Selu(x) }", 6), 5)
     assert ops(after) == "Mul Neg Add"
-    assert [[one.name for one in node.attribute] for node in after.graph.node] == [
+    assert [[attribute.name for attribute in node.attribute] for node in after.graph.node] == [
         ["broadcast"], [], ["broadcast"],
     ]  # fmt: skip
 
@@ -146,9 +146,9 @@ def test_a_weight_is_not_written_anew(with_adapters, length, written):
         return node["A"] * op.Cast(node["B"], to=T.FLOAT)
 
     with_adapters(adapter("MatMul", 13, 12)(run))
-    given = model("(float[N] x) => (float[n] y) { y = MatMul(x, w) }", 13)
-    given.graph.initializer.append(numpy_helper.from_array(np.zeros(length, np.float32), "w"))
-    assert ops(convert_version(given, 12)) == written
+    proto = model("(float[N] x) => (float[n] y) { y = MatMul(x, w) }", 13)
+    proto.graph.initializer.append(numpy_helper.from_array(np.zeros(length, np.float32), "w"))
+    assert ops(convert_version(proto, 12)) == written
 
 
 KINDS = ("float32", "float64", "float16", "int64", "int32")
@@ -172,16 +172,16 @@ def test_what_is_computed_while_converting_is_what_the_runtime_computes(op, kind
     infos = [helper.make_tensor_value_info(name, elem, [200]) for name in (*names, "y")]
     node = helper.make_node(op, list(names), ["y"])
     graph = helper.make_graph([node], "law", infos[:-1], infos[-1:])
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = ort.InferenceSession(made.SerializeToString(), options, ["CPUExecutionProvider"])
+    session = ort.InferenceSession(proto.SerializeToString(), options, ["CPUExecutionProvider"])
     (wanted,) = session.run(None, dict(zip(names, arrays, strict=True)))
-    del made.graph.input[:]
+    del proto.graph.input[:]
     for array, name in zip(arrays, names, strict=True):
-        made.graph.initializer.append(numpy_helper.from_array(array, name))
-    document = Document(made)
-    facts = Facts(document, Weights(), registry.default(), made.SerializeToString)
+        proto.graph.initializer.append(numpy_helper.from_array(array, name))
+    document = Document(proto)
+    facts = Facts(document, Weights(), registry.default(), proto.SerializeToString)
     found = facts.constant(document.main, "y")
     assert found.dtype == wanted.dtype
     assert found.tobytes() == wanted.tobytes()

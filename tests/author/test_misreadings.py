@@ -35,14 +35,16 @@ def test_the_form_is_found_in_each_example(one, tmp_path):
         proto = model(example.graph, imports[""], more="".join(others))
         path = tmp_path / "m.onnx"
         onnx.save(proto, path)
-        found = accepts(path, row.shown)
+        answer = accepts(path, row.shown)
         doubt = "computes the same on all processors" if one.processors else "handles this node"
         words = tuple(one.described(op) for op in one.ops)
-        sure = [text for text in found.reasons if text.startswith(f"{row.shown}: ")]
-        unsure = [text for text in found.unknown if text.startswith(f"whether {row.shown} {doubt}")]
+        sure = [text for text in answer.reasons if text.startswith(f"{row.shown}: ")]
+        unsure = [
+            text for text in answer.unknown if text.startswith(f"whether {row.shown} {doubt}")
+        ]
         listed = unsure if one.processors else [*sure, *unsure]
-        assert any(text.partition(": ")[2].startswith(words) for text in listed), found
-        assert found.answer != "yes"
+        assert any(text.partition(": ")[2].startswith(words) for text in listed), answer
+        assert answer.answer != "yes"
 
 
 @pytest.mark.parametrize("one", DECLARED, ids=named)

@@ -49,19 +49,19 @@ def listed(found: Bounds):
 
 def test_each_element_takes_its_bounds_to_its_new_place():
     x = each([[0, 1, 2], [3, 4, 5]], [[6, 7, 8], [9, 10, 11]])
-    found = bounds_of("Transpose<perm=[1,0]>(x)", x=x)
-    assert listed(found) == (True, [[0, 3], [1, 4], [2, 5]], [[6, 9], [7, 10], [8, 11]])
+    bounds = bounds_of("Transpose<perm=[1,0]>(x)", x=x)
+    assert listed(bounds) == (True, [[0, 3], [1, 4], [2, 5]], [[6, 9], [7, 10], [8, 11]])
 
 
 def test_elements_of_several_inputs_take_their_own_bounds():
     known = {"a": each([1, 2], [3, 4]), "b": each([5], [6]), "c": each([7], [8])}
-    found = bounds_of("Concat<axis=0>(a, b, c)", **known)
-    assert listed(found) == (True, [1, 2, 5, 7], [3, 4, 6, 8])
+    bounds = bounds_of("Concat<axis=0>(a, b, c)", **known)
+    assert listed(bounds) == (True, [1, 2, 5, 7], [3, 4, 6, 8])
 
 
 def test_an_index_that_is_constant_selects_bounds():
-    found = bounds_of("Gather(x, i)", "int64[2] i = {2, 0}", x=each([1, 2, 3], [4, 5, 6]))
-    assert listed(found) == (True, [3, 1], [6, 4])
+    bounds = bounds_of("Gather(x, i)", "int64[2] i = {2, 0}", x=each([1, 2, 3], [4, 5, 6]))
+    assert listed(bounds) == (True, [3, 1], [6, 4])
 
 
 X = each([-5, 2], [4, 9])
@@ -83,5 +83,5 @@ def test_otherwise_all_elements_have_the_widest_bounds(node, known):
 
 @pytest.mark.parametrize("size", [MOST_EACH, MOST_EACH + 1])
 def test_many_elements_have_one_pair_of_bounds(size):
-    found = bounds_of("Expand(x, s)", f"int64[1] s = {{{size}}}", x=each([3], [4]))
-    assert (found.each, found.lowest, found.highest) == (size <= MOST_EACH, 3, 4)
+    bounds = bounds_of("Expand(x, s)", f"int64[1] s = {{{size}}}", x=each([3], [4]))
+    assert (bounds.each, bounds.lowest, bounds.highest) == (size <= MOST_EACH, 3, 4)

@@ -64,10 +64,10 @@ def test_unknown_lengths_of_two_pieces_have_different_symbols() -> None:
         f" else_branch = e{i} () => (e{i}) {{ e{i} = Abs(x) }}> "
         for i in range(20)
     )
-    made = model(f"(float[N] x, bool c) => (float[N] y19) {{ {parts} }}", 13)
+    proto = model(f"(float[N] x, bool c) => (float[N] y19) {{ {parts} }}", 13)
     found = {
         info.name: info
-        for info in piecewise.infer(ModelBytes(made.SerializeToString())).graph.value_info
+        for info in piecewise.infer(ModelBytes(proto.SerializeToString())).graph.value_info
     }
     lengths = [found[f"n{i}"].type.tensor_type.shape.dim[1].dim_param for i in range(20)]
     assert len({*lengths} - {""}) == 20
@@ -93,5 +93,5 @@ def test_a_large_model_is_inferred_in_pieces(family: str) -> None:
 def test_what_a_caller_may_replace_is_no_constant_of_a_piece() -> None:
     made = FAMILIES["weights and inputs"](5)
     piece = piecewise._Types(made, "opshift_").piece(range(3))
-    assert {one.name for one in piece.graph.initializer} == {"w0", "w1", "w2"}
+    assert {tensor.name for tensor in piece.graph.initializer} == {"w0", "w1", "w2"}
     assert {one.name for one in piece.graph.input} == {"x", "w0", "w1", "w2"}

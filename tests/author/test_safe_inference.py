@@ -153,14 +153,14 @@ def test_inference_leaves_the_attributes_of_a_node_as_they_are():
     ],
 )
 def test_a_huge_size_is_not_listed(text, answer):
-    made = onnx.parser.parse_model(f"{HEADER}(float[N] x) => (float[M] y) {text}")
-    assert safe_inference.may_propagate(ModelBytes(made.SerializeToString())) is answer
+    proto = onnx.parser.parse_model(f"{HEADER}(float[N] x) => (float[M] y) {text}")
+    assert safe_inference.may_propagate(ModelBytes(proto.SerializeToString())) is answer
 
 
 @pytest.mark.parametrize(
     ("size", "answer"), [(2**24, True), (2**24 + 1, False), (2**40, False), (-1, True)]
 )
 def test_a_huge_size_is_not_declared(size, answer):
-    made = onnx.parser.parse_model(f"{HEADER}(float[1] x) => (float[M] y) {{ y = Neg(x) }}")
-    made.graph.input[0].type.tensor_type.shape.dim[0].dim_value = size
-    assert safe_inference.may_propagate(ModelBytes(made.SerializeToString())) is answer
+    proto = onnx.parser.parse_model(f"{HEADER}(float[1] x) => (float[M] y) {{ y = Neg(x) }}")
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = size
+    assert safe_inference.may_propagate(ModelBytes(proto.SerializeToString())) is answer

@@ -127,10 +127,10 @@ def test_exit_codes_tell_would_change_from_impossible(folder):
 def test_verbose_prints_more(words, folder):
     nodes = [f"v{i + 1} = {op}(v{i})" for i, op in enumerate(UNARY)]
     text = f"(float[2] v0) => (float[2] v{len(UNARY)}) {{ {' '.join(nodes)} }}"
-    made = parser.parse_model(f'<ir_version: 7, opset_import: ["" : 12]> g {text}')
-    for number, node in enumerate(made.graph.node):
+    proto = parser.parse_model(f'<ir_version: 7, opset_import: ["" : 12]> g {text}')
+    for number, node in enumerate(proto.graph.node):
         node.name = f"{number}/node"
-    onnx.save(made, "names.onnx")
+    onnx.save(proto, "names.onnx")
     short, long = run(*words).stdout.splitlines(), run(*words, "-v").stdout.splitlines()
     assert len(long) > len(short)
     assert [line for line in short if "-v shows" not in line and line not in long] == []
@@ -178,9 +178,9 @@ def test_a_refusal_says_what_to_do_before_the_detail(folder):
 def test_every_error_is_json_too(folder, words, code, name, form):
     done = run(*words, "--output-format", form)
     assert done.exit_code == code
-    told = json.loads(done.stdout)
-    assert (told["kind"], told["code"], told["exit_code"]) == ("error", name, code)
-    assert told["cure"] == codes.page(name).cure
+    document = json.loads(done.stdout)
+    assert (document["kind"], document["code"], document["exit_code"]) == ("error", name, code)
+    assert document["cure"] == codes.page(name).cure
 
 
 @pytest.mark.parametrize(

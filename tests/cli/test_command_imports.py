@@ -52,40 +52,40 @@ def imported(*words, folder):
     "words", [["--help"], ["--version"], ["convert", "--help"], ["ops", "--help"]], ids=" ".join
 )
 def test_help_needs_no_engine(tmp_path, words):
-    found = imported(*words, folder=tmp_path)
+    module = imported(*words, folder=tmp_path)
     slow = {"google.protobuf", "importlib.metadata", "importlib.resources", "tomllib"}
-    assert not sorted(found & {*HEAVY, *ENGINE, *slow})
+    assert not sorted(module & {*HEAVY, *ENGINE, *slow})
 
 
 def test_info_needs_no_engine(model):
-    found = imported("info", model, folder=model.parent)
+    module = imported("info", model, folder=model.parent)
     slow = {"importlib.metadata", "importlib.resources"}
-    assert not sorted(found & {*HEAVY, *ENGINE, *slow})
+    assert not sorted(module & {*HEAVY, *ENGINE, *slow})
 
 
 def test_another_ir_version_needs_no_engine(model):
     result = model.parent / "result.onnx"
-    found = imported("convert", model, "--ir", "9", "-o", result, folder=model.parent)
+    module = imported("convert", model, "--ir", "9", "-o", result, folder=model.parent)
     assert onnx.load(result).ir_version == 9
     slow = {"importlib.metadata", "importlib.resources", "onnx.onnx_ml_pb2"}
-    assert not sorted(found & {*HEAVY, *ENGINE, *slow})
+    assert not sorted(module & {*HEAVY, *ENGINE, *slow})
 
 
 def test_a_conversion_that_computes_nothing_needs_no_numpy(model):
     result = model.parent / "result.onnx"
-    found = imported("convert", model, "--to", "21", "-o", result, folder=model.parent)
+    module = imported("convert", model, "--to", "21", "-o", result, folder=model.parent)
     assert onnx.load(result).opset_import[0].version == 21
     unused = {"opshift.opsets.targets", "opshift.opsets.kernels", "tomllib"}  # no runtime is named
-    assert not sorted(found & {*HEAVY, *unused, "importlib.metadata", "importlib.resources"})
+    assert not sorted(module & {*HEAVY, *unused, "importlib.metadata", "importlib.resources"})
 
 
 def test_a_conversion_imports_the_adapters_of_its_operators_alone(model):
     result = model.parent / "result.onnx"
-    found = imported("convert", model, "--to", "14", "-o", result, folder=model.parent)
-    families = {n.split(".")[1] for n in found if n.startswith("opshift_adapters.")}
+    module = imported("convert", model, "--to", "14", "-o", result, folder=model.parent)
+    families = {n.split(".")[1] for n in module if n.startswith("opshift_adapters.")}
     assert "elementwise" in families  # Relu and Add
     assert not sorted(families & {"contrib", "image", "ml", "normalize", "quantize", "text"})
-    assert not sorted(found & {"opshift.author.formula", "opshift.author.unify"})  # --modernize
+    assert not sorted(module & {"opshift.author.formula", "opshift.author.unify"})  # --modernize
 
 
 def test_the_adapters_need_no_numpy():
@@ -101,12 +101,12 @@ for one in pkgutil.walk_packages(opshift_adapters.__path__, "opshift_adapters.")
 
 
 def test_a_rewritten_node_needs_no_numpy(tmp_path):
-    made = onnx.parser.parse_model(
+    proto = onnx.parser.parse_model(
         """<ir_version: 8, opset_import: ["": 11]> g (float[2,4] x) => (float[2,4] y)
         { y = Softmax<axis=1>(x) }"""
     )
     path = tmp_path / "softmax.onnx"
-    onnx.save(made, path)
+    onnx.save(proto, path)
     words = ["convert", path, "--to", "13", "-o", tmp_path / "result.onnx"]
     assert "numpy" not in imported(*words, folder=tmp_path)
 
@@ -138,6 +138,6 @@ def test_a_size_that_a_step_asks_for_is_computed(tmp_path):
     path, result = tmp_path / "model.onnx", tmp_path / "result.onnx"
     sizes(path, "ReduceSum(x, b)")
     assert "numpy" in imported("convert", path, "--to", "12", "-o", result, folder=tmp_path)
-    summed = next(one for one in onnx.load(result).graph.node if one.op_type == "ReduceSum")
+    summed = next(node for node in onnx.load(result).graph.node if node.op_type == "ReduceSum")
     assert list(summed.input) == ["x"]
     assert list(summed.attribute[0].ints) == [2]

@@ -117,7 +117,7 @@ def test_every_class_explains_its_attributes_and_shows_an_example(kind, tmp_path
     if kind is opshift.Refused:
         assert named == {"refusals", "nearest", "target", "steps", "dead_ends", "runtime"}
     else:
-        assert named == {one.name for one in dataclasses.fields(kind)}
+        assert named == {field.name for field in dataclasses.fields(kind)}
     for name, member in vars(kind).items():
         if not name.startswith("_") and isinstance(member, (FunctionType, property)):
             assert name in ("to_json", "page") or member.__doc__, name

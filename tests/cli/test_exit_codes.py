@@ -61,7 +61,7 @@ def test_an_invalid_model_is_exit_1_in_every_command(words, fault, folder):
 
 @pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec", b"\x80\x04K"])
 @pytest.mark.parametrize(
-    "words", [one for one in COMMANDS if one[0] not in ("batch",)],
+    "words", [command for command in COMMANDS if command[0] not in ("batch",)],
     ids=lambda words: " ".join(words[:1] + words[2:4]),
 )  # fmt: skip
 def test_a_file_that_holds_no_model_is_exit_2(words, content, folder):
@@ -82,7 +82,7 @@ run()
 """
 
 
-@pytest.mark.parametrize("words", [one for one in COMMANDS if one[0] != "batch"])
+@pytest.mark.parametrize("words", [command for command in COMMANDS if command[0] != "batch"])
 def test_a_protobuf_that_does_not_fit_onnx_is_a_fault_of_the_environment(words, folder):
     onnx.save(model("(float[2] x) => (float[2] y) { y = Relu(x) }"), folder / "in" / "m.onnx")
     words = [str(folder / "in" / "m.onnx") if word == "MODEL" else word for word in words]

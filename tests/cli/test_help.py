@@ -32,7 +32,7 @@ def test_every_reason_and_error_has_a_page():
     import opshift
 
     errors = {getattr(opshift, name) for name in opshift.__all__ if name[0].isupper()}
-    used = {one.code for one in errors if isinstance(one, type) and hasattr(one, "code")}
+    used = {error.code for error in errors if isinstance(error, type) and hasattr(error, "code")}
     used |= {why.name for why in Why}
     assert used <= set(codes.names())
 

@@ -53,11 +53,11 @@ def test_the_command_and_its_short_form():
 
 def test_where_the_adapters_can_lead_a_model(tmp_path):
     for opset, node, lowest in ((13, "Acos(x)", 7), (22, "Acos(x)", 7), (13, "Neg(x)", 1)):
-        made = model(f"(float[2] x) => (float[2] y) {{ y = {node} }}", opset)
-        (path := tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+        proto = model(f"(float[2] x) => (float[2] y) {{ y = {node} }}", opset)
+        (path := tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
         found = info(path).reach[""]
         assert found[0] == lowest
-        tried = lowest_versions(made)[""]
+        tried = lowest_versions(proto)[""]
         assert found[0] <= tried.lowest
         assert found[1] >= tried.highest
 
@@ -101,8 +101,8 @@ def test_a_file_that_is_something_else_is_named_with_its_cure(code, tmp_path):
     assert caught.value.code == code
     assert codes.page(code).cure in str(caught.value)
     for command in ("check", "info", "lowest", "targets"):
-        told = json.loads(run(command, path, "--output-format", "json").stdout)
-        assert (told["kind"], told["code"]) == ("error", code)
+        document = json.loads(run(command, path, "--output-format", "json").stdout)
+        assert (document["kind"], document["code"]) == ("error", code)
 
 
 @pytest.mark.parametrize("command", ["check", "info"])
@@ -127,24 +127,24 @@ def test_the_text_forms_of_onnx_are_read(ending, tmp_path):
 def test_a_model_without_imports_is_shown(tmp_path):
     import onnx
 
-    made = onnx.load(MODEL)
-    del made.opset_import[:]
-    onnx.save(made, path := tmp_path / "m.onnx")
+    proto = onnx.load(MODEL)
+    del proto.opset_import[:]
+    onnx.save(proto, path := tmp_path / "m.onnx")
     assert run("info", path).stdout.startswith(f"{path}: IR 7, and no opset is imported\n")
     assert info(path).runtimes == ()
 
 
 def test_the_signature_has_sizes_symbols_and_types(tmp_path):
-    made = model(
+    proto = model(
         "(float[N,3] a, float[2,4] b, float c, seq(float[2]) d) => (int64[] y) { y = Size(a) }", 13
     )
-    made.graph.input[1].type.tensor_type.shape.dim[0].dim_value = -1
-    made.graph.input[1].type.tensor_type.shape.dim[1].Clear()
-    made.graph.input[2].type.tensor_type.ClearField("shape")
-    onnx.save(made, path := tmp_path / "m.onnx")
-    found = info(path)
-    assert found.inputs == ("a: float[N,3]", "b: float[-1,?]", "c: float", "d")
-    assert found.outputs == ("y: int64",)
+    proto.graph.input[1].type.tensor_type.shape.dim[0].dim_value = -1
+    proto.graph.input[1].type.tensor_type.shape.dim[1].Clear()
+    proto.graph.input[2].type.tensor_type.ClearField("shape")
+    onnx.save(proto, path := tmp_path / "m.onnx")
+    facts_of_model = info(path)
+    assert facts_of_model.inputs == ("a: float[N,3]", "b: float[-1,?]", "c: float", "d")
+    assert facts_of_model.outputs == ("y: int64",)
 
 
 def test_a_tensor_is_no_model(tmp_path):
@@ -165,17 +165,17 @@ def described(rng):
     """A model with a random header, and weights inside and outside of its file."""
     import onnx
 
-    made = model("(float[2] x) => (float[2] y) { y = Relu(x) }")
-    made.model_version = rng.choice([0, 7, 0x01020159, 0x0001000200000159])
-    made.domain = rng.choice(["", "ai.acme"])
-    made.doc_string = rng.choice(["", "what it is for\nand more"])
+    proto = model("(float[2] x) => (float[2] y) { y = Relu(x) }")
+    proto.model_version = rng.choice([0, 7, 0x01020159, 0x0001000200000159])
+    proto.domain = rng.choice(["", "ai.acme"])
+    proto.doc_string = rng.choice(["", "what it is for\nand more"])
     for key in rng.sample(["author", "license", "Image.ColorSpaceGamma", "own"], rng.randrange(5)):
-        made.metadata_props.add(key=key, value=f"the {key}")
+        proto.metadata_props.add(key=key, value=f"the {key}")
     outside: dict[str, int] = {}
     for number in range(rng.randrange(4)):
         kind, size = rng.choice([(onnx.TensorProto.FLOAT, 32), (onnx.TensorProto.INT4, 4)])
         dims = [rng.randint(1, 9), rng.randint(1, 300)]
-        tensor = made.graph.initializer.add(name=f"w{number}", data_type=kind, dims=dims)
+        tensor = proto.graph.initializer.add(name=f"w{number}", data_type=kind, dims=dims)
         tensor.data_location = onnx.TensorProto.EXTERNAL
         place = rng.choice(["a.bin", "b.bin"])
         length = -(-dims[0] * dims[1] * size // 8)
@@ -183,7 +183,7 @@ def described(rng):
         if rng.random() < 0.5:
             tensor.external_data.add(key="length", value=str(length))
         outside[place] = outside.get(place, 0) + length
-    return made, outside
+    return proto, outside
 
 
 def test_info_shows_the_header_and_the_bytes_outside(tmp_path):
@@ -193,18 +193,20 @@ def test_info_shows_the_header_and_the_bytes_outside(tmp_path):
     for _ in range(100):
         made, outside = described(rng)
         (path := tmp_path / "m.onnx").write_bytes(made.SerializeToString())
-        found = info(path)
-        assert found.model_version == str(ModelVersion.unpack(made.model_version))
-        assert (found.domain, found.doc_string) == (made.domain, made.doc_string)
-        assert found.metadata == {one.key: one.value for one in made.metadata_props}
-        assert found.external == outside
+        facts_of_model = info(path)
+        assert facts_of_model.model_version == str(ModelVersion.unpack(made.model_version))
+        assert (facts_of_model.domain, facts_of_model.doc_string) == (made.domain, made.doc_string)
+        assert facts_of_model.metadata == {entry.key: entry.value for entry in made.metadata_props}
+        assert facts_of_model.external == outside
         shown = run("info", path, "-v").stdout
-        assert ("model version" in shown) == (found.model_version != "0")
+        assert ("model version" in shown) == (facts_of_model.model_version != "0")
         assert f"domain {made.domain}" in shown if made.domain else ", domain" not in shown
-        assert all(f"metadata {key}: {value}" in shown for key, value in found.metadata.items())
+        assert all(
+            f"metadata {key}: {value}" in shown for key, value in facts_of_model.metadata.items()
+        )
         assert all(f"in {name}" in shown for name in outside)
-        in_memory = dataclasses.replace(info(made), path=found.path)
-        assert in_memory == found
+        in_memory = dataclasses.replace(info(made), path=facts_of_model.path)
+        assert in_memory == facts_of_model
 
 
 @pytest.mark.parametrize("command", ["info", "check"])
@@ -216,7 +218,7 @@ def test_a_document_of_an_operator_set_is_shown_as_one(command, name, tmp_path):
     assert done.exit_code == 0
     count = len(found.operators)
     assert f"no model, but the operator set ai.onnx.ml 3 with {count} operators" in done.stdout
-    assert all(one.schema.name in done.stdout for one in found.operators)
+    assert all(operator.schema.name in done.stdout for operator in found.operators)
     told = run("convert", path, "-o", tmp_path / "o.onnx", "--to", 13)
     assert told.exit_code == 2
     assert codes.page("OPERATOR_SET_FILE").sentence in told.stderr
@@ -226,10 +228,10 @@ def test_a_document_of_an_operator_set_is_shown_as_one(command, name, tmp_path):
 def test_experimental_operators_are_named(tmp_path):
     text = """(float[1,2,5,8] x) => (float[1,2,5,8] y) {
         y = ai.onnx.preview.FlexAttention(x, x, x) }"""
-    made = model(text, 26, ir=11, more=', "ai.onnx.preview" : 1')
-    (path := tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    proto = model(text, 26, ir=11, more=', "ai.onnx.preview" : 1')
+    (path := tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
     assert info(path).experimental == ("ai.onnx.preview.FlexAttention",)
     assert "experimental" in run("info", path).stdout
-    assert [one.rule for one in check(made).found] == ["EXPERIMENTAL"]
-    notes = convert(made, 25).report.notes
+    assert [one.rule for one in check(proto).found] == ["EXPERIMENTAL"]
+    notes = convert(proto, 25).report.notes
     assert any("FlexAttention (1 node) is an experimental operator" in note for note in notes)

@@ -208,8 +208,8 @@ def test_json_is_the_short_form_of_every_command(command, tmp_path):
 
 @pytest.mark.parametrize("words", [["info", "--json"], ["nothing", "--json"], ["--json"]])
 def test_json_also_for_a_command_line_that_cannot_be_read(words):
-    told = json.loads(CliRunner().invoke(main, words).stdout)
-    assert (told["kind"], told["code"]) == ("error", "BAD_USAGE")
+    document = json.loads(CliRunner().invoke(main, words).stdout)
+    assert (document["kind"], document["code"]) == ("error", "BAD_USAGE")
 
 
 def test_every_field_is_explained():

@@ -60,7 +60,7 @@ def run_all(commands, *, folder, windows=True):
     paths = [str(WINDOWS)] * windows + [path for path in sys.path if path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     return subprocess.run(
-        [sys.executable, "-c", CODE, json.dumps([[*map(str, one)] for one in commands])],
+        [sys.executable, "-c", CODE, json.dumps([[*map(str, command)] for command in commands])],
         cwd=folder, env=environment,
         capture_output=True, text=True, timeout=250,
     )  # fmt: skip

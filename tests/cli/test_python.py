@@ -86,11 +86,11 @@ def test_what_is_no_model_is_a_type_error(ask):
 
 
 def test_the_result_holds_the_model_and_the_report(tmp_path):
-    found = opshift.convert(softmax(), 13)
-    assert isinstance(found, opshift.Result)
-    assert opset(found.model) == 13
-    assert found.report.result == {"": 13}
-    assert repr(found) == "<Result: Converted: opset 12 -> 13.>"
+    result = opshift.convert(softmax(), 13)
+    assert isinstance(result, opshift.Result)
+    assert opset(result.model) == 13
+    assert result.report.result == {"": 13}
+    assert repr(result) == "<Result: Converted: opset 12 -> 13.>"
     onnx.save(softmax(), tmp_path / "m.onnx")
     assert isinstance(opshift.convert(tmp_path / "m.onnx", 13).model, ModelProto)
 

@@ -50,7 +50,7 @@ def test_an_option_in_both_languages(name, value, command, python):
 
 def known_options():
     """Each option of the command, and each argument of a function."""
-    every = [one.name for one in pkgutil.iter_modules(commands.__path__)]
+    every = [module.name for module in pkgutil.iter_modules(commands.__path__)]
     parameters = [
         name
         for command in every
@@ -58,7 +58,7 @@ def known_options():
         for name in one.opts
     ]
     functions = (opshift.convert_version, opshift.convert_file, migrate)
-    arguments = {name for one in functions for name in inspect.signature(one).parameters}
+    arguments = {name for function in functions for name in inspect.signature(function).parameters}
     return {*parameters}, arguments | {*ConversionOptions.__annotations__}
 
 

@@ -60,10 +60,10 @@ def test_an_exact_change_is_counted_and_is_no_approximation(with_adapters):
 
 
 def test_an_approximation_names_the_node_or_else_its_output(with_adapters):
-    made = model("(float[2] x) => (float[2] y) { h = Gelu(x) y = Gelu(h) }", 20)
-    made.graph.node[1].name = "last"
+    proto = model("(float[2] x) => (float[2] y) { h = Gelu(x) y = Gelu(h) }", 20)
+    proto.graph.node[1].name = "last"
     with_adapters(nearly)
-    done = stepper(made, 20, 19, approximate=True)
+    done = stepper(proto, 20, 19, approximate=True)
     done.run()
     assert done.step.approximations == ["Gelu 'h': nearly equal", "Gelu 'last': nearly equal"]
     assert done.step.approximated == {("", "Gelu")}
@@ -112,11 +112,11 @@ def test_a_written_node_is_named_by_the_first_node_that_it_stands_for(with_adapt
         return op.Neg(op.Abs(node["X"]))
 
     with_adapters(abs_13_12, gelu)
-    made = model(
+    proto = model(
         "(float[2] x) => (float[2] y, float[2] z) { h = Gelu(x) y = Neg(h) z = Gelu(h) }", 20
     )
-    made.graph.node[0].name = "first"
-    attempt = opened(made, 12)
+    proto.graph.node[0].name = "first"
+    attempt = opened(proto, 12)
     attempt.run()
     origins = attempt.document.origins
     assert set(origins.values()) == {"Gelu 'first'", "Gelu 'z'"}
@@ -190,7 +190,7 @@ def test_the_same_operator_in_a_new_form_needs_no_assumption_but_what_it_writes_
     again = stepper(model("(float[2] x) => (float[2] y) { y = Abs(x) }", 13), 13, 12)
     again.document.missed["y"] = Assumption.NO_ZERO_DIMS
     again.run()
-    written = {name for one in again.document.model.graph.node for name in one.output}
+    written = {name for node in again.document.model.graph.node for name in node.output}
     assert set(again.document.missed) == written
 
 
@@ -215,8 +215,8 @@ def test_the_types_of_written_values_are_recorded_before_their_node_goes(
 
     with_adapters(abs_13_12, exactly)
     monkeypatch.setattr(Facts, "record_type", spy)
-    made = model(TEXT, 20)
-    attempt = opened(made, 12)
+    proto = model(TEXT, 20)
+    attempt = opened(proto, 12)
     attempt.run()
     assert [(kind, claimed, counted) for _, kind, claimed, counted in recorded] == [
         (T.FLOAT, False, False)
@@ -315,25 +315,25 @@ def test_only_constants_that_a_node_reads_are_used(with_adapters):
 
 def with_constant(kind, value, text="(float[2] x) => (float[2] y) { h = Elu(x) y = Add(h, w) }"):
     """A model with a constant `w` that has notes: an initializer, an input, or a node."""
-    made = model(text, 14)
+    proto = model(text, 14)
     tensor = onnx.numpy_helper.from_array(value, "w")
     tensor.doc_string = "weights"
     if kind == "node":
         tensor.name = "value"
-        made.graph.node.insert(0, helper.make_node("Constant", [], ["w"], value=tensor))
+        proto.graph.node.insert(0, helper.make_node("Constant", [], ["w"], value=tensor))
     elif kind == "filled":
         sizes = onnx.numpy_helper.from_array(np.array([2], np.int64), "sizes")
-        made.graph.initializer.append(sizes)
+        proto.graph.initializer.append(sizes)
         one = onnx.numpy_helper.from_array(value[:1], "value")
-        made.graph.node.insert(0, helper.make_node("ConstantOfShape", ["sizes"], ["w"], value=one))
+        proto.graph.node.insert(0, helper.make_node("ConstantOfShape", ["sizes"], ["w"], value=one))
     elif kind == "list":
         numbers = [float(one) for one in value]
-        made.graph.node.insert(0, helper.make_node("Constant", [], ["w"], value_floats=numbers))
+        proto.graph.node.insert(0, helper.make_node("Constant", [], ["w"], value_floats=numbers))
     else:
-        made.graph.initializer.append(tensor)
+        proto.graph.initializer.append(tensor)
         if kind == "input":
-            made.graph.input.append(helper.make_tensor_value_info("w", T.FLOAT, value.shape))
-    return made
+            proto.graph.input.append(helper.make_tensor_value_info("w", T.FLOAT, value.shape))
+    return proto
 
 
 OLD = np.array([1, 2], np.float32)
@@ -395,7 +395,7 @@ def test_a_constant_at_a_place_that_the_node_lacked_inherits_by_its_elements(wit
     done = stepper(with_constant("initializer", OLD), 14, 13)
     done.run()
     (heir,) = done.document.inherited
-    (tensor,) = (one for one in done.document.model.graph.initializer if one.name == heir)
+    (tensor,) = (tensor for tensor in done.document.model.graph.initializer if tensor.name == heir)
     assert onnx.numpy_helper.to_array(tensor).tolist() == OLD.tolist()
 
 

@@ -27,15 +27,15 @@ def subject(*traits: Illegal | Flaw | Differs, text: str = TEXT, more: str = "")
 
     def declared(kind: type) -> dict:
         found: dict = {}
-        for one in traits:
-            for op in one.ops if isinstance(one, kind) else ():
-                found[one.domain, op] = (*found.get((one.domain, op), ()), one)
+        for trait in traits:
+            for op in trait.ops if isinstance(trait, kind) else ():
+                found[trait.domain, op] = (*found.get((trait.domain, op), ()), trait)
         return found
 
     known = SimpleNamespace(traits=declared, rules=registry.default().rules)
-    made = checked(model(text, 13, more=more))
-    made.facts.adapters = known
-    return dataclasses.replace(made, adapters=known)
+    opened = checked(model(text, 13, more=more))
+    opened.facts.adapters = known
+    return dataclasses.replace(opened, adapters=known)
 
 
 @illegal("Elu")
@@ -150,12 +150,12 @@ def test_values_behind_references_are_checked_like_written_ones() -> None:
             )
         own = {} if default and left_out else {"eq": "ij->i" if default else "i.j->i"}
         call = helper.make_node(f"F{levels - 1}", ["x"], ["y"], domain="f", **own)
-        made = parser.parse_model(
+        proto = parser.parse_model(
             '<ir_version: 9, opset_import: ["": 13, "f": 1]> g (float[3,4] x) => (float y) { }'
         )
-        made.graph.node.append(call)
-        made.functions.extend(functions)
-        return made
+        proto.graph.node.append(call)
+        proto.functions.extend(functions)
+        return proto
 
     for made in (einsum(default=True), einsum(default=False), einsum(default=False, levels=4)):
         found = [one for one in opshift.check(made).found if one.rule == "ATTRIBUTE_VALUE"]

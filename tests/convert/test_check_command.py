@@ -213,8 +213,10 @@ def test_a_cycle_of_functions():
     proto = model(text.replace(": 13]", ': 13, "com.acme" : 1]'), 13, more=', "com.acme" : 1')
     errors = [one for one in check(proto).found if one.level == "error"]
     assert errors
-    assert all("calls itself" in one.text for one in errors)
-    assert any("'Run' of 'com.acme' calls itself through 'Idle'; " in one.text for one in errors)
+    assert all("calls itself" in error.text for error in errors)
+    assert any(
+        "'Run' of 'com.acme' calls itself through 'Idle'; " in error.text for error in errors
+    )
 
 
 @pytest.mark.skipif(
@@ -428,12 +430,12 @@ def test_every_rule_and_phase_is_documented():
     page = (docs / "howto" / "check.md").read_text("utf-8")
     of_steps = (Phase.BEFORE_STEP, Phase.AFTER_STEP)
     assert not [
-        one.code for one in RULES if one.phase not in of_steps and f"`{one.code}`" not in page
+        rule.code for rule in RULES if rule.phase not in of_steps and f"`{rule.code}`" not in page
     ]
-    assert len({one.code for one in RULES}) == len(RULES)
+    assert len({rule.code for rule in RULES}) == len(RULES)
     phases = (docs / "explain" / "architecture.md").read_text("utf-8")
     assert not [phase.name for phase in Phase if f"| `{phase.name}` |" not in phases]
-    assert not [phase for phase in Phase if all(one.phase is not phase for one in RULES)]
+    assert not [phase for phase in Phase if all(rule.phase is not phase for rule in RULES)]
 
 
 ILLEGAL = {
@@ -458,7 +460,7 @@ def test_check_and_convert_apply_one_list(rule):
 
 def test_a_conversion_leaves_out_a_rule_that_is_not_in_the_list(monkeypatch):
     proto = model(ILLEGAL["MISSING_IMPORT"], 13)
-    left = tuple(one for one in RULES if one.code != "MISSING_IMPORT")
+    left = tuple(rule for rule in RULES if rule.code != "MISSING_IMPORT")
     monkeypatch.setattr("opshift.convert.legal.rules.RULES", left)
     assert not [one for one in check(proto).found if one.rule == "MISSING_IMPORT"]
     with pytest.raises(OpshiftError) as refused:
@@ -506,9 +508,9 @@ def test_a_type_that_a_release_of_onnx_removed_names_the_release(key, change):
         node = helper.make_node(op, [one.name for one in inputs], ["y"], domain=domain)
         output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
         graph = helper.make_graph([node], "g", inputs, [output])
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, since)])
-        made.ir_version = 8
-        told = [one.text for one in check(made).found if one.rule == "INPUT_TYPE"]
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, since)])
+        proto.ir_version = 8
+        told = [one.text for one in check(proto).found if one.rule == "INPUT_TYPE"]
         assert any(f"onnx {change.release} removed this type from {op}-{since}" in t for t in told)
 
 
@@ -533,17 +535,17 @@ def test_an_operator_with_two_meanings_is_noted(opset, more):
     """onnx 1.23 added Attention-25 to the opsets that 1.20 and later had published before."""
     if not installed_has("1.23") or (opset < 25 and more):
         pytest.skip("the opset does not have this form")
-    made = model(
+    proto = model(
         "(float[1,2,4,8] q, float[1,2,4,8] k, float[1,2,4,8] v) => (float[1,2,4,8] y)"
         f" {{ y = Attention{more}(q, k, v) }}",
         opset,
     )
-    told = [one for one in check(made).found if one.rule == "TWO_MEANINGS"]
+    told = [one for one in check(proto).found if one.rule == "TWO_MEANINGS"]
     assert len(told) == (opset in (25, 26, 27) and not more)
     for to in (24, opset):
-        report = convert_with_report(made, to).report
-        noted = {one for one in report.notes if "two meanings" in one}
+        report = convert_with_report(proto, to).report
+        noted = {note for note in report.notes if "two meanings" in note}
         assert noted == {one.text for one in told}
     if opset == 24:
-        report = convert_with_report(made, 26).report
-        assert any("Attention-25 from onnx 1.23 on" in one for one in report.notes)
+        report = convert_with_report(proto, 26).report
+        assert any("Attention-25 from onnx 1.23 on" in note for note in report.notes)

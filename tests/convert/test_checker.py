@@ -141,8 +141,8 @@ def test_a_shape_that_is_not_declared_is_no_objection(full: bool) -> None:
 
 
 def test_a_function_of_another_version_is_checked_at_its_own() -> None:
-    other = model(FUNCTION.replace('"": 13', '"": 9'), 13, ir=8, more=', "own" : 1')
-    assert checker.lenient(other, registry.default(), full=True) is None
+    proto = model(FUNCTION.replace('"": 13', '"": 9'), 13, ir=8, more=', "own" : 1')
+    assert checker.lenient(proto, registry.default(), full=True) is None
 
 
 def test_types_are_checked_in_full_only() -> None:
@@ -207,7 +207,7 @@ def test_a_node_fits_its_document() -> None:
     for view in (lacks, lacks.SerializeToString()):
         assert "axis" in (checker.whole(view, registry.default(), full=False) or "")
     assert checker.whole(fits, registry.default(), full=False) is None
-    assert any("axis" in one for one in objections(RUN, more=ACME))
+    assert any("axis" in objection for objection in objections(RUN, more=ACME))
     assert objections(RUN.replace("Run(", "Run<axis = 1>("), more=ACME) == []
     unknown = model(RUN.replace("Run(", "Walk("), 13, more=ACME)
     assert checker.whole(unknown, registry.default(), full=False) is None

@@ -128,12 +128,12 @@ def network(case: Case, shape: tuple[int | str, ...]) -> ModelProto:
     outputs = "y, z" if "TopK" in node or "Split" in node else "y"
     imports = f'"" : {case.opset}, "ai.onnx.ml" : 3, "com.microsoft" : 1'
     given = f"<{', '.join(constants)}>" if constants else ""
-    made = parse_model(
+    proto = parse_model(
         f"<ir_version: 8, opset_import: [{imports}]> g ({kind}[{','.join(map(str, shape))}] x)"
         f" => ({result} y) {given} {{ {outputs} = {node} }}"
     )
-    made.graph.output[0].type.tensor_type.ClearField("shape")
-    return made
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    return proto
 
 
 def free(case: Case) -> ModelProto:
@@ -218,8 +218,8 @@ def test_a_list_of_sizes_behind_other_nodes_is_known():
         " z = Reshape(x, i) y = Neg(z) }"
     )
     model = parse_model(f'<ir_version: 8, opset_import: ["" : 13]> g {text}')
-    made = convert(model, dim={"N": 6}).model
-    assert [one.dim_value for one in made.graph.output[0].type.tensor_type.shape.dim] == [2, 3]
+    converted = convert(model, dim={"N": 6}).model
+    assert [one.dim_value for one in converted.graph.output[0].type.tensor_type.shape.dim] == [2, 3]
     with pytest.raises(BadTarget, match=r"^Reshape 'z' cannot compute .* 7 elements to 6"):
         convert(model, dim={"N": 7})
 
@@ -234,7 +234,7 @@ IN_A_BRANCH = (
 def test_a_node_that_may_never_run_is_noted_and_not_refused():
     model = parse_model(f'<ir_version: 8, opset_import: ["" : 13]> g {IN_A_BRANCH}')
     fixed = convert(model, dim={"N": 3})
-    (note,) = [one for one in fixed.report.notes if "cannot compute" in one]
+    (note,) = [note for note in fixed.report.notes if "cannot compute" in note]
     assert note.startswith(
         "in a subgraph that may never run, Gather 'p' cannot compute with these sizes: the index 3"
     )

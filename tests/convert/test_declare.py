@@ -96,12 +96,12 @@ def test_no_length_is_declared() -> None:
 
 
 def test_a_type_below_the_lowest_inference_keeps_its_lengths() -> None:
-    given = model("(float[2,6] x) => (float[6,2] y) { r = Reshape<shape=[6,2]>(x) y = Neg(r) }", 1)
-    given.opset_import[0].version = 5
-    given.graph.node[0].ClearField("attribute")
-    given.graph.node[0].input.append("s")
-    given.graph.initializer.append(numpy_helper.from_array(np.array([6, 2]), "s"))
-    (value,) = converted(given, 4).graph.value_info
+    proto = model("(float[2,6] x) => (float[6,2] y) { r = Reshape<shape=[6,2]>(x) y = Neg(r) }", 1)
+    proto.opset_import[0].version = 5
+    proto.graph.node[0].ClearField("attribute")
+    proto.graph.node[0].input.append("s")
+    proto.graph.initializer.append(numpy_helper.from_array(np.array([6, 2]), "s"))
+    (value,) = converted(proto, 4).graph.value_info
     assert [dim.dim_value for dim in value.type.tensor_type.shape.dim] == [6, 2]
 
 

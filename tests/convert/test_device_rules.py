@@ -16,9 +16,9 @@ pytestmark = pytest.mark.skipif(
 
 
 def configured(count: int = 2, *devices: str, name: str = "c") -> ModelProto:
-    made = model("(float[2,3] x) => (float[2,3] y) { y = Neg(x) }", 13, ir=11)
-    made.configuration.add(name=name, num_devices=count, device=devices)
-    return made
+    proto = model("(float[2,3] x) => (float[2,3] y) { y = Neg(x) }", 13, ir=11)
+    proto.configuration.add(name=name, num_devices=count, device=devices)
+    return proto
 
 
 def placed(made: ModelProto, tensor: str = "x", configuration: str = "c"):
@@ -39,18 +39,18 @@ def names_of(rule, made: ModelProto) -> list[list[str]]:
     ],
 )  # fmt: skip
 def test_a_configuration_has_as_many_devices_as_it_names(count, devices, patterns):
-    made = configured(count, *devices)
-    assert_finds(device_rules.configurations, checked(made).document, *patterns)
-    assert names_of(device_rules.configurations, made) == [["c"]] * len(patterns)
+    proto = configured(count, *devices)
+    assert_finds(device_rules.configurations, checked(proto).document, *patterns)
+    assert names_of(device_rules.configurations, proto) == [["c"]] * len(patterns)
 
 
 def test_configurations_have_names_of_their_own():
-    made = configured()
+    proto = configured()
     for name in ("d", "d", "", ""):
-        made.configuration.add(name=name, num_devices=1)
+        proto.configuration.add(name=name, num_devices=1)
     patterns = ["2 configurations are called 'd'", "2 configurations without a name"]
-    assert_finds(device_rules.configurations, checked(made).document, *patterns)
-    assert names_of(device_rules.configurations, made) == [["d"], [""]]
+    assert_finds(device_rules.configurations, checked(proto).document, *patterns)
+    assert names_of(device_rules.configurations, proto) == [["d"], [""]]
     assert_finds(
         device_rules.configurations,
         checked(configured(name="")).document,
@@ -59,24 +59,24 @@ def test_configurations_have_names_of_their_own():
 
 
 def test_a_node_is_placed_by_a_configuration_of_the_model():
-    made = configured()
-    placed(made)
-    assert_finds(device_rules.of_nothing, checked(made).document)
-    placed(made, configuration="d")
+    proto = configured()
+    placed(proto)
+    assert_finds(device_rules.of_nothing, checked(proto).document)
+    placed(proto, configuration="d")
     assert_finds(
         device_rules.of_nothing,
-        checked(made).document,
+        checked(proto).document,
         "Neg 'y' refers to the device configuration 'd'",
     )
-    assert names_of(device_rules.of_nothing, made) == [["d"]]
+    assert names_of(device_rules.of_nothing, proto) == [["d"]]
 
 
 @pytest.mark.parametrize("tensor", ["x", "y", "z"])
 def test_a_node_shards_values_that_it_reads_or_writes(tensor):
-    made = configured()
-    placed(made, tensor)
+    proto = configured()
+    placed(proto, tensor)
     patterns = ["shards 'z', but neither"] if tensor == "z" else []
-    assert_finds(device_rules.of_nothing, checked(made).document, *patterns)
+    assert_finds(device_rules.of_nothing, checked(proto).document, *patterns)
 
 
 @pytest.mark.parametrize(
@@ -88,21 +88,21 @@ def test_a_node_shards_values_that_it_reads_or_writes(tensor):
 )  # fmt: skip
 def test_the_devices_of_a_sharding_are_those_of_the_configuration(devices, groups, wrong):
     """A device may be the key of a group of devices."""
-    made = configured()
-    spec = placed(made)
+    proto = configured()
+    spec = placed(proto)
     spec.device.extend(devices)
     for key, value in groups.items():
         spec.index_to_device_group_map.add(key=key, value=value)
     patterns = [f"over device {one}, .*'c' has 2 devices" for one in wrong]
-    assert_finds(device_rules.of_nothing, checked(made).document, *patterns)
+    assert_finds(device_rules.of_nothing, checked(proto).document, *patterns)
 
 
 @pytest.mark.parametrize(
     ("axis", "is_right"), [(0, True), (1, True), (2, False), (-2, True), (-3, False)]
 )
 def test_a_value_is_sharded_along_an_axis_that_it_has(axis, is_right):
-    made = configured()
-    placed(made).sharded_dim.add(axis=axis)
-    placed(made, "unknown").sharded_dim.add(axis=axis)
+    proto = configured()
+    placed(proto).sharded_dim.add(axis=axis)
+    placed(proto, "unknown").sharded_dim.add(axis=axis)
     patterns = [] if is_right else [f"'x' along axis {axis}, .* rank 2"]
-    assert_finds(device_rules.axes, checked(made), *patterns)
+    assert_finds(device_rules.axes, checked(proto), *patterns)

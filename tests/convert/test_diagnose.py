@@ -125,34 +125,34 @@ def test_a_contradiction_in_a_function_is_found_at_its_calls():
         "b = CumSum(a, k) k = Constant<value = int64 {9}>()",
         "k = Constant<value = int64 {9}>() b = CumSum(a, k)",
     )
-    told = diagnose.contradiction(opened(model(body, more=', "acme" : 1')))
-    assert told is not None
-    assert "axis is 9" in told
+    contradiction = diagnose.contradiction(opened(model(body, more=', "acme" : 1')))
+    assert contradiction is not None
+    assert "axis is 9" in contradiction
 
 
 def test_a_contradiction_in_training_is_found():
-    made = model(SOUND)
-    made.training_info.add().algorithm.CopyFrom(model(SOUND).graph)
-    assert diagnose.contradiction(opened(made)) is None
+    proto = model(SOUND)
+    proto.training_info.add().algorithm.CopyFrom(model(SOUND).graph)
+    assert diagnose.contradiction(opened(proto)) is None
     for name in ("initialization", "algorithm"):
         for before in ((), (SOUND,)):
-            made = model(SOUND)
+            proto = model(SOUND)
             for sound in before:
-                made.training_info.add().algorithm.CopyFrom(model(sound).graph)
-            getattr(made.training_info.add(), name).CopyFrom(model(WRONG).graph)
-            told = diagnose.contradiction(opened(made))
-            assert told is not None, name
-            assert "Not" in told
+                proto.training_info.add().algorithm.CopyFrom(model(sound).graph)
+            getattr(proto.training_info.add(), name).CopyFrom(model(WRONG).graph)
+            contradiction = diagnose.contradiction(opened(proto))
+            assert contradiction is not None, name
+            assert "Not" in contradiction
 
 
 def test_functions_of_training_are_known():
-    made = model(SOUND, more=', "acme" : 1')
+    proto = model(SOUND, more=', "acme" : 1')
     text = """(float[2] x) => (bool[2] y) { h = acme.F(x) y = Not(h) }
         <opset_import: ["" : 12], domain: "acme"> F (a) => (b) { b = Neg(a) }"""
     trained = model(text, more=', "acme" : 1')
-    made.functions.extend(trained.functions)
-    made.training_info.add().algorithm.CopyFrom(trained.graph)
-    assert diagnose.contradiction(opened(made)) is not None
+    proto.functions.extend(trained.functions)
+    proto.training_info.add().algorithm.CopyFrom(trained.graph)
+    assert diagnose.contradiction(opened(proto)) is not None
 
 
 RETIRED = (
@@ -162,14 +162,14 @@ RETIRED = (
 
 def test_an_operator_that_a_conversion_replaces_is_no_contradiction_without_retired():
     """Upsample is deprecated at opset 10; only onnx's checker rejects it."""
-    made = model(RETIRED.replace("BESIDE", "k = Neg(s) z = Relu(k)"), 10)
-    assert diagnose.contradiction(opened(made), retired=False) is None
-    assert diagnose.contradiction(opened(made)) is not None
+    proto = model(RETIRED.replace("BESIDE", "k = Neg(s) z = Relu(k)"), 10)
+    assert diagnose.contradiction(opened(proto), retired=False) is None
+    assert diagnose.contradiction(opened(proto)) is not None
     both = model(RETIRED.replace("BESIDE", "z = Relu<unknown = 1>(s)"), 10)
     for retired in (False, True):
-        told = diagnose.contradiction(opened(both), retired=retired)
-        assert told is not None
-        assert "unknown" in told
+        contradiction = diagnose.contradiction(opened(both), retired=retired)
+        assert contradiction is not None
+        assert "unknown" in contradiction
 
 
 # -- functions -------------------------------------------------------------------------------------
@@ -180,15 +180,15 @@ FUNCTIONS = """(float[2] x) => (float[2] y) { h = acme.F(x) k = acme.F(h) y = ac
 
 
 def test_functions_of_the_versions_of_the_model_are_written_out():
-    made = model(FUNCTIONS, more=', "acme" : 1')
-    diagnose.write_out_functions(made)
-    assert ops(made) == "Neg Abs Neg Abs G"
-    names = [name for node in made.graph.node for name in node.output]
+    proto = model(FUNCTIONS, more=', "acme" : 1')
+    diagnose.write_out_functions(proto)
+    assert ops(proto) == "Neg Abs Neg Abs G"
+    names = [name for node in proto.graph.node for name in node.output]
     assert len(set(names)) == len(names)
 
 
 def test_a_fault_in_a_function_that_is_never_called_is_the_fault_of_the_model():
-    made = model(
+    proto = model(
         """(float[2] x) => (float[2] y) { y = Neg(x) }
         <opset_import: ["" : 9], domain: "acme"> F (s, x) => (t, z) {
             t, z = Scan<num_scan_inputs = 1, body = b (float[2] u, float[2] e) => () {
@@ -196,7 +196,7 @@ def test_a_fault_in_a_function_that_is_never_called_is_the_fault_of_the_model():
         9, more=', "acme" : 1',
     )  # fmt: skip
     with pytest.raises(InvalidModel, match="Scan 't': body computes only 0 of 2 outputs"):
-        convert_version(made, 8)
+        convert_version(proto, 8)
 
 
 # -- declarations ----------------------------------------------------------------------------------
@@ -277,10 +277,10 @@ INNER = """(float[2] x, bool c) => (float[2] y) <float[2] w = {1, 2}> {
 
 
 def test_declarations_in_branches_are_left_out():
-    made = model(INNER)
-    branch = made.graph.node[0].attribute[0].g
+    proto = model(INNER)
+    branch = proto.graph.node[0].attribute[0].g
     branch.value_info.append(helper.make_tensor_value_info("k", TensorProto.FLOAT, [3]))
-    assert told_of(declared(made, "h", [3])) is not None
+    assert told_of(declared(proto, "h", [3])) is not None
     wrong = model(INNER)
     wrong.graph.node[0].attribute[0].g.node[0].op_type = "Not"
     assert told_of(declared(wrong, "h", [3])) is None
@@ -295,37 +295,37 @@ def test_only_inputs_may_keep_their_declarations():
 
 @pytest.mark.parametrize("of_input", [False, True])
 def test_an_input_with_a_wrong_shape_is_to_blame(of_input):
-    made = model(
+    proto = model(
         "(float[1,3] x) => (float[1,2] y) <float[2,2] w = {1, 2, 3, 4}> { y = MatMul(x, w) }"
     )
     if of_input:
-        made.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [2, 2]))
-    told = told_of(made)
+        proto.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [2, 2]))
+    told = told_of(proto)
     assert told is not None
     assert "contradicts the operators of the model" in told
 
 
 def test_an_input_that_is_not_a_tensor_has_no_shape_to_forget():
-    made = model(
+    proto = model(
         "(seq(float[2]) x, float[1,3] z) => (float[2] y, float[a,b] v) <float[2,2] w = {1, 2, 3, 4}> {"
         " i = Constant<value = int64 {0}>() y = SequenceAt(x, i) v = MatMul(z, w) }"
     )
-    assert told_of(made) is not None
+    assert told_of(proto) is not None
 
 
 def test_training_graphs_are_inferred_one_by_one():
-    made = model(SOUND)
-    made.training_info.add().algorithm.CopyFrom(model(SOUND).graph)
-    assert diagnose._in_training(made, ADAPTERS) is None
-    made.training_info.add().algorithm.CopyFrom(model(WRONG).graph)
-    assert "Not" in str(diagnose._in_training(made, ADAPTERS))
+    proto = model(SOUND)
+    proto.training_info.add().algorithm.CopyFrom(model(SOUND).graph)
+    assert diagnose._in_training(proto, ADAPTERS) is None
+    proto.training_info.add().algorithm.CopyFrom(model(WRONG).graph)
+    assert "Not" in str(diagnose._in_training(proto, ADAPTERS))
 
 
 def test_the_type_of_a_weight_is_known_without_declarations():
-    made = model(
+    proto = model(
         "(float[2] x) => (float[2] y, bool[2] z) <float[2] w = {1, 2}> { h = Neg(x) y = Abs(h) z = Not(w) }"
     )
-    assert told_of(declared(made, "h", [3])) is None
+    assert told_of(declared(proto, "h", [3])) is None
 
 
 # -- the source of a failed conversion -------------------------------------------------------------

@@ -34,19 +34,19 @@ def kinds(proto: ModelProto) -> set[str]:
 
 
 def imports(proto: ModelProto) -> dict[str, int]:
-    return {one.domain: one.version for one in proto.opset_import}
+    return {opset.domain: opset.version for opset in proto.opset_import}
 
 
 def test_a_domain_that_is_not_wanted_is_left_and_no_longer_imported():
-    found = convert(vendor(GELU), **PLAIN)
-    assert imports(found.model) == {"": 17}
-    assert kinds(found.model) == {"Div", "Erf", "Add", "Mul"}
-    assert found.report.changed
-    (step,) = found.report.steps
+    result = convert(vendor(GELU), **PLAIN)
+    assert imports(result.model) == {"": 17}
+    assert kinds(result.model) == {"Div", "Erf", "Add", "Mul"}
+    assert result.report.changed
+    (step,) = result.report.steps
     assert (step.domain, step.rewritten[0].op) == ("com.microsoft", "Gelu")
-    again = convert(found.model, **PLAIN)
+    again = convert(result.model, **PLAIN)
     assert not again.report.changed
-    assert again.model == found.model
+    assert again.model == result.model
 
 
 def test_a_domain_is_left_where_its_form_is_shorter():
@@ -118,13 +118,13 @@ def test_every_operator_without_a_form_is_a_named_blocker():
             refusals = look(before, **PLAIN).refusals
         except Refused as refused:
             refusals = refused.refusals
-        found = {(one.domain, one.op, one.why) for one in refusals}
+        found = {(refusal.domain, refusal.op, refusal.why) for refusal in refusals}
         assert found == {
             ("com.microsoft", "Unheard", Why.DOMAIN_LEFT),
             ("acme", "Run", Why.DOMAIN_LEFT),
         }
-    kept = convert_version(before, domains=["ai.onnx", "acme", "com.microsoft"])
-    assert kept == before
+    converted = convert_version(before, domains=["ai.onnx", "acme", "com.microsoft"])
+    assert converted == before
 
 
 def test_branches_and_functions_are_left_too():
@@ -209,10 +209,10 @@ def lacking_a_kernel() -> list[tuple[Adapter, str, str]]:
 
 @pytest.mark.parametrize(("adapter", "op", "release"), lacking_a_kernel())
 def test_an_operator_without_a_kernel_in_a_release_is_written(adapter, op, release):
-    own = (one for one in examples_of(adapter) if f".{op}" in one.graph)
+    own = (example for example in examples_of(adapter) if f".{op}" in example.graph)
     example = next(one for one in own if one.refuses is None)
-    found = convert(example_model(adapter, example, {"": 13}), f"onnxruntime=={release}").model
-    assert {node.domain for node in found.graph.node} == {""}
+    converted = convert(example_model(adapter, example, {"": 13}), f"onnxruntime=={release}").model
+    assert {node.domain for node in converted.graph.node} == {""}
 
 
 def test_an_operator_without_a_kernel_for_the_type_is_written():
@@ -236,7 +236,7 @@ def test_operators_of_others_are_written_out_unless_the_runtime_has_them(runtime
         " h = com.microsoft.FusedMatMul<alpha = 2.0>(x, w) y = com.microsoft.NoSuch(h) }",
         13,
     )
-    found = convert(made, runtime)
-    assert ops(found.model) == written
+    result = convert(made, runtime)
+    assert ops(result.model) == written
     doubt = f"whether {runtime} has the domain com.microsoft (1 node)"
-    assert (doubt in found.report.runtime.unknown) == ("onnxruntime" not in runtime)
+    assert (doubt in result.report.runtime.unknown) == ("onnxruntime" not in runtime)

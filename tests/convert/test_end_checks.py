@@ -82,7 +82,7 @@ def test_a_step_at_one_version_is_seen_too(kind, monkeypatch):
     )
     report = convert(proto, target, check="full", **options).report
     assert [(one.domain, one.start, one.to) for one in seen] == [
-        (one.domain, one.start, one.to) for one in report.steps
+        (step.domain, step.start, step.to) for step in report.steps
     ]
     assert any(one.start == one.to or one.domain for one in seen)
 

@@ -41,9 +41,9 @@ def test_a_rule_finds_sentences_named_sentences_and_nodes_that_it_cannot_judge()
      ([WARNING, ERROR], True, True), ([ERROR], True, True)],
 )  # fmt: skip
 def test_errors_fail_and_warnings_if_the_caller_is_strict(levels, fails, fails_strictly):
-    found = Findings(tuple(map(finding, levels)))
-    assert found.fails(strict=False) == fails
-    assert found.fails(strict=True) == fails_strictly
+    findings = Findings(tuple(map(finding, levels)))
+    assert findings.fails(strict=False) == fails
+    assert findings.fails(strict=True) == fails_strictly
 
 
 def test_only_what_the_model_before_did_not_have_is_beyond_it():
@@ -59,11 +59,11 @@ def test_only_what_the_model_before_did_not_have_is_beyond_it():
 
 
 def test_findings_have_a_form_for_programs():
-    found = Findings((finding(ERROR, "text", "RULE"),))
-    shown = json.loads(found.to_json())
+    findings = Findings((finding(ERROR, "text", "RULE"),))
+    shown = json.loads(findings.to_json())
     assert shown["kind"] == "check"
     assert shown["findings"] == [{"level": "error", "rule": "RULE", "text": "text"}]
-    text = found.to_json()
+    text = findings.to_json()
     assert text.index('"findings"') < text.index('"kind"')
     assert text.startswith('{\n  "findings"')
 
@@ -83,10 +83,10 @@ def test_the_first_line_counts_what_is_broken(levels, first, role):
 
 
 def test_each_finding_has_a_line_and_several_names_one_more():
-    found = Findings((finding(ERROR, about="b a"), finding(INFO, about="a")))
-    assert [(one.text, one.role, one.more) for one in found.lines()][1:] == [
+    findings = Findings((finding(ERROR, about="b a"), finding(INFO, about="a")))
+    assert [(line.text, line.role, line.more) for line in findings.lines()][1:] == [
         ("  error: t", Role.BAD, False),
         ("    'a', 'b'", Role.FAINT, True),
         ("  info: t", Role.FAINT, False),
     ]
-    assert [*found.notes] == ["the model broke this rule before the conversion: t"] * 2
+    assert [*findings.notes] == ["the model broke this rule before the conversion: t"] * 2

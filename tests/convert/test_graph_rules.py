@@ -25,10 +25,10 @@ LEGAL = f"""(float[2] x, bool c, float[2] w) => (float[2] y) <float[2] w = {{1, 
 
 
 def legal() -> ModelProto:
-    made = model(LEGAL, 13)
-    made.graph.node[1].CopyFrom(made.graph.node[2])
-    made.graph.node[2].CopyFrom(helper.make_node("Clip", ["a", "", "m"], ["b"]))
-    return made
+    proto = model(LEGAL, 13)
+    proto.graph.node[1].CopyFrom(proto.graph.node[2])
+    proto.graph.node[2].CopyFrom(helper.make_node("Clip", ["a", "", "m"], ["b"]))
+    return proto
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -60,23 +60,23 @@ def test_values_are_defined_once_and_before_they_are_read(text, patterns):
 
 
 def test_unnamed_outputs_define_nothing():
-    made = model("(float[2] x) => (float[2] y) { y, m = Dropout(x) z, n = Dropout(x) }", 13)
-    for node in made.graph.node:
+    proto = model("(float[2] x) => (float[2] y) { y, m = Dropout(x) z, n = Dropout(x) }", 13)
+    for node in proto.graph.node:
         node.output[1] = ""
-    assert_finds(graph_rules.definitions, checked(made))
+    assert_finds(graph_rules.definitions, checked(proto))
 
 
 def test_an_initializer_occurs_once():
-    made = model("(float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }", 13)
-    made.graph.initializer.append(made.graph.initializer[0])
-    assert_finds(graph_rules.definitions, checked(made), "initializer 'w'.*twice")
-    made = with_sparse(made, "w")
-    del made.graph.initializer[1:]
-    assert_finds(graph_rules.definitions, checked(made), "initializer 'w'.*twice")
-    assert_finds(graph_rules.sparse_names, checked(made), "initializer 'w'.*twice")
-    made = with_sparse(model("(float[2] x) => (float[2] y) { y = Add(x, w) }", 13), "w")
-    assert_finds(graph_rules.definitions, checked(made))
-    assert_finds(graph_rules.sparse_names, checked(made))
+    proto = model("(float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }", 13)
+    proto.graph.initializer.append(proto.graph.initializer[0])
+    assert_finds(graph_rules.definitions, checked(proto), "initializer 'w'.*twice")
+    proto = with_sparse(proto, "w")
+    del proto.graph.initializer[1:]
+    assert_finds(graph_rules.definitions, checked(proto), "initializer 'w'.*twice")
+    assert_finds(graph_rules.sparse_names, checked(proto), "initializer 'w'.*twice")
+    proto = with_sparse(model("(float[2] x) => (float[2] y) { y = Add(x, w) }", 13), "w")
+    assert_finds(graph_rules.definitions, checked(proto))
+    assert_finds(graph_rules.sparse_names, checked(proto))
 
 
 def with_sparse(made: ModelProto, name: str) -> ModelProto:
@@ -156,15 +156,15 @@ def test_the_shortest_way_of_a_cycle_is_shown():
 def test_functions_have_definitions_of_their_own():
     text = """(float[2] x) => (float[2] y) { y = f.F(x) }
         <domain: "f", opset_import: ["": 13]> F (a, a) => (b, c) { b = Neg(x) }"""
-    made = model(text, 13, more=', "f": 1')
-    found = texts(graph_rules.definitions(checked(made)))
+    proto = model(text, 13, more=', "f": 1')
+    found = texts(graph_rules.definitions(checked(proto)))
     patterns = ["input 'a'.*twice", "reads 'x', which is not", "no node writes output 'c'"]
     assert [bool(re.search(*pair)) for pair in zip(patterns, found, strict=True)] == [True] * 3
 
 
 def test_a_default_has_the_type_of_its_input():
-    made = model("(float[2] w) => (float[2] y) <int64[2] w = {1, 2}> { y = Neg(w) }", 13)
-    assert_finds(graph_rules.defaults, checked(made), "input 'w'")
+    proto = model("(float[2] w) => (float[2] y) <int64[2] w = {1, 2}> { y = Neg(w) }", 13)
+    assert_finds(graph_rules.defaults, checked(proto), "input 'w'")
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,8 @@ def test_a_graph_inside_defines_no_name_again(inner, patterns):
 @pytest.mark.parametrize("kind", ["an input", "an initializer", "a sparse initializer"])
 def test_all_that_a_graph_inside_defines_counts_as_a_definition(kind):
     text = f"(float[2] x, bool c) => (float[2] y) {{ a = Neg(x) {IF.format('p = Neg(x)')} }}"
-    made = model(text, 13)
-    inner = made.graph.node[1].attribute[0].g
+    proto = model(text, 13)
+    inner = proto.graph.node[1].attribute[0].g
     if kind == "an input":
         inner.input.append(helper.make_tensor_value_info("a", 1, [2]))
     elif kind == "an initializer":
@@ -192,17 +192,17 @@ def test_all_that_a_graph_inside_defines_counts_as_a_definition(kind):
         values = helper.make_tensor("a", 1, [1], [1.0])
         indices = helper.make_tensor("", 7, [1], [0])
         inner.sparse_initializer.append(SparseTensorProto(values=values, indices=indices, dims=[2]))
-    assert_finds(graph_rules.shadowing, checked(made), "'a' in graph 't'")
+    assert_finds(graph_rules.shadowing, checked(proto), "'a' in graph 't'")
 
 
 # -- nodes ---------------------------------------------------------------------------------------
 
 
 def test_an_attribute_without_a_type_is_found():
-    made = model("(float[2] x) => (float[2] y) { y = Softmax<axis=0>(x) }", 13)
-    assert_finds(graph_rules.untyped_attributes, checked(made))
-    made.graph.node[0].attribute[0].ClearField("type")
-    assert_finds(graph_rules.untyped_attributes, checked(made), "'axis' of Softmax 'y'")
+    proto = model("(float[2] x) => (float[2] y) { y = Softmax<axis=0>(x) }", 13)
+    assert_finds(graph_rules.untyped_attributes, checked(proto))
+    proto.graph.node[0].attribute[0].ClearField("type")
+    assert_finds(graph_rules.untyped_attributes, checked(proto), "'axis' of Softmax 'y'")
 
 
 @pytest.mark.parametrize(
@@ -218,17 +218,17 @@ def test_an_attribute_without_a_type_is_found():
     ],
 )
 def test_operators_exist_at_the_imported_version(node, patterns):
-    made = model(f"(float[2] x) => (float[2] y) {{ {node} }}", 11, more=', "own": 1')
-    assert_finds(graph_rules.operators, checked(made), *patterns)
+    proto = model(f"(float[2] x) => (float[2] y) {{ {node} }}", 11, more=', "own": 1')
+    assert_finds(graph_rules.operators, checked(proto), *patterns)
 
 
 def test_in_a_function_an_attribute_may_have_another_kind():
     text = """(float[2] x) => (float[2] y) { y = f.F(x) }
         <domain: "f", opset_import: ["": 13]> F (a) => (b) { b = Softmax<axis=1.5>(a) }"""
-    made = model(text, 13, more=', "f": 1')
-    assert_finds(graph_rules.operators, checked(made))
-    made.graph.node[0].CopyFrom(made.functions[0].node[0])
-    assert_finds(graph_rules.operators, checked(made), "'axis' is FLOAT, not INT")
+    proto = model(text, 13, more=', "f": 1')
+    assert_finds(graph_rules.operators, checked(proto))
+    proto.graph.node[0].CopyFrom(proto.functions[0].node[0])
+    assert_finds(graph_rules.operators, checked(proto), "'axis' is FLOAT, not INT")
 
 
 @pytest.mark.parametrize(
@@ -244,24 +244,24 @@ def test_in_a_function_an_attribute_may_have_another_kind():
 )
 def test_nodes_read_types_that_their_operators_accept(nodes, patterns):
     text = f"(float[2] x, string[2] s) => (float[2] w) {{ {nodes} }}"
-    made = model(text, 13, more=', "own": 1')
-    assert_finds(graph_rules.input_types, checked(made), *patterns)
+    proto = model(text, 13, more=', "own": 1')
+    assert_finds(graph_rules.input_types, checked(proto), *patterns)
 
 
 def test_an_operator_fixes_types_that_its_body_need_not_declare():
     """A Loop counts in integers, and its condition is a bool."""
     body = "b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Min(k) q = Relu(i) }"
-    made = model(
+    proto = model(
         f'(int64 n, float[2] x) => (float[2] y) {{ y = Loop(n, "", x) <body = {body}> }}', 13
     )
-    for value in made.graph.node[0].attribute[0].g.input[:2]:
+    for value in proto.graph.node[0].attribute[0].g.input[:2]:
         value.ClearField("type")
     patterns = "reads 'k' of type tensor.bool.", "reads 'i' of type tensor.int64."
-    assert_finds(graph_rules.input_types, checked(made), *patterns)
+    assert_finds(graph_rules.input_types, checked(proto), *patterns)
 
 
 def test_a_type_that_onnx_removed_is_named_with_the_release(monkeypatch):
-    made = checked(model("(string[2] x) => (string[2] y) { y = Neg(x) }", 13))
+    opened = checked(model("(string[2] x) => (string[2] y) { y = Neg(x) }", 13))
     asked = []
 
     def lost(*key: object) -> str | None:
@@ -269,21 +269,21 @@ def test_a_type_that_onnx_removed_is_named_with_the_release(monkeypatch):
         return "1.99" if len(asked) == 1 else None
 
     monkeypatch.setattr(late_changes, "lost", lost)
-    assert_finds(graph_rules.input_types, made, "not accept; onnx 1.99.* Neg-13")
-    assert_finds(graph_rules.input_types, made, "not accept$")
+    assert_finds(graph_rules.input_types, opened, "not accept; onnx 1.99.* Neg-13")
+    assert_finds(graph_rules.input_types, opened, "not accept$")
     assert asked == [("", "Neg", 13, 0, "tensor(string)")] * 2
 
 
 def test_operators_of_which_only_the_name_is_known_are_counted(monkeypatch):
-    made = checked(model("(float[2] x) => (float[2] y) { a = Neg(x) b = Neg(a) y = Abs(b) }", 13))
-    assert_finds(graph_rules.unstated, made)
+    opened = checked(model("(float[2] x) => (float[2] y) { a = Neg(x) b = Neg(a) y = Abs(b) }", 13))
+    assert_finds(graph_rules.unstated, opened)
     known = schemas.schema
 
     def only_abs_is_stated(domain: str, op: str, version: int) -> schemas.Schema | None:
         return dataclasses.replace(known("", "Neg", 13), stated=op == "Abs") if version else None
 
     monkeypatch.setattr(schemas, "schema", only_abs_is_stated)
-    assert_finds(graph_rules.unstated, made, r"2 nodes of \.Neg")
+    assert_finds(graph_rules.unstated, opened, r"2 nodes of \.Neg")
     assert_finds(graph_rules.unstated, checked(model(NOT_IMPORTED, 13)))
 
 

@@ -28,8 +28,8 @@ def test_imports_are_pruned_beside_another_ir_version(tmp_path):
     assert report.notes == ("removed the unused import com.acme 4",)
     after = onnx.load(tmp_path / "o.onnx")
     assert (len(after.opset_import), after.ir_version) == (1, 7)
-    kept = convert_version(before, ir_version=7, prune_imports=False)
-    assert len(kept.opset_import) == 2
+    converted = convert_version(before, ir_version=7, prune_imports=False)
+    assert len(converted.opset_import) == 2
 
 
 def test_unknown_domains_are_refused_beside_another_ir_version():

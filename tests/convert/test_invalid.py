@@ -18,9 +18,9 @@ GOOD = "(float[2,3] x) => (float[2,3] y) { a = Softmax<axis=1>(x) y = Neg(a) }"
 
 
 def broken(change):
-    made = model(GOOD)
-    change(made)
-    return made
+    proto = model(GOOD)
+    change(proto)
+    return proto
 
 
 def without_import(m):
@@ -138,10 +138,10 @@ def test_every_truncation_of_a_model_is_answered(tmp_path):
 
 
 def test_a_missing_data_file(tmp_path):
-    made = model("(float[2048] x) => (float[2048] y) { y = Add(x, w) }")
+    proto = model("(float[2048] x) => (float[2048] y) { y = Add(x, w) }")
     weight = numpy_helper.from_array(np.zeros(2048, np.float32), "w")
-    made.graph.initializer.append(weight)
-    onnx.save(made, tmp_path / "in.onnx", save_as_external_data=True, location="in.data")
+    proto.graph.initializer.append(weight)
+    onnx.save(proto, tmp_path / "in.onnx", save_as_external_data=True, location="in.data")
     (tmp_path / "in.data").unlink()
     with pytest.raises(InvalidModel, match=r"in\.data"):
         convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 13)
@@ -149,10 +149,10 @@ def test_a_missing_data_file(tmp_path):
 
 
 def test_a_path_that_leaves_the_folder(tmp_path):
-    made = model("(float[2048] x) => (float[2048] y) { y = Add(x, w) }")
-    made.graph.initializer.append(numpy_helper.from_array(np.zeros(2048, np.float32), "w"))
+    proto = model("(float[2048] x) => (float[2048] y) { y = Add(x, w) }")
+    proto.graph.initializer.append(numpy_helper.from_array(np.zeros(2048, np.float32), "w"))
     (tmp_path / "model").mkdir()
-    onnx.save(made, tmp_path / "model" / "in.onnx", save_as_external_data=True, location="in.data")
+    onnx.save(proto, tmp_path / "model" / "in.onnx", save_as_external_data=True, location="in.data")
     loaded = onnx.load(tmp_path / "model" / "in.onnx", load_external_data=False)
     loaded.graph.initializer[0].external_data[0].value = "../model/in.data"
     (tmp_path / "model" / "in.onnx").write_bytes(loaded.SerializeToString())
@@ -217,9 +217,9 @@ def in_another_file(tensor, folder, data):
 
 
 def test_a_tensor_has_its_data_in_one_place(tmp_path):
-    made = model("(float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}> { y = Mul(x, w) }")
-    in_another_file(made.graph.initializer[0], tmp_path, bytes(12))
-    (tmp_path / "in.onnx").write_bytes(made.SerializeToString())
+    proto = model("(float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}> { y = Mul(x, w) }")
+    in_another_file(proto.graph.initializer[0], tmp_path, bytes(12))
+    (tmp_path / "in.onnx").write_bytes(proto.SerializeToString())
     with pytest.raises(InvalidModel, match=r"'w' has its data in another file and in float_data"):
         convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 17)
     assert not (tmp_path / "out.onnx").exists()
@@ -230,9 +230,9 @@ def test_indices_of_a_sparse_tensor_are_checked_in_another_file(last, legal, tmp
     values = helper.make_tensor("w", onnx.TensorProto.FLOAT, [2], [1, 2])
     indices = onnx.TensorProto(name="i", data_type=onnx.TensorProto.INT64, dims=[2])
     in_another_file(indices, tmp_path, np.array([0, last], "<i8").tobytes())
-    made = model("(float[4] x) => (float[4] y) { y = Mul(x, w) }")
-    made.graph.sparse_initializer.add(values=values, indices=indices, dims=[4])
-    (tmp_path / "in.onnx").write_bytes(made.SerializeToString())
+    proto = model("(float[4] x) => (float[4] y) { y = Mul(x, w) }")
+    proto.graph.sparse_initializer.add(values=values, indices=indices, dims=[4])
+    (tmp_path / "in.onnx").write_bytes(proto.SerializeToString())
     if legal:
         convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 17)
     else:
@@ -251,24 +251,24 @@ def test_indices_of_a_sparse_tensor_are_checked_in_another_file(last, legal, tmp
 def test_an_initializer_has_the_type_of_its_input(of_input, of_tensor, fits):
     """No runtime loads a model in which the two contradict each other, and `check` names them."""
     text = "(float[2,3] x, {} w) => (float[2,3] y) <{} w = {{1, 1, 1}}> {{ y = Add(x, w) }}"
-    given = model(text.format(of_input, of_tensor), 13)
-    tensor = given.graph.initializer[0]
+    proto = model(text.format(of_input, of_tensor), 13)
+    tensor = proto.graph.initializer[0]
     tensor.CopyFrom(helper.make_tensor("w", tensor.data_type, tensor.dims, [1] * prod(tensor.dims)))
-    assert bool(opshift.check(given).found) is not fits
+    assert bool(opshift.check(proto).found) is not fits
     if fits:
-        convert_version(given, 18)
+        convert_version(proto, 18)
     else:
         with pytest.raises(InvalidModel, match="input 'w' of graph 'g' is"):
-            convert_version(given, 18)
+            convert_version(proto, 18)
 
 
 def test_a_sparse_tensor_has_the_indices_that_its_shape_tells():
     values = helper.make_tensor("w", onnx.TensorProto.FLOAT, [2], [1, 2])
     indices = onnx.TensorProto(data_type=onnx.TensorProto.INT64, dims=[2], raw_data=b"")
-    made = model("(float[4] x) => (float[4] y) { y = Mul(x, w) }")
-    made.graph.sparse_initializer.add(values=values, indices=indices, dims=[4])
+    proto = model("(float[4] x) => (float[4] y) { y = Mul(x, w) }")
+    proto.graph.sparse_initializer.add(values=values, indices=indices, dims=[4])
     with pytest.raises(InvalidModel, match=r"indices of sparse tensor 'w' of shape \[2\] holds 0"):
-        convert_version(made, 17)
+        convert_version(proto, 17)
 
 
 ALONG = "y = CumSum(x, a)"
@@ -282,7 +282,9 @@ IF = (
 def tensor_of(node):
     """The first tensor that a node or a graph in it holds."""
     held = (
-        t for one in node.attribute for t in ([one.t] if one.HasField("t") else in_graph(one.g))
+        t
+        for attribute in node.attribute
+        for t in ([attribute.t] if attribute.HasField("t") else in_graph(attribute.g))
     )
     return next(held, None)
 
@@ -304,24 +306,24 @@ def in_graph(graph):
 )
 def test_an_explanation_reads_every_constant(text, weights, outside, tmp_path):
     """The reason is one, wherever the number lies that makes the model invalid."""
-    made = model(f"(float[2] x, bool c) => (float[2] y) {weights} {{ {text} }}", 11)
-    (data,) = in_graph(made.graph)
+    proto = model(f"(float[2] x, bool c) => (float[2] y) {weights} {{ {text} }}", 11)
+    (data,) = in_graph(proto.graph)
     if outside:
         (tmp_path / "w.bin").write_bytes(np.int64(9).tobytes())
         kept = data.name
         data.Clear()
         data.name, data.data_type, data.data_location = kept, 7, TensorProto.EXTERNAL
         data.external_data.add(key="location", value="w.bin")
-    onnx.save(made, tmp_path / "m.onnx")
+    onnx.save(proto, tmp_path / "m.onnx")
     with pytest.raises(InvalidModel, match="axis is 9, but the input has 1 dimensions"):
         convert_version(tmp_path / "m.onnx", 10)
 
 
 def test_a_text_of_an_attribute_is_utf8():
     """An adapter that reads a text of other bytes is not to blame."""
-    made = model(
+    proto = model(
         "(float[1,1,4,4] x, float[1,4,4,2] g) => (float[1,1,4,4] y) { y = GridSample(x, g) }", 20
     )
-    made.graph.node[0].attribute.append(helper.make_attribute("mode", b"\xff"))
+    proto.graph.node[0].attribute.append(helper.make_attribute("mode", b"\xff"))
     with pytest.raises(InvalidModel, match="'y': attribute 'mode' is not UTF-8"):
-        convert_version(made, 16)
+        convert_version(proto, 16)

@@ -217,12 +217,12 @@ def noted(*names):
     text = """<ir_version: 12, opset_import: ["": 18, "acme": 1]>
         g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { a = Add(x, w) y = acme.Twice(a) }
         <opset_import: ["": 18], domain: "acme"> Twice (v) => (r) { c = Neg(v) r = Add(c, v) }"""
-    made = onnx.parser.parse_model(text)
+    proto = onnx.parser.parse_model(text)
     for name in names:
-        if name.startswith("device") and not hasattr(made, "configuration"):
+        if name.startswith("device") and not hasattr(proto, "configuration"):
             pytest.skip("the installed onnx knows no device configurations")
-        NOTES[name](made)
-    return made
+        NOTES[name](proto)
+    return proto
 
 
 def converted(proto, folder, target, **more):
@@ -279,13 +279,13 @@ def test_a_strict_ir_refuses_what_readers_would_skip(target, tmp_path):
     ],
 )
 def test_a_plan_tells_the_ir_version_that_a_conversion_gives(target, options, verdict, tmp_path):
-    found = plan(noted("node"), target, **options)
-    assert str(found).splitlines()[0] == verdict
-    if found.possible:
+    planned = plan(noted("node"), target, **options)
+    assert str(planned).splitlines()[0] == verdict
+    if planned.possible:
         after, _ = converted(noted("node"), tmp_path, target, **options)
-        assert (found.ir_before, found.ir_after) == (12, after.ir_version)
+        assert (planned.ir_before, planned.ir_after) == (12, after.ir_version)
     else:
-        assert found.ir_after is None
+        assert planned.ir_after is None
 
 
 @pytest.mark.parametrize(
@@ -373,16 +373,16 @@ def test_what_was_a_constant_stays_one_where_an_opset_brings_ir_4():
     )
     before.graph.initializer.extend([weight("w"), weight("v")])
     before.graph.input[2].doc_string = "learned"
-    found = convert_with_report(before, 13)
-    assert [value.name for value in found.model.graph.input] == ["x"]
-    assert [(value.name, value.doc_string) for value in found.model.graph.value_info] == [
+    result = convert_with_report(before, 13)
+    assert [value.name for value in result.model.graph.input] == ["x"]
+    assert [(value.name, value.doc_string) for value in result.model.graph.value_info] == [
         ("v", "learned")
     ]
-    (note,) = (text for text in found.report.notes if "initializers" in text)
+    (note,) = (text for text in result.report.notes if "initializers" in text)
     assert note.startswith("removed 2 initializers from the graph inputs")
-    onnx.checker.check_model(found.model, full_check=True)
-    np.testing.assert_array_equal(results(found.model)[0], results(before)[0])
-    back = convert_version(found.model, 8, ir_version=3)
+    onnx.checker.check_model(result.model, full_check=True)
+    np.testing.assert_array_equal(results(result.model)[0], results(before)[0])
+    back = convert_version(result.model, 8, ir_version=3)
     assert [value.name for value in back.graph.input] == ["x", "w", "v"]
 
 
@@ -590,14 +590,14 @@ def test_a_sequence_of_maps_is_as_old_as_the_operator_that_gives_one():
 @pytest.fixture
 def four_gigabytes(tmp_path):
     """A model with a weight of 4 GB in a sparse file."""
-    made = model("(float[1,8] x) => (float[1,8] y) { m = MatMul(x, w) y = Gelu(m) }", 20, ir=9)
+    proto = model("(float[1,8] x) => (float[1,8] y) { m = MatMul(x, w) y = Gelu(m) }", 20, ir=9)
     tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[8, 1 << 27])
     tensor.data_location = TensorProto.EXTERNAL
     tensor.external_data.add(key="location", value="w.bin")
-    made.graph.initializer.append(tensor)
-    made.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 1 << 27
+    proto.graph.initializer.append(tensor)
+    proto.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 1 << 27
     path = tmp_path / "m.onnx"
-    onnx.save(made, path)
+    onnx.save(proto, path)
     with open(tmp_path / "w.bin", "wb") as file:
         file.truncate(1 << 32)
     return path

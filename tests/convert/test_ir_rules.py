@@ -24,7 +24,7 @@ OWN = ', "own.d" : 1'
 def texts(code: str, proto: ModelProto) -> list[str]:
     """The sentences of a rule about a model."""
     checked = Checked(Document(proto, "opshift_"), registry.default())
-    return [one.text for one in RULES[code].findings(checked)]
+    return [finding.text for finding in RULES[code].findings(checked)]
 
 
 def nested() -> ModelProto:

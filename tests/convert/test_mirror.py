@@ -71,5 +71,5 @@ def test_nodes_of_a_form_for_another_type_are_not_confirmed() -> None:
     """The sum rounds only in a type that is wider than that of the data."""
     for cast in ("d = Cast<to = 1>(x) e = Cast<to = 1>(a)", "d = Identity(x) e = Identity(a)"):
         model = parse_model(ROUND.format(cast=cast))
-        made = convert_version(model, modernize=True)
-        assert "Round" not in {node.op_type for node in made.graph.node}
+        converted = convert_version(model, modernize=True)
+        assert "Round" not in {node.op_type for node in converted.graph.node}

@@ -38,27 +38,27 @@ def test_it_is_off_by_default():
 
 
 def test_it_works_at_the_target_and_removes_what_is_no_longer_read():
-    found = convert_with_report(model(PLAIN, 13), 20, modernize=True)
-    assert operators(found.model) == ["Gelu"]
-    assert not found.model.graph.initializer
-    (site,) = found.report.modernized
+    result = convert_with_report(model(PLAIN, 13), 20, modernize=True)
+    assert operators(result.model) == ["Gelu"]
+    assert not result.model.graph.initializer
+    (site,) = result.report.modernized
     assert (site.op, site.value, site.nodes) == ("Gelu", "y", 5)
     assert site.rule == "opshift_adapters.elementwise.activation.gelu_20_19"
-    assert Report.from_json(found.report.to_json()) == found.report
+    assert Report.from_json(result.report.to_json()) == result.report
 
 
 def test_the_operator_must_exist_at_the_target():
-    found = convert_with_report(model(PLAIN, 13), 19, modernize=True)
-    assert "Gelu" not in operators(found.model)
-    assert found.report.modernized == ()
+    result = convert_with_report(model(PLAIN, 13), 19, modernize=True)
+    assert "Gelu" not in operators(result.model)
+    assert result.report.modernized == ()
 
 
 def test_without_a_target_the_opset_stays():
-    found = convert_with_report(model(PLAIN, 20), modernize=True)
-    assert operators(found.model) == ["Gelu"]
-    assert found.report.changed
-    again = convert_with_report(found.model, modernize=True)
-    assert again.model == found.model
+    result = convert_with_report(model(PLAIN, 20), modernize=True)
+    assert operators(result.model) == ["Gelu"]
+    assert result.report.changed
+    again = convert_with_report(result.model, modernize=True)
+    assert again.model == result.model
     assert not again.report.changed
 
 
@@ -90,9 +90,9 @@ def overridable(proto: onnx.ModelProto) -> None:
 def test_what_something_else_reads_or_sets_stays(harm):
     proto = model(PLAIN, 20)
     harm(proto)
-    found = convert_with_report(proto, modernize=True)
-    assert "Gelu" not in operators(found.model)
-    assert found.report.modernized == ()
+    result = convert_with_report(proto, modernize=True)
+    assert "Gelu" not in operators(result.model)
+    assert result.report.modernized == ()
 
 
 def test_it_works_in_branches_and_functions():
@@ -105,10 +105,10 @@ def test_it_works_in_branches_and_functions():
         " one = Constant<value_float=1.0>() half = Constant<value_float=0.5>() " + GELU + " }"
     )
     proto = model(f"{text} {function}", 20, more=', "own" : 1')
-    found = convert_with_report(proto, modernize=True, check="full")
-    branch = found.model.graph.node[0].attribute[0].g
+    result = convert_with_report(proto, modernize=True, check="full")
+    branch = result.model.graph.node[0].attribute[0].g
     assert [node.op_type for node in branch.node] == ["Gelu"]
-    assert [node.op_type for node in found.model.functions[0].node] in (["Gelu"], FUNCTION)
+    assert [node.op_type for node in result.model.functions[0].node] in (["Gelu"], FUNCTION)
 
 
 FUNCTION = ["Constant"] * 3 + ["Div", "Erf", "Add", "Mul", "Mul"]  # the type of x is not known
@@ -119,9 +119,9 @@ def test_two_in_a_row_and_one_inside_of_the_other():
         ONE + NUMBERS + "{ " + GELU.replace("y = ", "k = ")
         + " d2 = Div(k, r) e2 = Erf(d2) a2 = Add(one, e2) m2 = Mul(half, a2) y = Mul(k, m2) }"
     )  # fmt: skip
-    found = convert_with_report(model(text, 20), modernize=True)
-    assert operators(found.model) == ["Gelu", "Gelu"]
-    assert [site.value for site in found.report.modernized] == ["k", "y"]
+    result = convert_with_report(model(text, 20), modernize=True)
+    assert operators(result.model) == ["Gelu", "Gelu"]
+    assert [site.value for site in result.report.modernized] == ["k", "y"]
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -142,8 +142,8 @@ def test_any_order_and_grouping_of_a_product_is_found(seed):
             name += "i"
         left.append(name) if left else None
     text = ONE + "<float i = {0.70710677}, float one = {1}, float two = {2}, float half = {0.5}> "
-    found = convert_with_report(model(text + "{ " + " ".join(nodes) + " }", 20), modernize=True)
-    assert operators(found.model) == ["Gelu"]
+    result = convert_with_report(model(text + "{ " + " ".join(nodes) + " }", 20), modernize=True)
+    assert operators(result.model) == ["Gelu"]
 
 
 HIDING = """(float[2,2,3,4] q, float[2,2,5,4] k, float[2,2,5,6] v, float[{mask}5] m) => (float[2,2,3,6] y)
@@ -160,8 +160,8 @@ HIDING = """(float[2,2,3,4] q, float[2,2,5,4] k, float[2,2,5,6] v, float[{mask}5
 @pytest.mark.skipif((schemas.latest("") or 0) < 23, reason="the installed onnx is older")
 def test_an_axis_counts_from_the_front_or_the_end(mask, axis, last, found):
     text = HIDING.format(mask=mask, axis=axis, last=last)
-    made = convert_version(model(text, 23), modernize=True)
-    assert (operators(made) == ["Attention"]) is found
+    converted = convert_version(model(text, 23), modernize=True)
+    assert (operators(converted) == ["Attention"]) is found
 
 
 @modern("Mish", since=18)
@@ -174,14 +174,14 @@ def there_and_back(op, X):  # noqa: N803
 def test_added_axes_count_in_the_result(axis, found, with_adapters):
     with_adapters(there_and_back)
     pair = f"<int64[1] a = {{{axis}}}> {{ u = Unsqueeze(x, a) y = Squeeze(u, a) }}"
-    made = convert_version(model(ONE + pair, 20), modernize=True)
-    assert (operators(made) == ["Mish"]) is found
+    converted = convert_version(model(ONE + pair, 20), modernize=True)
+    assert (operators(converted) == ["Mish"]) is found
 
 
 def test_the_plan_shows_it():
-    found = plan(model(PLAIN, 13), Request(20, modernize=True))
-    assert [site.op for site in found.modernized] == ["Gelu"]
-    assert "modernized: Gelu x1 in place of 5 nodes" in str(found)
+    planned = plan(model(PLAIN, 13), Request(20, modernize=True))
+    assert [site.op for site in planned.modernized] == ["Gelu"]
+    assert "modernized: Gelu x1 in place of 5 nodes" in str(planned)
 
 
 def test_the_command_and_its_verification(tmp_path):
@@ -192,9 +192,9 @@ def test_the_command_and_its_verification(tmp_path):
     words = ["convert", str(source), "-o", str(result), "--modernize", "--verify"]
     done = CliRunner().invoke(main, [*words, "--output-format", "json"])
     assert done.exit_code == 0, done.output
-    told = json.loads(done.output)
-    assert [site["value"] for site in told["modernized"]] == ["k"]
-    rows = {(row["output"], row["outcome"]) for row in told["verification"]["rows"]}
+    document = json.loads(done.output)
+    assert [site["value"] for site in document["modernized"]] == ["k"]
+    rows = {(row["output"], row["outcome"]) for row in document["verification"]["rows"]}
     assert rows == {("y", "equal"), ("k", "equal")}
     assert operators(onnx.load(result)) == ["Gelu", "Neg"]
 
@@ -205,9 +205,9 @@ def test_verification_sees_a_wrong_value_that_the_outputs_hide():
     a = model("(float[2,3] x) => (float[2,3] y) { k = Abs(x) z = Sub(k, k) y = Relu(z) }", 20)
     b = model("(float[2,3] x) => (float[2,3] y) { k = Neg(x) z = Sub(k, k) y = Relu(z) }", 20)
     assert verify(a, b).equal
-    found = verify(a, b, values=["k"])
-    assert not found.equal
-    assert {row.output for row in found.rows if row.outcome == "different"} == {"k"}
+    verification = verify(a, b, values=["k"])
+    assert not verification.equal
+    assert {row.output for row in verification.rows if row.outcome == "different"} == {"k"}
 
 
 def test_settings_may_ask_for_it(tmp_path, monkeypatch):
@@ -220,5 +220,5 @@ def test_settings_may_ask_for_it(tmp_path, monkeypatch):
 
 
 def test_a_runtime_without_the_operator_keeps_the_nodes():
-    found = convert_with_report(model(PLAIN, 13), "onnxruntime==1.10", modernize=True)
-    assert "Gelu" not in operators(found.model)
+    result = convert_with_report(model(PLAIN, 13), "onnxruntime==1.10", modernize=True)
+    assert "Gelu" not in operators(result.model)

@@ -44,7 +44,7 @@ def with_wrong(text: str, names: Iterable[str]) -> onnx.ModelProto:
     """A model whose dead branch declares wrong shapes of these values."""
     model = parse_model(text)
     attributes = [a for n in nodes(model) if n.op_type == "If" for a in n.attribute]
-    dead = next(one.g for one in attributes if one.g.name == "a")
+    dead = next(attribute.g for attribute in attributes if attribute.g.name == "a")
     for name in names:
         place = dead.output[0] if name == "t" else dead.value_info.add(name=name)
         kind = helper.make_tensor_type_proto(onnx.TensorProto.INT64, WRONG[name])
@@ -54,7 +54,7 @@ def with_wrong(text: str, names: Iterable[str]) -> onnx.ModelProto:
 
 def nodes(holder):
     containers = [holder.graph, *holder.functions] if hasattr(holder, "graph") else [holder]
-    for node in (node for one in containers for node in one.node):
+    for node in (node for container in containers for node in container.node):
         yield node
         for attribute in node.attribute:
             yield from nodes(attribute.g)
@@ -141,7 +141,7 @@ def test_each_node_is_searched_alone(monkeypatch):
         seen.append([])
         result = convert(with_wrong_in_a_row(count), 8)
         assert any("inference contradicts" in note for note in result.report.notes)
-    few, many = ([one for one in sizes if one > 4] for sizes in seen)
+    few, many = ([size for size in sizes if size > 4] for sizes in seen)
     assert len(few) == len(many)
 
 

@@ -26,7 +26,7 @@ def test_the_option_that_a_refusal_names_makes_the_conversion_possible(text, to)
     source = parse_model(text)
     with pytest.raises(Refused) as refused:
         convert(source, to)
-    named = {one.types for one in refused.value.refusals}
+    named = {refusal.types for refusal in refused.value.refusals}
     assert all(terms.option("types", one) in str(refused.value) for one in named)
     option = dict(one.split("=") for one in named)
     assert convert(source, to, types=option).report.result[""] == to
@@ -70,7 +70,7 @@ def test_no_change_is_offered_for_a_type_that_only_the_form_of_an_operator_has()
     )
     with pytest.raises(Refused, match="Cos of double has no kernel") as refused:
         convert(source, "onnxruntime==1.10")
-    assert not any(one.types for one in refused.value.refusals)
+    assert not any(refusal.types for refusal in refused.value.refusals)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_permission_is_named_if_the_runtime_then_runs_the_form(operator, why):
     )
     with pytest.raises(Refused) as refused:
         convert(source, "onnxruntime==1.8")
-    assert [one.why.name for one in refused.value.refusals] == [why]
+    assert [refusal.why.name for refusal in refused.value.refusals] == [why]
     if why == "APPROXIMATE_ONLY":
         assert convert(source, "onnxruntime==1.8", allow_approximate=True).report.approximations
 
@@ -100,7 +100,7 @@ def test_the_option_for_a_type_without_a_kernel_makes_the_result_run(kind, opera
     with pytest.raises(Refused) as refused:
         convert(source, f"onnxruntime=={release}")
     assert refused.value.runtime == f"onnxruntime=={release}"
-    (named,) = {one.types for one in refused.value.refusals}
+    (named,) = {refusal.types for refusal in refused.value.refusals}
     assert terms.option("types", named) in str(refused.value)
     option = dict([named.split("=")])
     report = convert(source, f"onnxruntime=={release}", types=option).report
@@ -124,7 +124,7 @@ def test_a_row_that_lacks_a_type_names_the_change_that_makes_the_result_run():
     source = parse_model(BFLOAT16)
     with pytest.raises(Refused) as refused:
         convert(source, "tensorrt==8.6")
-    assert {one.types for one in refused.value.refusals} == {"bfloat16=float"}
+    assert {refusal.types for refusal in refused.value.refusals} == {"bfloat16=float"}
     assert terms.option("types", "bfloat16=float") in str(refused.value)
     changed = convert(source, "tensorrt==8.6", types={"bfloat16": "float"}).report
     assert changed.runtime is not None

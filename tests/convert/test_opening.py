@@ -35,20 +35,20 @@ def test_a_model_has_a_graph_imports_and_names_of_functions():
         (lambda m: m.ClearField("opset_import"), "imports no operator set"),
         (lambda m: m.functions[0].ClearField("name"), "function of the model has no name"),
     ):
-        made = calling()
-        made.functions.add().CopyFrom(made.functions[0])
-        change(made)
-        assert words in refused(opening.header, made)
+        proto = calling()
+        proto.functions.add().CopyFrom(proto.functions[0])
+        change(proto)
+        assert words in refused(opening.header, proto)
 
 
 def test_only_nodes_in_functions_refer_to_attributes_of_a_function():
-    made = calling()
-    assert refused(opening.references, made, made.SerializeToString()) == ""
-    made.graph.node[0].attribute.add(name="plain", type=1, f=1.0)
-    assert refused(opening.references, made, made.SerializeToString()) == ""
-    made.graph.node[0].attribute.add(name="alpha", type=1, ref_attr_name="beta")
+    proto = calling()
+    assert refused(opening.references, proto, proto.SerializeToString()) == ""
+    proto.graph.node[0].attribute.add(name="plain", type=1, f=1.0)
+    assert refused(opening.references, proto, proto.SerializeToString()) == ""
+    proto.graph.node[0].attribute.add(name="alpha", type=1, ref_attr_name="beta")
     for check in (opening.references, opening.survivable):
-        assert "F 'y': attribute 'alpha' refers" in refused(check, made, made.SerializeToString())
+        assert "F 'y': attribute 'alpha' refers" in refused(check, proto, proto.SerializeToString())
 
 
 def test_an_imported_version_is_known():
@@ -67,15 +67,15 @@ def test_an_imported_version_is_known():
     ],
 )  # fmt: skip
 def test_data_files_are_inside_the_folder_and_have_an_element_type(location, kind, words):
-    made = calling()
+    proto = calling()
     tensor = TensorProto(name="w", dims=[2], data_type=kind, data_location=TensorProto.EXTERNAL)
     tensor.external_data.add(key="location", value=location)
-    made.graph.initializer.append(tensor)
-    assert words in refused(opening.external_data, made)
-    assert bool(words) == bool(refused(opening.external_data, made))
+    proto.graph.initializer.append(tensor)
+    assert words in refused(opening.external_data, proto)
+    assert bool(words) == bool(refused(opening.external_data, proto))
     tensor.ClearField("data_location")
-    made.graph.initializer[0].CopyFrom(tensor)
-    assert refused(opening.external_data, made) == ""
+    proto.graph.initializer[0].CopyFrom(tensor)
+    assert refused(opening.external_data, proto) == ""
 
 
 def sparse(made: ModelProto) -> TensorProto:
@@ -90,21 +90,21 @@ def sparse(made: ModelProto) -> TensorProto:
 @pytest.mark.parametrize("is_fatal", [False, True])
 def test_indices_have_their_payload(monkeypatch, is_fatal):
     monkeypatch.setattr(opening, "SPARSE_IS_FATAL", is_fatal)
-    made = calling()
-    indices = sparse(made)
-    assert refused(opening.sparse_indices, made) == ""
+    proto = calling()
+    indices = sparse(proto)
+    assert refused(opening.sparse_indices, proto) == ""
     indices.int64_data.pop()
-    assert "indices of sparse tensor 'w'" in refused(opening.sparse_indices, made)
-    told = refused(opening.survivable, made, made.SerializeToString())
+    assert "indices of sparse tensor 'w'" in refused(opening.sparse_indices, proto)
+    told = refused(opening.survivable, proto, proto.SerializeToString())
     assert bool(told) == is_fatal
 
 
 def test_indices_that_are_elsewhere_are_not_looked_at():
-    made = calling()
-    indices = sparse(made)
+    proto = calling()
+    indices = sparse(proto)
     indices.dims[:] = [4096]
     indices.ClearField("int64_data")
     indices.raw_data = bytes(8 * 4096)
-    skeleton, _ = weights.carve_model(made)
+    skeleton, _ = weights.carve_model(proto)
     assert weights.Weights.is_stub(skeleton.graph.sparse_initializer[0].indices)
     assert refused(opening.sparse_indices, skeleton) == ""

@@ -21,7 +21,9 @@ from opshift.testing.models import assert_model_converts, parsed
 
 SUBSETS = int(os.environ.get("OPSHIFT_SUBSETS", "20"))  # 1,000 in depth
 OPERATORS = [op for op in schemas.operators("") if schemas.schema("", op, 17)]
-RULES = [one for one in registry.installed().adapters() if (one.start, one.to) == WORDS]
+RULES = [
+    adapter for adapter in registry.installed().adapters() if (adapter.start, adapter.to) == WORDS
+]
 
 
 def row(only=(), without=()):
@@ -84,7 +86,7 @@ def test_a_conversion_ends_for_any_operators_that_a_runtime_has():
         try:
             result = for_box(model, only=has)
         except Refused as refused:
-            assert {one.op for one in refused.refusals} - set(has)
+            assert {refusal.op for refusal in refused.refusals} - set(has)
         else:
             assert set(ops(result)) <= set(has)
 
@@ -114,8 +116,8 @@ def test_an_approximation_needs_a_permission():
     model = of("(float[2] x, float[2] z) => (float[2] y) { y = Div(x, z) }")
     with pytest.raises(Refused, match="APPROXIMATE_ONLY"):
         for_box(model, without=["Div"])
-    wanted = Request(Wanted(row(without=["Div"])), allow_approximate=True)
-    assert ops(opshift.convert_version(model, wanted)) == ["Reciprocal", "Mul"]
+    request = Request(Wanted(row(without=["Div"])), allow_approximate=True)
+    assert ops(opshift.convert_version(model, request)) == ["Reciprocal", "Mul"]
 
 
 UNARY = ["Elu", "Cosh", "Softplus", "Softsign", "HardSigmoid"]
@@ -128,7 +130,7 @@ def test_nothing_is_written_for_a_type_that_the_other_words_lack_too(op):
     model = of(f"(double[2] x) => ({kind}[2] y) {{ y = {op}({given}) }}", 10)
     with pytest.raises(Refused) as refused:
         opshift.convert(model, "onnxruntime==0.4")
-    assert {one.op for one in refused.value.refusals} == {op}
+    assert {refusal.op for refusal in refused.value.refusals} == {op}
 
 
 def test_a_type_without_a_kernel_is_no_reason_if_the_other_words_have_it():

@@ -194,15 +194,15 @@ def sparse(ir: int = 11) -> ModelProto:
     """A model with a sparse initializer, which IR 5 and older lack."""
     values = helper.make_tensor("w", TensorProto.FLOAT, [1], [2.0])
     indices = helper.make_tensor("i", TensorProto.INT64, [1], [1])
-    made = model("(float[3] x) => (float[3] y) { y = Add(x, w) }", 13, ir=ir)
-    made.graph.sparse_initializer.append(
+    proto = model("(float[3] x) => (float[3] y) { y = Add(x, w) }", 13, ir=ir)
+    proto.graph.sparse_initializer.append(
         SparseTensorProto(values=values, indices=indices, dims=[3])
     )
-    return made
+    return proto
 
 
 def test_a_lowered_feature_leads_to_what_its_older_form_has():
-    held = [one for one in FEATURES if one.says == "a sparse initializer"]
+    held = [feature for feature in FEATURES if feature.says == "a sparse initializer"]
     plan = ir_plan.of_features(held, rewrite=True, drop=(), inline=False)
     edge = plan[held[0]]
     assert (edge.start, edge.to, edge.verdict, edge.writes) == (6, 5, "lower", (BARE.key,))
@@ -289,26 +289,26 @@ def test_functions_are_written_out_first_for_a_runtime_that_has_none():
 
 def test_a_row_is_believed_without_the_import_of_its_module():
     """As long as the module is as the index found it; a verdict that was added is asked."""
-    known = registry.Registry()
-    known.load(opshift_adapters)
-    found = verdict_edges.edge_of(known, "", "Softmax", 11, down=False)
+    registry_ = registry.Registry()
+    registry_.load(opshift_adapters)
+    found = verdict_edges.edge_of(registry_, "", "Softmax", 11, down=False)
     assert found == plan_table.shipped("", "Softmax", 11, False)
-    assert known.is_as_indexed(("", "Softmax", 12, 13))
-    assert known.get("", "Softmax", 12, 13) is not None
-    assert not known.is_as_indexed(("", "Softmax", 12, 13))
-    assert verdict_edges.edge_of(known.branch(), "", "Softmax", 11, down=False) == found
+    assert registry_.is_as_indexed(("", "Softmax", 12, 13))
+    assert registry_.get("", "Softmax", 12, 13) is not None
+    assert not registry_.is_as_indexed(("", "Softmax", 12, 13))
+    assert verdict_edges.edge_of(registry_.branch(), "", "Softmax", 11, down=False) == found
 
 
 def test_a_form_is_planned_without_the_import_of_its_module(with_adapters) -> None:
     """The row equals the declaration of the module, which is read for a form without a row."""
-    known = registry.Registry()
-    known.load(opshift_adapters)
+    registry_ = registry.Registry()
+    registry_.load(opshift_adapters)
     for op, place in ("Reshape", FORM), ("Add", ALTERNATIVE):
-        row = verdict_edges.form_edge(known, "", op, place)
+        row = verdict_edges.form_edge(registry_, "", op, place)
         assert row is not None
-        assert known.is_as_indexed(("", op, *place))
+        assert registry_.is_as_indexed(("", op, *place))
         assert row == verdict_edges.form_edge(registry.default().branch(), "", op, place)
-    assert verdict_edges.form_edge(known, "", "Relu", FORM) is None
+    assert verdict_edges.form_edge(registry_, "", "Relu", FORM) is None
 
     @adapter("Relu", *FORM, emits="Neg Max")
     def relu(node: Node, op: Builder) -> Result:

@@ -19,14 +19,14 @@ TEXT = "(float[2,3,4] x) => (float[2,3,4] y) <float[2,3,4] w, float[4] v = {1,2,
 
 def rich() -> ModelProto:
     """A model with something in every field that a careless converter loses."""
-    made = model(TEXT.replace("float[2,3,4] w, ", ""), ir=11 if NEWER else 10)
-    made.graph.initializer.append(
+    proto = model(TEXT.replace("float[2,3,4] w, ", ""), ir=11 if NEWER else 10)
+    proto.graph.initializer.append(
         numpy_helper.from_array(np.arange(24, dtype=np.float32).reshape(2, 3, 4), "w")
     )
-    made.producer_name, made.producer_version, made.model_version = "maker", "7", 42
-    made.doc_string, made.domain = "about the model", "org.example"
-    made.metadata_props.add(key="licence", value="free")
-    graph = made.graph
+    proto.producer_name, proto.producer_version, proto.model_version = "maker", "7", 42
+    proto.doc_string, proto.domain = "about the model", "org.example"
+    proto.metadata_props.add(key="licence", value="free")
+    graph = proto.graph
     graph.doc_string = "about the graph"
     graph.metadata_props.add(key="g", value="1")
     for i, node in enumerate(graph.node):
@@ -46,11 +46,11 @@ def rich() -> ModelProto:
     sparse.values.CopyFrom(numpy_helper.from_array(np.array([1.0], np.float32), "sp"))
     sparse.indices.CopyFrom(numpy_helper.from_array(np.array([1], np.int64)))
     if NEWER:
-        made.configuration.add(name="c", num_devices=1)
-    training = made.training_info.add()
+        proto.configuration.add(name="c", num_devices=1)
+    training = proto.training_info.add()
     training.initialization_binding.add(key="v", value="y")
-    made.opset_import.add(domain="acme", version=3)
-    return made
+    proto.opset_import.add(domain="acme", version=3)
+    return proto
 
 
 def with_unknown_fields(made: ModelProto) -> ModelProto:
@@ -96,8 +96,8 @@ def test_what_computes_nothing_holds_up_no_ir_version_and_is_noted_once(tmp_path
     for kind in ("node", "graph", "value"):
         assert f"metadata of a {kind}" in note
     assert "device configuration of a node" in note or not NEWER
-    kept = onnx.load(tmp_path / "out.onnx")
-    assert stripped(kept).graph.metadata_props == rich().graph.metadata_props
+    proto = onnx.load(tmp_path / "out.onnx")
+    assert stripped(proto).graph.metadata_props == rich().graph.metadata_props
 
 
 def test_a_rewritten_node_keeps_its_notes_and_its_companions_their_stage():

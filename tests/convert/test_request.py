@@ -37,7 +37,7 @@ VERBS = ("convert", "plan", "batch")
 
 
 def fields() -> set[str]:
-    return {one.name for one in dataclasses.fields(Request)}
+    return {field.name for field in dataclasses.fields(Request)}
 
 
 def options(verb):
@@ -163,7 +163,7 @@ def literals(hint):
     """The words that a hint lists, which an editor completes."""
     if get_origin(hint) is Literal:
         return [word for word in get_args(hint) if isinstance(word, str)]
-    return [word for one in get_args(hint) for word in literals(one)]
+    return [word for arg in get_args(hint) for word in literals(arg)]
 
 
 def test_an_editor_completes_the_words_of_an_option():
@@ -189,7 +189,7 @@ def test_an_editor_completes_the_words_of_an_option():
 def test_a_function_completes_the_words_of_its_option(function, argument, option):
     command = importlib.import_module(f"opshift.cli.commands.{option}").command
     names = {f"--{argument}", f"--{argument}-data"}
-    (choice,) = (one.type.choices for one in command.params if names & {*one.opts})
+    (choice,) = (param.type.choices for param in command.params if names & {*param.opts})
     module = vars(importlib.import_module(function.__module__))
     hint = eval(inspect.signature(function).parameters[argument].annotation, dict(module))
     assert set(literals(hint)) == set(choice)

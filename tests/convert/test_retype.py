@@ -84,7 +84,7 @@ def operators(proto: onnx.ModelProto) -> list[str]:
 def types(proto: onnx.ModelProto) -> list[str]:
     """The element types of the inputs and outputs."""
     ends = (*proto.graph.input, *proto.graph.output)
-    return [TensorProto.DataType.Name(one.type.tensor_type.elem_type).lower() for one in ends]
+    return [TensorProto.DataType.Name(end.type.tensor_type.elem_type).lower() for end in ends]
 
 
 def inner_types(proto: onnx.ModelProto) -> set[str]:
@@ -94,8 +94,8 @@ def inner_types(proto: onnx.ModelProto) -> set[str]:
     for graph in graphs:
         graphs += [a.g for node in graph.node for a in node.attribute if a.HasField("g")]
         infos = (*graph.value_info, *graph.input, *graph.output)
-        found |= {one.data_type for one in graph.initializer}
-        found |= {one.type.tensor_type.elem_type for one in infos}
+        found |= {tensor.data_type for tensor in graph.initializer}
+        found |= {info.type.tensor_type.elem_type for info in infos}
     return {TensorProto.DataType.Name(one).lower() for one in found}
 
 
@@ -113,21 +113,23 @@ def answers(proto: onnx.ModelProto) -> list[np.ndarray]:
 
 def test_every_place_of_a_type_changes():
     for name, number in (("bfloat16", 16), ("float16", 10)):
-        found = convert_version(model(LAYER.format(t=name, n=number)), types={name: "float"})
-        assert types(found) == ["float", "float"]
-        assert {node.attribute[0].i for node in found.graph.node if node.op_type == "Cast"} == {1}
-        assert name not in onnx.printer.to_text(found)
+        converted = convert_version(model(LAYER.format(t=name, n=number)), types={name: "float"})
+        assert types(converted) == ["float", "float"]
+        assert {node.attribute[0].i for node in converted.graph.node if node.op_type == "Cast"} == {
+            1
+        }
+        assert name not in onnx.printer.to_text(converted)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("keep", [False, True])
 def test_widened_then_run_is_near_the_model(name, keep):
     text = NETWORKS[name]
-    found = convert_version(model(text), types={"float": "double"}, keep_io_types=keep)
-    onnx.checker.check_model(found, full_check=True)
+    converted = convert_version(model(text), types={"float": "double"}, keep_io_types=keep)
+    onnx.checker.check_model(converted, full_check=True)
     kind = "float" if keep else "double"
-    assert set(types(found)) - {"bool"} == {kind}
-    for expected, actual in zip(answers(model(text)), answers(found), strict=True):
+    assert set(types(converted)) - {"bool"} == {kind}
+    for expected, actual in zip(answers(model(text)), answers(converted), strict=True):
         assert actual.dtype == ("f4" if keep else "f8")
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
@@ -135,9 +137,9 @@ def test_widened_then_run_is_near_the_model(name, keep):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_narrowed_then_run_is_within_the_narrow_type(name):
     text = NETWORKS[name]
-    found = convert_version(model(text), types={"float": "float16"})
-    onnx.checker.check_model(found, full_check=True)
-    for expected, actual in zip(answers(model(text)), answers(found), strict=True):
+    converted = convert_version(model(text), types={"float": "float16"})
+    onnx.checker.check_model(converted, full_check=True)
+    for expected, actual in zip(answers(model(text)), answers(converted), strict=True):
         assert actual.dtype == "f2"
         np.testing.assert_allclose(actual, expected, rtol=5e-3, atol=5e-3)
 
@@ -165,9 +167,9 @@ def _literals(numbers: str, kind: int) -> str:
 def test_a_widened_model_agrees_with_double(name, kind, step):
     source = network(name, kind)
     wide = convert_version(source, types={kind: "float"})
-    found = verify(source, wide, in_double=True, isolated=False)
-    stated = re.findall(r"A is (\S+) from .+, B is (\S+) from it,", "\n".join(found.notes))
-    assert found.equal
+    verification = verify(source, wide, in_double=True, isolated=False)
+    stated = re.findall(r"A is (\S+) from .+, B is (\S+) from it,", "\n".join(verification.notes))
+    assert verification.equal
     assert stated
     for before, after in stated:
         assert (name == "curve") <= (float(after) > 0)  # no float is exactly its tangent
@@ -185,7 +187,7 @@ def test_any_change_and_the_steps_may_come_in_either_order(name, change, opset):
     source, option = network(name, start), {"types": {start: to}}
     first = convert_version(convert_version(source, **option), opset)
     last = convert_version(convert_version(source, opset), **option)
-    assert types(first) == types(last) == [to if one == start else one for one in types(source)]
+    assert types(first) == types(last) == [to if kind == start else kind for kind in types(source)]
     assert to in types(first)
     assert start not in inner_types(first) | inner_types(last)
     for one, two in zip(answers(first), answers(last), strict=True):
@@ -200,9 +202,9 @@ def test_a_type_that_does_not_occur_changes_no_byte(pair):
         ' { z = f.same(x) y = Cast<to=9>(z) } <domain: "f", opset_import: ["" : 21]>'
         " same (a) => (b) { b = Identity(a) }"
     )
-    found = convert(plain, types={start: pair.to.name.lower()})
-    assert not found.report.changed
-    assert found.model.SerializeToString() == plain.SerializeToString()
+    result = convert(plain, types={start: pair.to.name.lower()})
+    assert not result.report.changed
+    assert result.model.SerializeToString() == plain.SerializeToString()
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -247,27 +249,27 @@ def test_a_type_that_an_older_opset_lacks_is_no_obstacle_then():
 
 
 def test_an_input_of_a_fixed_type_keeps_it():
-    found = convert(model(RESIZED), types={"float": "double"})
-    assert found.model.graph.initializer[0].data_type == TensorProto.FLOAT
-    assert any("'s': Resize does not support" in note for note in found.report.notes)
+    result = convert(model(RESIZED), types={"float": "double"})
+    assert result.model.graph.initializer[0].data_type == TensorProto.FLOAT
+    assert any("'s': Resize does not support" in note for note in result.report.notes)
 
 
 def test_a_number_that_is_too_large_keeps_its_node_in_the_wide_type():
     text = "(float[3] x) => (float[3] y) <float big = {100000}> { z = Div(x, big) y = Tanh(z) }"
-    found = convert(model(text), types={"float": "float16"})
-    assert operators(found.model) == ["Cast", "Div", "Cast", "Tanh"]
-    assert any("'big': a value is 100000" in note for note in found.report.notes)
+    result = convert(model(text), types={"float": "float16"})
+    assert operators(result.model) == ["Cast", "Div", "Cast", "Tanh"]
+    assert any("'big': a value is 100000" in note for note in result.report.notes)
 
 
 def test_numbers_that_lose_digits_are_named():
     text = "(float[3] x) => (float[3] y) <float tiny = {0.00001}> { y = Mul(x, tiny) }"
-    found = convert(model(text), types={"float": "float16"})
-    assert any("lose digits in 'tiny'" in note for note in found.report.notes)
+    result = convert(model(text), types={"float": "float16"})
+    assert any("lose digits in 'tiny'" in note for note in result.report.notes)
     kept = text.replace("<float", "<float big = {100000}, float").replace(
         "(x, tiny)", "(big, tiny)"
     )
-    found = convert(model(kept.replace("float[3] y", "float y")), types={"float": "float16"})
-    assert not any("lose digits" in note for note in found.report.notes)
+    result = convert(model(kept.replace("float[3] y", "float y")), types={"float": "float16"})
+    assert not any("lose digits" in note for note in result.report.notes)
 
 
 def test_integers_are_narrowed_where_they_are_proved_to_fit():
@@ -275,29 +277,29 @@ def test_integers_are_narrowed_where_they_are_proved_to_fit():
         "(int64[1,N] ids, float[10,4] w) => (float[a,b,c] y) { e = Gather(w, ids) s = Shape(e)"
         " y = Reshape(e, s) }"
     )
-    found = convert(model(text), types={"int64": "int32"})
-    assert types(found.model) == ["int32", "float", "float"]
-    assert operators(found.model) == ["Gather", "Shape", "Reshape"]
-    assert any("int64 stays in 's'" in note for note in found.report.notes)
+    result = convert(model(text), types={"int64": "int32"})
+    assert types(result.model) == ["int32", "float", "float"]
+    assert operators(result.model) == ["Gather", "Shape", "Reshape"]
+    assert any("int64 stays in 's'" in note for note in result.report.notes)
 
 
 def test_a_sum_of_given_integers_stays_wide_behind_a_narrow_input():
     text = "(int64[2] x) => (float[2] y) <int64 one = {1}> { z = Add(x, one) y = Cast<to=1>(z) }"
-    found = convert(model(text), types={"int64": "int32"})
-    assert types(found.model) == ["int32", "float"]
-    assert operators(found.model) == ["Cast", "Add", "Cast"]
+    result = convert(model(text), types={"int64": "int32"})
+    assert types(result.model) == ["int32", "float"]
+    assert operators(result.model) == ["Cast", "Add", "Cast"]
     assert any(
         "'z' may reach 2147483648, which is out of the range of int32" in note
-        for note in found.report.notes
+        for note in result.report.notes
     )
-    value = ReferenceEvaluator(found.model).run(None, {"x": np.full(2, 2**31 - 1, "i4")})[0]
+    value = ReferenceEvaluator(result.model).run(None, {"x": np.full(2, 2**31 - 1, "i4")})[0]
     np.testing.assert_array_equal(value, np.full(2, 2**31, "f4"))
 
 
 def test_with_the_interface_kept_a_given_integer_is_not_narrowed():
     text = "(int64[2] x) => (int64[2] y) { y = Neg(x) }"
-    found = convert(model(text), types={"int64": "int32"}, keep_io_types=True)
-    assert not found.report.changed
+    result = convert(model(text), types={"int64": "int32"}, keep_io_types=True)
+    assert not result.report.changed
 
 
 @old_reference_fails
@@ -325,9 +327,9 @@ def test_functions_are_written_out_at_their_calls():
         ' { y = f.twice(x) } <domain: "f", opset_import: ["" : 18]> twice (a) => (b)'
         " { k = Constant<value = float16 {16384}>() b = Mul(a, k) }"
     )
-    found = convert(parse_model(text), types={"float16": "float"})
-    assert found.report.inlined == ("f::twice",)
-    assert "float16" not in onnx.printer.to_text(found.model)
+    result = convert(parse_model(text), types={"float16": "float"})
+    assert result.report.inlined == ("f::twice",)
+    assert "float16" not in onnx.printer.to_text(result.model)
 
 
 def test_a_type_that_only_a_function_uses_changes_too():
@@ -336,17 +338,17 @@ def test_a_type_that_only_a_function_uses_changes_too():
         ' { y = f.low(x) } <domain: "f", opset_import: ["" : 18]> low (a) => (b)'
         " { h = Cast<to=16>(a) k = Neg(h) b = Cast<to=1>(k) }"
     )
-    found = convert_version(parse_model(text), types={"bfloat16": "float"})
-    assert {node.attribute[0].i for node in found.graph.node if node.op_type == "Cast"} == {1}
+    converted = convert_version(parse_model(text), types={"bfloat16": "float"})
+    assert {node.attribute[0].i for node in converted.graph.node if node.op_type == "Cast"} == {1}
 
 
 def test_names_and_metadata_stay():
     source = model(LAYER.format(t="float16", n=10), ir=10)
     source.graph.node[2].metadata_props.add(key="from", value="layer")
     source.graph.node[2].doc_string = "scaled"
-    found = convert_version(source, types={"float16": "float"})
-    assert [node.output[0] for node in found.graph.node] == ["w", "v", "a", "b", "c", "y"]
-    assert (found.graph.node[2].doc_string, found.graph.node[2].metadata_props[0].value) == (
+    converted = convert_version(source, types={"float16": "float"})
+    assert [node.output[0] for node in converted.graph.node] == ["w", "v", "a", "b", "c", "y"]
+    assert (converted.graph.node[2].doc_string, converted.graph.node[2].metadata_props[0].value) == (
         "scaled", "layer",
     )  # fmt: skip
 
@@ -360,9 +362,9 @@ def test_weights_are_converted_when_they_are_written(tmp_path, external):
     copy = onnx.ModelProto.FromString(source.SerializeToString())
     onnx.save(copy, tmp_path / "in.onnx", save_as_external_data=external)
     convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", types={"float16": "float"})
-    found = onnx.load(tmp_path / "out.onnx")
-    np.testing.assert_array_equal(to_array(found.graph.initializer[0]), weight.astype("f4"))
-    assert types(found) == ["float", "float"]
+    proto = onnx.load(tmp_path / "out.onnx")
+    np.testing.assert_array_equal(to_array(proto.graph.initializer[0]), weight.astype("f4"))
+    assert types(proto) == ["float", "float"]
     again = convert_version(source, types={"float16": "float"})
     assert again.graph.initializer[0].raw_data == weight.astype("f4").tobytes()
     inplace = onnx.ModelProto.FromString(source.SerializeToString())
@@ -374,9 +376,9 @@ def test_every_verb_takes_the_request(tmp_path):
     onnx.save(model(LAYER.format(t="float16", n=10)), tmp_path / "in.onnx")
     words = [str(tmp_path / "in.onnx"), "--types", "float16=float", "--keep-io-types"]
     done = CliRunner().invoke(main, ["plan", *words, "--json"])
-    told = json.loads(done.output)
-    assert "float16 became float" in told["approximations"][0]
-    assert any("added 2 Casts between" in note for note in told["notes"])
+    document = json.loads(done.output)
+    assert "float16 became float" in document["approximations"][0]
+    assert any("added 2 Casts between" in note for note in document["notes"])
     out = tmp_path / "out.onnx"
     done = CliRunner().invoke(main, ["convert", *words, "-o", str(out)])
     assert done.exit_code == 0, done.output
@@ -421,9 +423,9 @@ def test_a_model_of_another_domain_imports_the_domain_of_cast():
         '<ir_version: 8, opset_import: ["ai.onnx.ml" : 1]> g (float[2,3] x) => (float[2,3] y)'
         " { y = ai.onnx.ml.Scaler<offset=[0.0], scale=[2.0]>(x) }"
     )
-    found = convert_version(parse_model(text), types={"float": "double"})
-    versions = {one.domain: one.version for one in found.opset_import}
-    assert (types(found), operators(found)) == (["double", "double"], ["Scaler", "Cast"])
+    converted = convert_version(parse_model(text), types={"float": "double"})
+    versions = {opset.domain: opset.version for opset in converted.opset_import}
+    assert (types(converted), operators(converted)) == (["double", "double"], ["Scaler", "Cast"])
     assert versions[""] >= 7
 
 
@@ -466,14 +468,14 @@ def test_what_a_narrow_type_cannot_hold_is_computed_in_the_wide_one(name, start,
             "float {", "double {"
         )
     source = model(text)
-    found = convert(source, types={start: to})
-    onnx.checker.check_model(found.model, full_check=True)
-    inner = [n.op_type for n in found.model.graph.node]
+    result = convert(source, types={start: to})
+    onnx.checker.check_model(result.model, full_check=True)
+    inner = [n.op_type for n in result.model.graph.node]
     assert "Cast" in inner
-    assert any(f"the limit of {to} is" in note for note in found.report.notes)
-    assert any("between the old and the new element type" in note for note in found.report.notes)
-    assert any("between Casts" in note for note in found.report.notes)
-    for expected, actual in zip(answers(source), answers(found.model), strict=True):
+    assert any(f"the limit of {to} is" in note for note in result.report.notes)
+    assert any("between the old and the new element type" in note for note in result.report.notes)
+    assert any("between Casts" in note for note in result.report.notes)
+    for expected, actual in zip(answers(source), answers(result.model), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=5e-3, atol=5e-3)
 
 
@@ -496,10 +498,10 @@ def test_a_given_input_that_is_too_large_stays_wide(tmp_path, keep):
     source = model("(float[3] x) => (float[3] y) <float k = {0.001}> { a = Mul(x, k) y = Sqrt(a) }")
     np.savez(tmp_path / "large.npz", x=np.array([1, 2, 1e6], "f4"))
     option = {"types": {"float": "float16"}, "inputs": tmp_path / "large.npz"}
-    found = convert(source, **option, keep_io_types=keep)
-    assert types(found.model)[0] == "float"
-    assert operators(found.model)[:2] == ["Mul", "Cast"]
-    assert any("stays in 'x', 'k': a value is 1e+06" in note for note in found.report.notes)
+    result = convert(source, **option, keep_io_types=keep)
+    assert types(result.model)[0] == "float"
+    assert operators(result.model)[:2] == ["Mul", "Cast"]
+    assert any("stays in 'x', 'k': a value is 1e+06" in note for note in result.report.notes)
 
 
 SEQUENCES = {
@@ -515,17 +517,17 @@ SEQUENCES = {
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_sequence_and_what_is_put_into_it_have_one_type(name, keep):
     source = model(SEQUENCES[name])
-    found = convert_version(source, types={"float": "double"}, keep_io_types=keep)
-    onnx.checker.check_model(found, full_check=True)
-    assert (found.graph.input[0].type == source.graph.input[0].type) == keep
+    converted = convert_version(source, types={"float": "double"}, keep_io_types=keep)
+    onnx.checker.check_model(converted, full_check=True)
+    assert (converted.graph.input[0].type == source.graph.input[0].type) == keep
 
 
 def test_the_interface_keeps_an_output_that_is_a_weight():
     text = "(float[3] x) => (float[3] y, float[3] w) <float[3] w = {1, 2, 3}> { y = Mul(x, w) }"
-    found = convert_version(model(text), types={"float": "float16"}, keep_io_types=True)
-    assert types(found) == ["float"] * 3
-    assert found.graph.initializer[0].data_type == TensorProto.FLOAT
-    assert operators(found) == ["Cast", "Cast", "Mul", "Cast"]
+    converted = convert_version(model(text), types={"float": "float16"}, keep_io_types=True)
+    assert types(converted) == ["float"] * 3
+    assert converted.graph.initializer[0].data_type == TensorProto.FLOAT
+    assert operators(converted) == ["Cast", "Cast", "Mul", "Cast"]
 
 
 def test_a_value_that_callers_see_in_the_old_type_is_read_without_a_cast():
@@ -533,8 +535,8 @@ def test_a_value_that_callers_see_in_the_old_type_is_read_without_a_cast():
         "(float[1,1,2,2] x, float[4] s) => (float[1,1,4,4] y) { z = Neg(x) n = Neg(s)"
         " y = Resize(z, , s) w = Add(n, n) }"
     )
-    found = convert_version(model(text), types={"float": "float16"}, keep_io_types=True)
-    (resize,) = (node for node in found.graph.node if node.op_type == "Resize")
+    converted = convert_version(model(text), types={"float": "float16"}, keep_io_types=True)
+    (resize,) = (node for node in converted.graph.node if node.op_type == "Resize")
     assert resize.input[2] == "s"
 
 
@@ -550,8 +552,8 @@ def test_a_model_that_does_not_run_has_a_note():
         '<ir_version: 8, opset_import: ["" : 18, "own" : 1]> g (float[3] x) => (float[3] y)'
         " { z = own.Unknown(x) y = Neg(x) }"
     )
-    found = convert(parse_model(text), types={"float": "float16"})
-    assert any("no value was tested" in note for note in found.report.notes)
+    result = convert(parse_model(text), types={"float": "float16"})
+    assert any("no value was tested" in note for note in result.report.notes)
     unchecked = convert(parse_model(text), types={"float": "float16"}, check="none")
     assert any("asks for no checks" in note for note in unchecked.report.notes)
 
@@ -569,8 +571,8 @@ def test_positions_fit_if_the_sizes_prove_it():
         "(float[N,7] x) => (int64[N] y, int64[N,2] i, float[N,2] v) <int64[1] k = {2}>"
         " { y = ArgMax<axis = 1, keepdims = 0>(x) v, i = TopK(x, k) }"
     )
-    found = convert(model(text), types={"int64": "int32"})
-    assert types(found.model) == ["float", "int32", "int32", "float"]
+    result = convert(model(text), types={"int64": "int32"})
+    assert types(result.model) == ["float", "int32", "int32", "float"]
     over = text.replace("[N,7]", "[7,N]").replace("[N]", "[7]").replace("[N,2]", "[7,2]")
     assert not convert(model(over), types={"int64": "int32"}).report.changed
 
@@ -606,11 +608,11 @@ FLOAT8 = {
 def test_scaled_codes_of_float8_are_written_in_a_wider_type(kind, name, to):
     text = FLOAT8[name].replace("CODE", str(int(kind))).replace("KIND", kind.name.lower())
     source = model(text, 21, 10)
-    found = convert_version(source, types={"float8*": to})
-    onnx.checker.check_model(found, full_check=True)
-    assert "float8" not in onnx.printer.to_text(found)
-    assert not {int(kind)} & {a.i for node in found.graph.node for a in node.attribute}
-    assert not any("QuantizeLinear" in node.op_type for node in found.graph.node)
+    converted = convert_version(source, types={"float8*": to})
+    onnx.checker.check_model(converted, full_check=True)
+    assert "float8" not in onnx.printer.to_text(converted)
+    assert not {int(kind)} & {a.i for node in converted.graph.node for a in node.attribute}
+    assert not any("QuantizeLinear" in node.op_type for node in converted.graph.node)
     x = np.array([[0.5, -1, 2], [4, -0.25, 60000 if name == "one scale" else 1]])
     feeds = {"x": x.astype("f4"), "s": np.array([0.5, 2, 1][: 2 if "row" in name else 3], "f4")}
     feeds = {
@@ -618,7 +620,7 @@ def test_scaled_codes_of_float8_are_written_in_a_wider_type(kind, name, to):
         for one in source.graph.input
     }
     for expected, actual in zip(
-        *(oracle.evaluate(one, feeds) for one in (source, found)), strict=True
+        *(oracle.evaluate(one, feeds) for one in (source, converted)), strict=True
     ):
         np.testing.assert_array_equal(actual, expected)
 
@@ -650,10 +652,10 @@ BLOCKS = {  # the shape of the scales by the network
 def test_blocks_of_float8_are_written_in_a_wider_type(name, to):
     text, scales = BLOCKS[name]
     source = model(text.replace("CODE", "19").replace("KIND", "float8e5m2"), 21, 10)
-    found = convert_version(source, types={"float8*": to})
-    onnx.checker.check_model(found, full_check=True)
-    assert "float8" not in onnx.printer.to_text(found)
-    assert not any("QuantizeLinear" in node.op_type for node in found.graph.node)
+    converted = convert_version(source, types={"float8*": to})
+    onnx.checker.check_model(converted, full_check=True)
+    assert "float8" not in onnx.printer.to_text(converted)
+    assert not any("QuantizeLinear" in node.op_type for node in converted.graph.node)
     random = np.random.default_rng(0)
     sizes = [dim.dim_value or 4 for dim in source.graph.input[0].type.tensor_type.shape.dim]
     feeds = {
@@ -661,7 +663,7 @@ def test_blocks_of_float8_are_written_in_a_wider_type(name, to):
         "s": random.choice(np.array([0.5, 1, 4], "f4"), size=scales),
     }
     for expected, actual in zip(
-        *(oracle.evaluate(one, feeds) for one in (source, found)), strict=True
+        *(oracle.evaluate(one, feeds) for one in (source, converted)), strict=True
     ):
         np.testing.assert_array_equal(actual, expected)
 
@@ -673,10 +675,10 @@ def test_scales_that_are_powers_and_a_precision_are_written_in_floats():
         " q = QuantizeLinear<axis = 0, precision = 1, output_dtype = 17>(x, s)"
         " y = DequantizeLinear<axis = 0, output_dtype = 1>(q, s) }"
     )
-    found = convert_version(model(text, 24, 11), types={"float8*": "float"})
+    converted = convert_version(model(text, 24, 11), types={"float8*": "float"})
     x = np.array([[1, -2, 0.5, 4], [2, 4, -16, 1]], "f2")
-    np.testing.assert_array_equal(oracle.evaluate(found, {"x": x})[0], x.astype("f4"))
-    assert "float8e4m3fn" not in onnx.printer.to_text(found)
+    np.testing.assert_array_equal(oracle.evaluate(converted, {"x": x})[0], x.astype("f4"))
+    assert "float8e4m3fn" not in onnx.printer.to_text(converted)
 
 
 def test_the_cost_in_weights_is_stated():
@@ -700,7 +702,9 @@ def test_a_sparse_weight_may_be_read_after_an_operator_without_inference():
     assert made.sparse_initializer[0].values.data_type == TensorProto.DOUBLE
 
 
-FLOATS_AND_INTEGERS = [one for one in PAIRS if one.start in (T.FLOAT, T.DOUBLE, T.FLOAT16, T.INT64)]
+FLOATS_AND_INTEGERS = [
+    pair for pair in PAIRS if pair.start in (T.FLOAT, T.DOUBLE, T.FLOAT16, T.INT64)
+]
 
 
 def named(pair):
@@ -723,11 +727,11 @@ def test_a_cast_between_two_types_that_change_follows_both(first, other, weight)
         13,
     )
     x = np.array([[0, 1, 2], [3, 4, 5]], a.element.numpy)
-    made = convert(m, types=dict([(start, to), named(other)])).model
-    given = as_tensor(x, made.graph.input[0].type.tensor_type.elem_type)
+    converted = convert(m, types=dict([(start, to), named(other)])).model
+    given = as_tensor(x, converted.graph.input[0].type.tensor_type.elem_type)
     before, after = (
         ReferenceEvaluator(one).run(None, {"x": value})[0]
-        for one, value in ((m, x), (made, to_array(given)))
+        for one, value in ((m, x), (converted, to_array(given)))
     )
     assert np.allclose(before.astype(float), after.astype(float), rtol=1e-2)
 
@@ -741,10 +745,10 @@ SIZES_IN_FLOATS = (
 
 @pytest.mark.parametrize("rows", [5, 2049])
 def test_sizes_that_are_computed_in_floats_stay_exact(rows):
-    found = convert(model(SIZES_IN_FLOATS, 11), types={"float": "float16"})
-    assert any("'f', 'p', 'm', 'd'" in note and "2048" in note for note in found.report.notes)
+    result = convert(model(SIZES_IN_FLOATS, 11), types={"float": "float16"})
+    assert any("'f', 'p', 'm', 'd'" in note and "2048" in note for note in result.report.notes)
     x = np.ones((rows, 3), np.float16)
-    (made,) = ReferenceEvaluator(found.model).run(None, {"x": x})
+    (made,) = ReferenceEvaluator(result.model).run(None, {"x": x})
     assert made.dtype == np.float16
     assert np.array_equal(made, x)
 

@@ -64,23 +64,23 @@ def sparse() -> SparseTensorProto:
 
 
 def sparse_initializer() -> onnx.ModelProto:
-    found = model("(float[3] x) => (float[3] y) { y = Add(x, w) }")
-    found.graph.sparse_initializer.append(sparse())
-    return found
+    proto = model("(float[3] x) => (float[3] y) { y = Add(x, w) }")
+    proto.graph.sparse_initializer.append(sparse())
+    return proto
 
 
 def sparse_constant() -> onnx.ModelProto:
-    found = model("(float[3] x) => (float[3] y) { w = Neg(x) y = Add(x, w) }")
-    found.graph.node[0].CopyFrom(helper.make_node("Constant", [], ["w"], sparse_value=sparse()))
-    return found
+    proto = model("(float[3] x) => (float[3] y) { w = Neg(x) y = Add(x, w) }")
+    proto.graph.node[0].CopyFrom(helper.make_node("Constant", [], ["w"], sparse_value=sparse()))
+    return proto
 
 
 def odd_weights() -> onnx.ModelProto:
     """Numbers that are no numbers, or at the ends of float16."""
-    found = model("(float[7] x) => (float[7] y) { y = Mul(x, w) }")
+    proto = model("(float[7] x) => (float[7] y) { y = Mul(x, w) }")
     ends = np.array([np.nan, np.inf, -np.inf, 65504, 65519.99, 6.1e-5, 1e-42], "f4")
-    found.graph.initializer.append(numpy_helper.from_array(ends, "w"))
-    return found
+    proto.graph.initializer.append(numpy_helper.from_array(ends, "w"))
+    return proto
 
 
 def tree() -> onnx.ModelProto:
@@ -94,10 +94,10 @@ def tree() -> onnx.ModelProto:
         nodes_values_as_tensor=numpy_helper.from_array(np.array([0.1, 0, 0], "f4")),
         target_weights_as_tensor=numpy_helper.from_array(np.array([1.5, 2.5], "f4")),
     )  # fmt: skip
-    found = model("(float[2,3] x) => (float[2,1] y) { y = Neg(x) }")
-    found.graph.node[0].CopyFrom(node)
-    found.opset_import.add(domain="ai.onnx.ml", version=3)
-    return found
+    proto = model("(float[2,3] x) => (float[2,1] y) { y = Neg(x) }")
+    proto.graph.node[0].CopyFrom(node)
+    proto.opset_import.add(domain="ai.onnx.ml", version=3)
+    return proto
 
 
 MADE = {one.__name__: one for one in (sparse_initializer, sparse_constant, odd_weights, tree)}
@@ -121,15 +121,15 @@ def ran(proto: onnx.ModelProto, kind: str) -> list[np.ndarray]:
 @pytest.mark.parametrize("name", [*PLACES, *MADE])
 def test_numbers_stay_as_near_as_the_type_allows(name, to, keep):
     source = MADE[name]() if name in MADE else model(PLACES[name])
-    found = convert(source, types={"float": to}, keep_io_types=keep)
-    assert found.report.changed or keep
+    result = convert(source, types={"float": to}, keep_io_types=keep)
+    assert result.report.changed or keep
     if keep:
         ends = ("input", "output")
-        for one in ends:
-            kept = (getattr(proto.graph, one) for proto in (source, found.model))
+        for end in ends:
+            kept = (getattr(proto.graph, end) for proto in (source, result.model))
             assert len({tuple(str(info) for info in infos) for infos in kept}) == 1
     try:
-        actual = ran(found.model, "float" if keep else to)
+        actual = ran(result.model, "float" if keep else to)
     except ort.capi.onnxruntime_pybind11_state.NotImplemented as lack:
         pytest.skip(f"onnxruntime has no such kernel: {lack}")
     near = 1e-6 if to == "double" else 5e-3

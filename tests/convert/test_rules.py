@@ -83,7 +83,7 @@ def test_the_first_finding_of_each_rule_of_a_phase(monkeypatch: pytest.MonkeyPat
     )  # fmt: skip
     monkeypatch.setattr(rules, "RULES", listed)
     checked = Checked(opened(model(GOOD, 13)), registry.default())
-    assert [one.text for one in rules.first_findings(at, checked)] == ["a", "d"]
+    assert [finding.text for finding in rules.first_findings(at, checked)] == ["a", "d"]
 
 
 def test_the_objection_of_the_checker_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:

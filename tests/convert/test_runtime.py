@@ -112,8 +112,8 @@ def test_versions_above_those_of_a_runtime(ir, opset, row, expected):
 
 
 def test_another_domain_is_named():
-    made = model(NEG, more=', "ai.onnx.ml" : 3')
-    assert of_document(runtime.stamps, made, PLAIN) == [
+    proto = model(NEG, more=', "ai.onnx.ml" : 3')
+    assert of_document(runtime.stamps, proto, PLAIN) == [
         "the model imports ai.onnx.ml 3; it==1.0 reads ai.onnx.ml only up to 2"
     ]
 
@@ -149,32 +149,32 @@ FOREIGN = "(float[2] x) => (float[2] y) { a = acme.Neg(x) b = acme.Neg(a) y = ac
 
 
 def test_a_domain_that_a_runtime_lacks():
-    made = model(
+    proto = model(
         "(float[2] x) => (float[2] y) { a = ai.onnx.ml.Scaler(x) y = Neg(a) }",
         more=', "ai.onnx.ml" : 1',
     )
-    assert of_document(runtime.lacking, made, PLAIN) == []
+    assert of_document(runtime.lacking, proto, PLAIN) == []
     row = replace(PLAIN, imports={"": 15}, closed=True)
-    assert of_document(runtime.lacking, made, row) == [
+    assert of_document(runtime.lacking, proto, row) == [
         "it==1.0 has no domain ai.onnx.ml, to which Scaler belongs ('a')"
     ]
     assert (
-        of_document(runtime.lacking, made, replace(row, imports={}))[1:]
+        of_document(runtime.lacking, proto, replace(row, imports={}))[1:]
         == ["it==1.0 has no domain ai.onnx, to which Neg belongs ('y')"]
-        or len(of_document(runtime.lacking, made, replace(row, imports={}))) == 2
+        or len(of_document(runtime.lacking, proto, replace(row, imports={}))) == 2
     )
 
 
 def test_a_domain_of_which_nothing_is_known():
-    made = model(FOREIGN, more=', "acme" : 1')
-    (domain, operators) = of_facts(runtime.unknown, made, PLAIN)
+    proto = model(FOREIGN, more=', "acme" : 1')
+    (domain, operators) = of_facts(runtime.unknown, proto, PLAIN)
     assert domain == "whether it==1.0 has the domain acme (3 nodes)"
     assert operators == "which operators it==1.0 runs: " + operators.partition(": ")[2]
     known = replace(PLAIN, imports={"": 15, "acme": 1})
-    assert of_facts(runtime.unknown, made, known)[:2] == [
+    assert of_facts(runtime.unknown, proto, known)[:2] == [
         "whether it==1.0 has acme.Abs ('y')", "whether it==1.0 has acme.Neg ('a' and 1 more)"
     ]  # fmt: skip
-    assert of_facts(runtime.unknown, made, replace(PLAIN, closed=True))[0].endswith("(3 nodes)")
+    assert of_facts(runtime.unknown, proto, replace(PLAIN, closed=True))[0].endswith("(3 nodes)")
 
 
 @pytest.mark.parametrize(
@@ -217,11 +217,11 @@ ORT_2 = "onnxruntime==1.2"
 
 
 def test_an_operator_that_only_other_releases_have():
-    made = model(
+    proto = model(
         "(float[2] x) => (float[2] y) { y = com.microsoft.QuickGelu(x) }",
         more=', "com.microsoft" : 1',
     )
-    assert of_document(runtime.lacking, made, targets.find(ORT_2)) == [
+    assert of_document(runtime.lacking, proto, targets.find(ORT_2)) == [
         "onnxruntime==1.2 has no operator com.microsoft.QuickGelu ('y')"
     ]
 
@@ -229,31 +229,31 @@ def test_an_operator_that_only_other_releases_have():
 def test_a_field_that_a_release_does_not_know():
     text = """(float[1,2,8] q, float[1,2,8] k, float[1,2,8] v) => (float[1,2,8] y)
         { y = com.microsoft.MultiHeadAttention<num_heads = 2, unidirectional = 1>(q, k, v) }"""
-    made = model(text, more=', "com.microsoft" : 1')
+    proto = model(text, more=', "com.microsoft" : 1')
     row = targets.find("onnxruntime==1.14")
-    found = checked(made).document
+    found = checked(proto).document
     ((key, says), places), *rest = runtime.unknown_fields(found, row).items()
     assert (key, rest) == (("com.microsoft", "MultiHeadAttention"), [])
     assert [scope.node(at).output[0] for scope, at in places] == ["y"]
-    assert of_document(runtime.lacking, made, row) == [
+    assert of_document(runtime.lacking, proto, row) == [
         f"{row.shown} has no operator com.microsoft.MultiHeadAttention with {says} ('y')"
     ]
     assert runtime.unknown_fields(found, PLAIN) == {}
 
 
 def test_an_attribute_that_no_measured_release_knows():
-    made = model(
+    proto = model(
         "(float[2] x, float[2] b) => (float[2] y) { y = com.microsoft.BiasGelu<later = 1>(x, b) }",
         more=', "com.microsoft" : 1',
     )
     for release in ("1.10", "1.32"):
         row = targets.find(f"onnxruntime=={release}")
-        assert of_document(runtime.lacking, made, row) == [
+        assert of_document(runtime.lacking, proto, row) == [
             f"{row.shown} has no operator com.microsoft.BiasGelu with an attribute later ('y')"
         ]
-    assert of_document(runtime.lacking, made, replace(row, kernels="", provider="cuda")) == []
+    assert of_document(runtime.lacking, proto, replace(row, kernels="", provider="cuda")) == []
     newer = replace(targets.find("onnxruntime==1.32"), asked="1.99")
-    assert of_document(runtime.lacking, made, newer) == []
+    assert of_document(runtime.lacking, proto, newer) == []
 
 
 def test_an_implementation_that_onnx_added_after_the_release(monkeypatch):
@@ -284,11 +284,11 @@ def test_an_implementation_that_onnx_added_after_the_release(monkeypatch):
 
 
 def test_element_types_that_a_runtime_lacks():
-    made = model(
+    proto = model(
         "(double[2] x, bfloat16[2] z) => (double[2] y, bfloat16[2] w) { y = Neg(x) w = Neg(z) }", 13
     )
     row = replace(PLAIN, columns={"types": ("double", "int8")}, ir=3)
-    found = runtime.lacking(checked(made).document, row)
+    found = runtime.lacking(checked(proto).document, row)
     assert (
         sentences(found)
         == [
@@ -300,18 +300,18 @@ def test_element_types_that_a_runtime_lacks():
     assert found[0].types == "double=float"
     assert (found[0].op, found[0].domain, found[0].node, found[0].count) == ("", "", "", 1)
     lacks_both = runtime.lacking(
-        checked(made).document, replace(row, columns={"types": ("double", "float", "float16")})
+        checked(proto).document, replace(row, columns={"types": ("double", "float", "float16")})
     )
     assert lacks_both[0].types in ("", "double=float16") or "float" not in lacks_both[0].types
-    assert of_document(runtime.lacking, made, replace(PLAIN, columns={"types": ()}, ir=None)) == []
-    assert of_document(runtime.lacking, made, replace(PLAIN, columns={"types": ()}, ir=20)) == []
+    assert of_document(runtime.lacking, proto, replace(PLAIN, columns={"types": ()}, ir=None)) == []
+    assert of_document(runtime.lacking, proto, replace(PLAIN, columns={"types": ()}, ir=20)) == []
 
 
 def test_a_type_that_a_later_ir_version_introduced():
-    made = model("(float8e5m2[2] x) => (float8e5m2[2] y) { y = Identity(x) }", 19, ir=9)
+    proto = model("(float8e5m2[2] x) => (float8e5m2[2] y) { y = Identity(x) }", 19, ir=9)
     for ir, told in ((8, True), (9, False), (None, False)):
         row = replace(PLAIN, imports={"": 19}, ir=ir)
-        found = of_document(runtime.lacking, made, row)
+        found = of_document(runtime.lacking, proto, row)
         assert found == ["it==1.0 does not read float8e5m2, which IR 9 introduced"] * told
 
 
@@ -324,10 +324,10 @@ def test_types_that_a_runtime_casts_by_itself():
 
 def test_inputs_and_outputs_that_the_package_does_not_pass():
     row = replace(PLAIN, columns={"inputs": ("double",), "outputs": ("int64",)})
-    made = model(
+    proto = model(
         "(double[2] x, int64[2] z) => (double[2] y, int64[2] w) { y = Neg(x) w = Neg(z) }", 13
     )
-    found = runtime.forms(checked(made).facts, row)
+    found = runtime.forms(checked(proto).facts, row)
     assert sentences(found) == [
         "it==1.0: its Python package cannot accept a tensor of double, such as 'x'",
         "it==1.0: its Python package cannot return a tensor of int64, such as 'w'",
@@ -336,13 +336,13 @@ def test_inputs_and_outputs_that_the_package_does_not_pass():
 
 
 def test_a_declared_shape_that_a_strict_runtime_rejects():
-    made = model("(float[2] x) => (float[3] y) { y = Neg(x) }", 15)
+    proto = model("(float[2] x) => (float[3] y) { y = Neg(x) }", 15)
     strict = replace(PLAIN, columns={"strict": True})
-    (told,) = of_facts(runtime.forms, made, strict)
+    (told,) = of_facts(runtime.forms, proto, strict)
     assert told.startswith(
         "it==1.0: at opset 15 it rejects a declared shape that inference contradicts: "
     )
-    assert of_facts(runtime.forms, made, PLAIN) == []
+    assert of_facts(runtime.forms, proto, PLAIN) == []
     assert of_facts(runtime.forms, model(NEG, 15), strict) == []
     assert (
         of_facts(runtime.forms, model("(float[2] x) => (float[3] y) { y = Neg(x) }", 14), strict)
@@ -355,11 +355,11 @@ def test_a_declared_shape_that_a_strict_runtime_rejects():
 
 def test_sizes_that_are_not_fixed():
     text = "(float[N,2] a, float[N,M] b, float[] c, float d, seq(float[N]) e) => (float[N,2] y) <float[2] w = {1, 2}> { y = Neg(a) }"
-    made = model(text, 13)
-    made.graph.input.append(helper.make_tensor_value_info("w", T.FLOAT, ["K"]))
-    made.graph.input.append(helper.make_tensor_value_info("u", T.FLOAT, None))
+    proto = model(text, 13)
+    proto.graph.input.append(helper.make_tensor_value_info("w", T.FLOAT, ["K"]))
+    proto.graph.input.append(helper.make_tensor_value_info("u", T.FLOAT, None))
     row = replace(PLAIN, name="onnx", columns={"fixed_sizes": True})
-    told = of_facts(runtime.unknown, made, row)
+    told = of_facts(runtime.unknown, proto, row)
     fix = f"it needs fixed sizes, as in {terms.option('shape', 'u=1,3,224,224')}"
     assert [one for one in told if "'u'" in one] == [f"whether onnx==1.0 reads 'u': {fix}"]
     sizes = [one for one in told if "the size" in one]
@@ -368,7 +368,7 @@ def test_sizes_that_are_not_fixed():
         f" {terms.option('dim', f'{size}=1')}"
         for size in "NM"
     ]
-    assert of_facts(runtime.unknown, made, replace(row, columns={"fixed_sizes": False})) == []
+    assert of_facts(runtime.unknown, proto, replace(row, columns={"fixed_sizes": False})) == []
 
 
 # -- kernels ---------------------------------------------------------------------------------------
@@ -377,27 +377,27 @@ def test_sizes_that_are_not_fixed():
 def test_a_node_of_a_type_without_a_kernel():
     row = without(Neg_13=Missing(("T",), frozenset({("double",), ("float16",)})))
     text = "(double[2] x, float[2] z) => (double[2] y, float[2] w) { a = Neg(x) y = Neg(a) w = Neg(z) }"
-    found = checked(model(text, 13))
-    (lack,) = runtime.kernels(found.facts, row)
+    opened = checked(model(text, 13))
+    (lack,) = runtime.kernels(opened.facts, row)
     assert str(lack) == "Neg of double has no kernel in it 1.0 ('a' and 1 more)"
     assert (lack.op, lack.domain, lack.count, lack.types) == ("Neg", "", 2, "double=float")
-    ((place, key, types, missing), (other, *_)) = runtime.without_kernel(found.facts, row)
+    ((place, key, types, missing), (other, *_)) = runtime.without_kernel(opened.facts, row)
     assert (key, types, missing) == (("", "Neg"), ("double",), row.no_kernels(("", "Neg"), 13))
     assert [place[0].node(place[1]).output[0], other[0].node(other[1]).output[0]] == ["a", "y"]
 
 
 def test_no_change_of_types_is_offered_that_has_no_kernel_either():
     every = Missing(("T",), frozenset({("double",)}), frozenset({("float",)}))
-    found = checked(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13))
-    (lack,) = runtime.kernels(found.facts, without(Neg_13=every))
+    opened = checked(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13))
+    (lack,) = runtime.kernels(opened.facts, without(Neg_13=every))
     assert lack.types in ("", "double=float16", "double=bfloat16")
     assert lack.types != "double=float"
 
 
 def test_the_outcome_of_a_probe_is_named():
     missing = Missing(("T",), frozenset({("double",)}), outcomes={("double",): probed.DIES})
-    found = checked(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13))
-    (lack,) = runtime.kernels(found.facts, without(Neg_13=missing))
+    opened = checked(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13))
+    (lack,) = runtime.kernels(opened.facts, without(Neg_13=missing))
     assert str(lack) == "Neg of double crashes the process of it 1.0 ('y')"
 
 
@@ -405,20 +405,20 @@ TWO = Missing(("T1", "T2"), frozenset({("float", "int32")}))
 
 
 def test_several_types_are_listed():
-    found = checked(model("(float[2] x) => (int32[2] y) { y = Cast<to = 6>(x) }", 13))
-    (lack,) = runtime.kernels(found.facts, without(Cast_13=TWO))
+    opened = checked(model("(float[2] x) => (int32[2] y) { y = Cast<to = 6>(x) }", 13))
+    (lack,) = runtime.kernels(opened.facts, without(Cast_13=TWO))
     assert str(lack) == "Cast of float, int32 has no kernel in it 1.0 ('y')"
 
 
 def test_types_are_looked_up_once_for_many_releases():
-    found = checked(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13))
+    opened = checked(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13))
     seen = runtime.Seen()
     row = without(Neg_13=Missing(("T",), frozenset({("double",)})))
-    assert len(runtime.kernels(found.facts, row, seen)) == 1
+    assert len(runtime.kernels(opened.facts, row, seen)) == 1
     ((asked, types),) = seen.types.items()
     assert (asked[1:], types) == ((("", "Neg"), ("T",)), [("double",)])
     seen.types[asked] = [("float",)]
-    assert runtime.kernels(found.facts, row, seen) == []
+    assert runtime.kernels(opened.facts, row, seen) == []
 
 
 def test_forms_are_looked_for_once_for_many_releases():
@@ -434,19 +434,19 @@ def test_forms_are_looked_for_once_for_many_releases():
 
 def test_a_type_in_doubt_or_not_tried():
     doubt = Missing(("T",), frozenset({("float16",)}), frozenset({("double",)}))
-    made = model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13)
-    assert of_facts(runtime.in_doubt, made, without(Neg_13=doubt)) == [
+    proto = model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13)
+    assert of_facts(runtime.in_doubt, proto, without(Neg_13=doubt)) == [
         "whether it 1.0 has a kernel for Neg of double ('y')"
     ]
     plain = model(NEG, 13)
     assert of_facts(runtime.in_doubt, plain, without(Neg_13=doubt)) == []
     lacks = Missing(("T",), frozenset({("double",)}))
-    assert of_facts(runtime.in_doubt, made, without(Neg_13=lacks)) == []
+    assert of_facts(runtime.in_doubt, proto, without(Neg_13=lacks)) == []
 
 
 def test_a_value_of_unknown_type_may_be_of_each_type_in_the_model():
     text = "(double[2] x) => (y, z) { y = acme.Op(x) z = Neg(y) }"
-    made = model(
+    proto = model(
         "(double[2] x) => (double[2] w) { y = acme.Op(x) z = Neg(y) w = Abs(x) }",
         13,
         more=', "acme" : 1',
@@ -455,11 +455,11 @@ def test_a_value_of_unknown_type_may_be_of_each_type_in_the_model():
     for lacked, told in (("double", True), ("float16", False)):
         row = without(Neg_13=Missing(("T",), frozenset({(lacked,)})))
         assert (
-            of_facts(runtime.in_doubt, made, row)
+            of_facts(runtime.in_doubt, proto, row)
             == ["whether it 1.0 has a kernel for Neg of an unknown type ('z')"] * told
         )
         doubted = without(Neg_13=Missing(("T",), frozenset(), frozenset({(lacked,)})))
-        assert bool(of_facts(runtime.in_doubt, made, doubted)) == told
+        assert bool(of_facts(runtime.in_doubt, proto, doubted)) == told
 
 
 @pytest.mark.parametrize("probed_only", [True, False])
@@ -468,8 +468,8 @@ def test_a_probe_names_its_doubts_itself(probed_only):
     row = replace(
         without(Neg_13=doubt), probed=object(), kernels="" if probed_only else "onnxruntime"
     )
-    made = model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13)
-    assert bool(of_facts(runtime.in_doubt, made, row)) != probed_only
+    proto = model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13)
+    assert bool(of_facts(runtime.in_doubt, proto, row)) != probed_only
 
 
 def test_types_that_the_measurement_left_out_are_not_tried():
@@ -522,20 +522,20 @@ def test_a_doubtful_type_is_better_than_none_for_an_absent_input():
 
 
 def test_untried_types_are_listed_on_demand(monkeypatch):
-    found = checked(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13))
+    opened = checked(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13))
     row = without(Neg_13=Missing(("T",), frozenset({("float16",)})))
     monkeypatch.setattr(runtime, "_left_out", lambda *_: {"T": {"double"}})
-    assert runtime.without_kernel(found.facts, row) == []
-    assert len(runtime.without_kernel(found.facts, row, untried=True)) == 1
+    assert runtime.without_kernel(opened.facts, row) == []
+    assert len(runtime.without_kernel(opened.facts, row, untried=True)) == 1
     assert of_facts(
         runtime.in_doubt, model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13), row
     ) == ["whether it 1.0 has a kernel for Neg of double ('y')"]
     monkeypatch.setattr(runtime, "_left_out", lambda *_: {})
-    assert runtime.without_kernel(found.facts, row, untried=True) == []
+    assert runtime.without_kernel(opened.facts, row, untried=True) == []
 
 
 def test_contrib_operators_without_a_kernel_on_the_cpu():
-    made = model(
+    proto = model(
         "(float[1,3,32] q, float[1,3,16] k, float[1,3,16] v, float[1,2,4,8] a, float[1,2,4,8] b,"
         " int32[1] s, int32 t) => (float[1,3,32] y, float[1,2,4,8] c, float[1,2,4,8] d)"
         " { y, c, d = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2>(q, k, v, a, b, s, t) }",
@@ -543,10 +543,10 @@ def test_contrib_operators_without_a_kernel_on_the_cpu():
         more=', "com.microsoft" : 1',
     )
     says = "com.microsoft.GroupQueryAttention has no kernel on the CPU in onnxruntime 1.16 ('y')"
-    assert of_facts(runtime.kernels, made, targets.find("onnxruntime==1.16")) == [says]
-    assert of_facts(runtime.kernels, made, targets.find("onnxruntime==1.18")) == []
-    half = onnx.ModelProto.FromString(made.SerializeToString().replace(b"", b""))
-    assert half == made
+    assert of_facts(runtime.kernels, proto, targets.find("onnxruntime==1.16")) == [says]
+    assert of_facts(runtime.kernels, proto, targets.find("onnxruntime==1.18")) == []
+    half = onnx.ModelProto.FromString(proto.SerializeToString().replace(b"", b""))
+    assert half == proto
 
 
 # -- the nodes of a change -------------------------------------------------------------------------
@@ -560,14 +560,14 @@ def builder_of(made: ModelProto):
     from opshift.convert import planner
     from opshift.convert.step import Stepper
 
-    found = checked(made)
-    crossings = planner.of_document(found.document, registry.default(), {"": 13})
-    at = Stepper(found.facts, crossings, "", 13, 13, False)
-    scope = found.document.roots[0].top
+    opened = checked(made)
+    crossings = planner.of_document(opened.document, registry.default(), {"": 13})
+    at = Stepper(opened.facts, crossings, "", 13, 13, False)
+    scope = opened.document.roots[0].top
     return (
-        found.document.model.graph.node,
-        Builder(at, ScopeEnv(found.facts, scope)),
-        found.facts.adapters,
+        opened.document.model.graph.node,
+        Builder(at, ScopeEnv(opened.facts, scope)),
+        opened.facts.adapters,
     )
 
 
@@ -618,11 +618,11 @@ def test_nodes_that_are_perhaps_misread_do_not_surely_run(
 def test_a_form_that_a_release_misreads():
     text = "(float[1,1,4,4] x) => (float[1,1,2,2] y) { y = MaxPool<kernel_shape = [2,2], strides = [2,2], ceil_mode = 1>(x) }"
     row = targets.find("onnxruntime==1.10")
-    found = checked(model(text, 12))
-    for key, one, places in runtime.misread_nodes(found.facts, row):
+    opened = checked(model(text, 12))
+    for key, one, places in runtime.misread_nodes(opened.facts, row):
         assert [scope.node(at).op_type for scope, at in places] == [key[1]]
         assert f"{row.shown}: {one.described(key[1])} ('y')" in sentences(
-            runtime.forms(found.facts, row)
+            runtime.forms(opened.facts, row)
         )
 
 
@@ -671,7 +671,7 @@ def test_a_form_that_is_perhaps_misread(processors, provider, answer, doubt, mon
 
 
 def test_each_place_of_a_misread_form_is_listed(monkeypatch):
-    found = checked(model("(float[2] x) => (float[2] y) { a = Neg(x) b = Abs(a) y = Neg(b) }", 13))
+    opened = checked(model("(float[2] x) => (float[2] y) { a = Neg(x) b = Abs(a) y = Neg(b) }", 13))
     looked = []
 
     def declared(rules, row, key):
@@ -679,7 +679,7 @@ def test_each_place_of_a_misread_form_is_listed(monkeypatch):
         return [Misreading()]
 
     monkeypatch.setattr(runtime, "misreadings", declared)
-    ((key, _, places),) = runtime.misread_nodes(found.facts, PLAIN)
+    ((key, _, places),) = runtime.misread_nodes(opened.facts, PLAIN)
     assert key == ("", "Neg")
     assert [scope.node(at).output[0] for scope, at in places] == ["a", "y"]
     assert looked == [("", "Abs"), ("", "Neg")]
@@ -707,12 +707,12 @@ ELU = "(float[2] x) => (float[2] y) { a = Elu<alpha = 2.0>(x) y = Elu(a) }"
 
 def test_a_form_with_which_no_model_ran():
     row = replace(PLAIN, probed=probe("runs float\nrefused @alpha"))
-    found = checked(model(ELU, 13))
-    ((key, says), places), *rest = runtime.failed_forms(found.facts, row).items()
+    opened = checked(model(ELU, 13))
+    ((key, says), places), *rest = runtime.failed_forms(opened.facts, row).items()
     assert (key, says, rest) == (("", "Elu"), "Elu 6 with alpha does not run in it==1.0", [])
     assert [scope.node(at).output[0] for scope, at in places] == ["a"]
-    assert sentences(runtime.forms(found.facts, row)) == [f"{says} ('a')"]
-    assert runtime.failed_forms(found.facts, PLAIN) == {}
+    assert sentences(runtime.forms(opened.facts, row)) == [f"{says} ('a')"]
+    assert runtime.failed_forms(opened.facts, PLAIN) == {}
     nodes, op, rules = builder_of(model(ELU, 13))
     assert not runtime.runs(nodes, op, row, rules)
     assert runtime.runs([nodes[1]], op, row, rules)
@@ -725,8 +725,8 @@ def test_the_rank_of_the_first_input_is_a_feature():
     ]
     nodes, op, rules = builder_of(model(ELU, 13))
     assert not runtime.runs(nodes, op, row, rules)
-    other = model(ELU.replace("[2]", "[2,2]"), 13)
-    assert of_facts(runtime.forms, other, row) == []
+    proto = model(ELU.replace("[2]", "[2,2]"), 13)
+    assert of_facts(runtime.forms, proto, row) == []
 
 
 def test_nodes_that_no_probe_has_run():
@@ -738,7 +738,7 @@ def test_nodes_that_no_probe_has_run():
     text = ELU.replace("y = Elu(a)", "b = Elu(a) c = Neg(b) y = Neg(c)")
     with_negs = of_facts(runtime.unknown, model(text, 13), row)
     assert "whether it==1.0 runs Neg 13 ('c' and 1 more)" in with_negs
-    assert any(one.startswith("whether it==1.0 runs Elu 6 with") for one in with_negs)
+    assert any(with_neg.startswith("whether it==1.0 runs Elu 6 with") for with_neg in with_negs)
     foreign = model(FOREIGN, more=', "acme" : 1')
     alone = (
         "whether it==1.0 runs the nodes in this model: a probe ran each of these nodes only in a"
@@ -750,8 +750,8 @@ def test_nodes_that_no_probe_has_run():
 
 def test_nodes_that_ran_alone_may_fail_together():
     row = replace(PLAIN, probed=probe("runs float\nruns @rank=1"))
-    made = model("(float[2] x) => (float[2] y) { y = Elu(x) }", 13)
-    assert of_facts(runtime.unknown, made, row) == [
+    proto = model("(float[2] x) => (float[2] y) { y = Elu(x) }", 13)
+    assert of_facts(runtime.unknown, proto, row) == [
         "whether it==1.0 runs the nodes in this model: a probe ran each of these nodes only in a"
         " model of one node"
     ]
@@ -759,9 +759,9 @@ def test_nodes_that_ran_alone_may_fail_together():
 
 def test_an_operator_that_the_release_does_not_read_is_not_unknown():
     row = replace(PLAIN, probed=probe("refused float"))
-    made = model("(float[2] x) => (float[2] y) { y = Elu(x) }", 13)
-    assert not any("Elu" in one for one in of_facts(runtime.unknown, made, row))
-    assert of_document(runtime.lacking, made, row) == ["Elu 6 does not run in it==1.0 ('y')"]
+    proto = model("(float[2] x) => (float[2] y) { y = Elu(x) }", 13)
+    assert not any("Elu" in fact for fact in of_facts(runtime.unknown, proto, row))
+    assert of_document(runtime.lacking, proto, row) == ["Elu 6 does not run in it==1.0 ('y')"]
 
 
 # -- types that written nodes choose themselves ----------------------------------------------------
@@ -806,15 +806,15 @@ def _twice(op, x):
 
 
 def without_imports(text: str) -> ModelProto:
-    made = model(text, 13)
-    del made.opset_import[:]
-    return made
+    proto = model(text, 13)
+    del proto.opset_import[:]
+    return proto
 
 
 def test_a_model_without_imports_is_read_at_version_1(monkeypatch):
-    made = without_imports("(float[2] x) => (float[2] y) { y = Pad<paddings = [0, 0]>(x) }")
+    proto = without_imports("(float[2] x) => (float[2] y) { y = Pad<paddings = [0, 0]>(x) }")
     row = replace(PLAIN, without=(targets.Lacking("Pad"),))
-    assert of_document(runtime.lacking, made, row) == ["it==1.0 does not read Pad 1 ('y')"]
+    assert of_document(runtime.lacking, proto, row) == ["it==1.0 does not read Pad 1 ('y')"]
     seen = []
 
     class Form(Misreading):
@@ -822,34 +822,34 @@ def test_a_model_without_imports_is_read_at_version_1(monkeypatch):
             seen.append(version)
             return False
 
-    found = checked(made)
+    opened = checked(proto)
     monkeypatch.setattr(runtime, "misreadings", lambda *_: [Form()])
-    assert not [*runtime.misread_nodes(found.facts, PLAIN)]
+    assert not [*runtime.misread_nodes(opened.facts, PLAIN)]
     assert seen == [1]
-    assert of_document(runtime.below_floor, made, replace(PLAIN, floors={"": 7})) == []
+    assert of_document(runtime.below_floor, proto, replace(PLAIN, floors={"": 7})) == []
 
 
 def test_an_operator_of_a_vendor_without_an_import_is_named():
-    made = without_imports("(float[2] x) => (float[2] y) { y = com.microsoft.Nope(x) }")
-    assert of_facts(runtime.unknown, made, targets.find("onnxruntime==1.10")) == [
+    proto = without_imports("(float[2] x) => (float[2] y) { y = com.microsoft.Nope(x) }")
+    assert of_facts(runtime.unknown, proto, targets.find("onnxruntime==1.10")) == [
         "whether onnxruntime==1.10 has com.microsoft.Nope ('y')"
     ]
 
 
 def test_an_operator_that_onnx_lacks_is_no_question_about_a_vendor():
-    made = model("(float[2] x) => (float[2] y) { y = Nope(x) }", 13)
-    assert of_facts(runtime.unknown, made, replace(PLAIN, name="onnx")) == []
+    proto = model("(float[2] x) => (float[2] y) { y = Nope(x) }", 13)
+    assert of_facts(runtime.unknown, proto, replace(PLAIN, name="onnx")) == []
 
 
 # -- details ---------------------------------------------------------------------------------------
 
 
 def test_findings_about_the_whole_model_count_once():
-    made = model("(float[2] x) => (float[3] y) { y = Neg(x) }", 15)
-    found = checked(made)
-    (shape,) = runtime.forms(found.facts, replace(PLAIN, columns={"strict": True}))
+    proto = model("(float[2] x) => (float[3] y) { y = Neg(x) }", 15)
+    opened = checked(proto)
+    (shape,) = runtime.forms(opened.facts, replace(PLAIN, columns={"strict": True}))
     assert (shape.node, shape.count) == ("", 1)
-    (passed,) = runtime.forms(found.facts, replace(PLAIN, columns={"inputs": ("float",)}))
+    (passed,) = runtime.forms(opened.facts, replace(PLAIN, columns={"inputs": ("float",)}))
     assert (passed.node, passed.count) == ("", 1)
     late = model("(float8e5m2[2] x) => (float8e5m2[2] y) { y = Identity(x) }", 19, ir=9)
     (kind,) = runtime.lacking(checked(late).document, replace(PLAIN, imports={"": 19}))
@@ -872,7 +872,7 @@ def test_a_sure_type_is_better_than_a_doubtful_one_for_an_absent_input():
 
 
 def test_one_unknown_type_of_two():
-    made = model(
+    proto = model(
         "(double[2] x) => (float[2] z) { y = acme.Op(x) z = Cast<to = 1>(y) w = Abs(x) }",
         13,
         more=', "acme" : 1',
@@ -880,29 +880,29 @@ def test_one_unknown_type_of_two():
     for choice, told in ((("double", "float"), True), (("double", "int32"), False)):
         row = without(Cast_13=Missing(("T1", "T2"), frozenset({choice})))
         assert (
-            of_facts(runtime.in_doubt, made, row)
+            of_facts(runtime.in_doubt, proto, row)
             == ["whether it 1.0 has a kernel for Cast of an unknown type, float ('z')"] * told
         )
 
 
 def test_a_contrib_operator_without_a_kernel_for_one_type(monkeypatch):
-    made = model("(float[2] x) => (float[2] y) { y = Neg(x) }", 13)
-    place = checked(made).document.roots[0].index["", "Neg"][0]
+    proto = model("(float[2] x) => (float[2] y) { y = Neg(x) }", 13)
+    place = checked(proto).document.roots[0].index["", "Neg"][0]
     key = ("com.microsoft", "Op")
     for element, of in (("float", " of float"), ("", "")):
         monkeypatch.setattr(
             runtime, "contrib_without_kernel", lambda *_, element=element: [(place, key, element)]
         )
-        assert of_facts(runtime.kernels, made, PLAIN) == [
+        assert of_facts(runtime.kernels, proto, PLAIN) == [
             f"com.microsoft.Op{of} has no kernel on the CPU in it 1.0 ('y')"
         ]
 
 
 def test_a_lacking_type_that_was_not_tried_is_not_in_doubt(monkeypatch):
     monkeypatch.setattr(runtime, "_left_out", lambda *_: {"T": {"double"}})
-    made = model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13)
+    proto = model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13)
     row = without(Neg_13=Missing(("T",), frozenset({("double",)})))
-    assert of_facts(runtime.in_doubt, made, row) == []
+    assert of_facts(runtime.in_doubt, proto, row) == []
 
 
 def test_a_node_without_inputs_has_no_rank():
@@ -935,7 +935,7 @@ def test_a_type_that_an_operator_does_not_accept_does_not_load(text, opset, targ
     row = targets.find(target)
     lacks = of_facts(runtime.kernels, model(text, opset), row)
     wanted = f"{row.shown}: {illegal} is illegal at this opset and does not load ('y')"
-    assert [one for one in lacks if "illegal" in one] == ([wanted] if illegal else [])
+    assert [lack for lack in lacks if "illegal" in lack] == ([wanted] if illegal else [])
 
 
 def test_a_type_that_an_operator_does_not_accept_becomes_a_wider_one():

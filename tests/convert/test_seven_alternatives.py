@@ -133,15 +133,15 @@ def test_each_alternative_is_taken_and_the_plan_says_what_the_conversion_does(na
     one = ALTERNATIVES[name]
     if (schemas.latest("") or 0) < one.newest:
         pytest.skip("the installed onnx is older than the model")
-    found = convert(one.before(), one.target, **one.options)
+    result = convert(one.before(), one.target, **one.options)
     assert one.taken(strategies[-1])
     planned = plan(one.before(), one.target, **one.options)
     assert planned.possible
-    steps = tuple(step for step in found.report.steps if step.rewritten or step.kept)
+    steps = tuple(step for step in result.report.steps if step.rewritten or step.kept)
     assert planned.steps == steps
-    assert planned.notes == found.report.notes
+    assert planned.notes == result.report.notes
     for domain, version in planned.target.items():
-        assert found.report.result.get(domain, version) == version
+        assert result.report.result.get(domain, version) == version
 
 
 @pytest.mark.parametrize(
@@ -206,17 +206,17 @@ def test_the_own_form_costs_nothing_and_is_kept_where_the_runtime_runs_it():
         10,
         ir=4,
     )
-    found = convert(two, "onnxruntime==0.4")
-    assert [work.count for step in found.report.steps for work in step.rewritten] == [1]
-    assert ["c", "c"] in [list(node.input) for node in found.model.graph.node]
+    result = convert(two, "onnxruntime==0.4")
+    assert [work.count for step in result.report.steps for work in step.rewritten] == [1]
+    assert ["c", "c"] in [list(node.input) for node in result.model.graph.node]
 
 
 def test_the_plan_of_an_operator_shows_its_other_form():
-    found = plan(less(), "onnxruntime==0.4")
-    (path,) = found.paths
+    planned = plan(less(), "onnxruntime==0.4")
+    (path,) = planned.paths
     assert [(hop.where, hop.verdict) for hop in path.hops] == [("at 10, another", "form")]
-    assert "the result has equivalent nodes that it can run" in str(found)
-    assert "unchanged" not in str(found)
+    assert "the result has equivalent nodes that it can run" in str(planned)
+    assert "unchanged" not in str(planned)
 
 
 @pytest.mark.skipif((schemas.latest("") or 0) < 20, reason="the installed onnx is older")
@@ -231,6 +231,6 @@ def test_leaving_a_domain_before_the_steps_writes_more_nodes(monkeypatch):
 def test_a_function_that_needs_no_call_is_kept(strategies):
     text = """(float[2] x) => (float[2] y) { y = own.Half(x) }
         <opset_import: ["" : 13], domain: "own"> Half (x) => (y) { y = Relu(x) }"""
-    found = convert(model(text, 13, more=', "own" : 1'), 14)
-    assert found.report.inlined == ()
+    result = convert(model(text, 13, more=', "own" : 1'), 14)
+    assert result.report.inlined == ()
     assert strategies == [Strategy()]

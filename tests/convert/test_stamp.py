@@ -24,23 +24,23 @@ def notes(model: onnx.ModelProto) -> dict[str, str]:
 
 def test_a_result_holds_no_note_by_default():
     """Only the names of new values tell where they come from."""
-    found = opshift.convert_version(softmax(), 13)
-    for node in found.graph.node:
+    converted = opshift.convert_version(softmax(), 13)
+    for node in converted.graph.node:
         node.ClearField("input")
         node.ClearField("output")
-    assert b"opshift" not in found.SerializeToString()
-    assert (found.producer_name, found.doc_string) == ("", "")
+    assert b"opshift" not in converted.SerializeToString()
+    assert (converted.producer_name, converted.doc_string) == ("", "")
     raised = opshift.convert_version(softmax(8), ir_version=9)
     assert b"opshift" not in raised.SerializeToString()
 
 
 def test_the_stamp_names_the_release_and_the_versions():
-    found = opshift.convert_version(softmax(), 13, stamp=True)
+    converted = opshift.convert_version(softmax(), 13, stamp=True)
     line = f"opshift {opshift.__version__}: opset 12 -> 13; adapters ai.onnx.Softmax-12-13"
-    assert notes(found) == {KEY: line}
-    assert found == opshift.convert_version(softmax(), 13, stamp=True)
-    del found.metadata_props[:]
-    assert found == opshift.convert_version(softmax(), 13)
+    assert notes(converted) == {KEY: line}
+    assert converted == opshift.convert_version(softmax(), 13, stamp=True)
+    del converted.metadata_props[:]
+    assert converted == opshift.convert_version(softmax(), 13)
 
 
 def test_each_conversion_adds_its_line_and_other_metadata_stays():

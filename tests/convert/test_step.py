@@ -43,8 +43,8 @@ def test_a_step_that_refuses_has_changed_nothing(with_adapters):
 
 
 def test_every_boundary_is_a_step_and_says_so():
-    made = model("(float[2,3] x) => (float[2,3] y) { y = Softmax<axis=1>(x) }", 9)
-    attempt = opened(made, 14)
+    proto = model("(float[2,3] x) => (float[2,3] y) { y = Softmax<axis=1>(x) }", 9)
+    attempt = opened(proto, 14)
     report = attempt.run()
     assert [(s.start, s.to) for s in report.steps] == [
         (9, 10),
@@ -86,29 +86,29 @@ def test_the_order_of_the_nodes_is_kept_around_what_is_written():
 
 def test_sorting_asks_for_the_keys_in_order_and_moves_nothing_else():
     """Scope.sort hands the keys out one by one: this is what it relies on."""
-    made = model("(float[2] x) => (float[2] y) { a = Neg(x) b = Neg(a) y = Neg(b) }")
+    proto = model("(float[2] x) => (float[2] y) { a = Neg(x) b = Neg(a) y = Neg(b) }")
     keys = iter([2, 0, 1])
-    names = [node.output[0] for node in made.graph.node]
-    made.graph.node.sort(key=lambda node: next(keys))
-    assert [node.output[0] for node in made.graph.node] == [names[1], names[2], names[0]]
+    names = [node.output[0] for node in proto.graph.node]
+    proto.graph.node.sort(key=lambda node: next(keys))
+    assert [node.output[0] for node in proto.graph.node] == [names[1], names[2], names[0]]
 
 
 def test_node_names_stay_different_when_nodes_are_called_like_their_outputs():
-    made = model("(float[2,3,4] x) => (float[2,3,4] y) { a = Softmax(x) y = Softmax(a) }")
-    for node in made.graph.node:
+    proto = model("(float[2,3,4] x) => (float[2,3,4] y) { a = Softmax(x) y = Softmax(a) }")
+    for node in proto.graph.node:
         node.name = node.output[0]
-    names = [node.name for node in convert_version(made, 13).graph.node]
+    names = [node.name for node in convert_version(proto, 13).graph.node]
     assert len(set(names)) == len(names) == 8
     assert {"a", "y"} < set(names)
 
 
 def test_a_large_constant_crosses_the_boundaries_of_constant(tmp_path):
     value = np.arange(5000, dtype=np.float32)
-    made = model("(float[5000] x) => (float[5000] y) { y = Add(x, w) }", 13)
+    proto = model("(float[5000] x) => (float[5000] y) { y = Add(x, w) }", 13)
     node = onnx.helper.make_node("Constant", [], ["w"], value=onnx.numpy_helper.from_array(value))
-    made.graph.node.insert(0, node)
-    after = convert_version(made, 9)
-    onnx.save(made, tmp_path / "in.onnx")
+    proto.graph.node.insert(0, node)
+    after = convert_version(proto, 9)
+    onnx.save(proto, tmp_path / "in.onnx")
     convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 9)
     for result in (after, onnx.load(tmp_path / "out.onnx")):
         onnx.checker.check_model(result, full_check=True)
@@ -118,10 +118,10 @@ def test_a_large_constant_crosses_the_boundaries_of_constant(tmp_path):
 
 def test_a_constant_that_shares_its_name_gives_it_up_when_it_becomes_another_operator():
     text = "(int64[2] x) => (int64[2] y) { k = Constant<value = int64[2] {1, 2}>() y = Add(x, k) }"
-    made = model(text, 9)
-    for node in made.graph.node:
+    proto = model(text, 9)
+    for node in proto.graph.node:
         node.name = "both"
-    names = [node.name for node in convert_version(made, 8).graph.node]
+    names = [node.name for node in convert_version(proto, 8).graph.node]
     assert len(set(names)) == len(names)
     assert names[-1] == "both"
 
@@ -139,12 +139,12 @@ def two_nodes(node, op):
 
 
 def test_a_step_begins_with_nothing_written_and_everything_checked():
-    found = stepper(model(GELU, 20), 20, 19)
-    assert (found.added, found.lowest, found.goal, found.node_budget) == (0, 1, 19, None)
-    assert (found.checks, found.traces, found.settled, found.partial) == (True, False, False, False)
-    assert found.boundary == (20, 19)
+    step = stepper(model(GELU, 20), 20, 19)
+    assert (step.added, step.lowest, step.goal, step.node_budget) == (0, 1, 19, None)
+    assert (step.checks, step.traces, step.settled, step.partial) == (True, False, False, False)
+    assert step.boundary == (20, 19)
     assert stepper(model(GELU, 20), 20, 20).boundary == RETIRED
-    assert (found.only, found.runs, found.left) == (None, None, frozenset())
+    assert (step.only, step.runs, step.left) == (None, None, frozenset())
 
 
 def test_a_step_that_adds_too_many_nodes_ends(with_adapters):
@@ -161,11 +161,11 @@ def test_a_step_that_adds_too_many_nodes_ends(with_adapters):
 
 def test_single_nodes_cross_alone(with_adapters):
     with_adapters(two_nodes)
-    one = stepper(model(TWO, 20), 20, 19)
-    root = one.document.roots[0]
-    one.run_at(root, [root.index["", "Gelu"][1]])
-    assert sorted(ops(one.document.model).split()) == ["Abs", "Gelu", "Neg"]
-    (left,) = (node for node in one.document.model.graph.node if node.op_type == "Gelu")
+    step = stepper(model(TWO, 20), 20, 19)
+    root = step.document.roots[0]
+    step.run_at(root, [root.index["", "Gelu"][1]])
+    assert sorted(ops(step.document.model).split()) == ["Abs", "Gelu", "Neg"]
+    (left,) = (node for node in step.document.model.graph.node if node.op_type == "Gelu")
     assert left.output == ["h"]
     assert root.imports.get("") == 20
 
@@ -260,11 +260,11 @@ def test_removed_nodes_are_judged_only_if_no_node_is_refused(refuses, with_adapt
 
 
 def test_an_operator_of_another_domain_is_read_as_it_was_born():
-    found = stepper(model(GELU, 20), 20, 19)
-    gelu = found.adapters.get("", "Gelu", 20, 19)
-    task = found._own_task(("ai.onnx.ml", "Scaler"), gelu)
+    step = stepper(model(GELU, 20), 20, 19)
+    gelu = step.adapters.get("", "Gelu", 20, 19)
+    task = step._own_task(("ai.onnx.ml", "Scaler"), gelu)
     assert (task.schema.name, task.schema.since) == ("Scaler", 1)
-    assert found._own_task(("acme", "Op"), gelu).schema is None
+    assert step._own_task(("acme", "Op"), gelu).schema is None
 
 
 def test_a_claim_that_holds_for_a_node_is_touched_but_is_no_change(with_adapters):
@@ -274,9 +274,9 @@ def test_a_claim_that_holds_for_a_node_is_touched_but_is_no_change(with_adapters
     done.run()
     assert done.step.kept["Relu"] == 1
     assert len(done.step.touched) >= 1
-    kept = stepper(model("(float[2] x) => (float[2] y) { y = Relu(x) }", 14), 14, 13)
-    kept.run()
-    assert (kept.step.kept["Relu"], kept.step.touched) == (1, {})
+    step = stepper(model("(float[2] x) => (float[2] y) { y = Relu(x) }", 14), 14, 13)
+    step.run()
+    assert (step.step.kept["Relu"], step.step.touched) == (1, {})
 
 
 # -- operators without a verdict -------------------------------------------------------------------
@@ -284,12 +284,12 @@ def test_a_claim_that_holds_for_a_node_is_touched_but_is_no_change(with_adapters
 
 def refused(made, **options):
     """The refusals of a step over 20->19 for which no verdict is known."""
-    found = stepper(made, 20, 19)
+    step = stepper(made, 20, 19)
     for name, value in options.items():
-        setattr(found, name, value)
-    found.plan = SimpleNamespace(verdict=lambda key, at: None, adapters=found.adapters, edge=None)
+        setattr(step, name, value)
+    step.plan = SimpleNamespace(verdict=lambda key, at: None, adapters=step.adapters, edge=None)
     with pytest.raises(StepRefused) as caught:
-        found.run()
+        step.run()
     return caught.value.refusals
 
 
@@ -308,71 +308,71 @@ def test_an_operator_that_cannot_leave_its_domain_is_named_so():
 
 def test_the_operators_that_need_a_verdict():
     text = "(float[2] x) => (float[2] y) { a = Gelu(x) b = Neg(a) c = acme.Op(b) y = Mish(c) }"
-    made = model(text, 20, more=', "acme" : 1')
-    found = stepper(made, 20, 19)
-    root, gelu = found.document.roots[0], found.adapters.get("", "Gelu", 20, 19)
-    assert sorted(found._keys(root)) == [("", "Gelu")]
-    found.boundary, found.left = LEAVE, frozenset({("acme", "Op"), ("acme", "Other")})
-    assert set(found._keys(root)) == {("acme", "Op")}
-    found.adapters = SimpleNamespace(
+    proto = model(text, 20, more=', "acme" : 1')
+    step = stepper(proto, 20, 19)
+    root, gelu = step.document.roots[0], step.adapters.get("", "Gelu", 20, 19)
+    assert sorted(step._keys(root)) == [("", "Gelu")]
+    step.boundary, step.left = LEAVE, frozenset({("acme", "Op"), ("acme", "Other")})
+    assert set(step._keys(root)) == {("acme", "Op")}
+    step.adapters = SimpleNamespace(
         get=lambda domain, op, *at: gelu if (op, at) == ("Neg", FORM) else None,
         replaced=lambda *asked: {("", "Mish")} if asked == (root, "", 20, 19) else set(),
     )
-    found.boundary = RETIRED
-    assert set(found._keys(root)) == {("", "Mish")}
-    found.boundary = FORM
-    assert set(found._keys(root)) == {("", "Neg")}
+    step.boundary = RETIRED
+    assert set(step._keys(root)) == {("", "Mish")}
+    step.boundary = FORM
+    assert set(step._keys(root)) == {("", "Neg")}
 
 
 # -- versions of domains ---------------------------------------------------------------------------
 
 
 def test_a_step_writes_at_the_version_that_it_enters():
-    found = stepper(model(GELU, 20, more=', "acme" : 3'), 20, 19)
-    root = found.document.roots[0]
-    assert found.version(root, "") == 19
-    assert found.version(root, "acme") == 3
-    assert found.enters == ""
-    found.left = frozenset({("acme", "Op")})
-    assert found.enters == ""
-    found.domain, found.left = "acme", frozenset()
-    assert found.enters == "acme"
-    found.left = frozenset({("acme", "Op")})
-    assert found.enters == ""
+    step = stepper(model(GELU, 20, more=', "acme" : 3'), 20, 19)
+    root = step.document.roots[0]
+    assert step.version(root, "") == 19
+    assert step.version(root, "acme") == 3
+    assert step.enters == ""
+    step.left = frozenset({("acme", "Op")})
+    assert step.enters == ""
+    step.domain, step.left = "acme", frozenset()
+    assert step.enters == "acme"
+    step.left = frozenset({("acme", "Op")})
+    assert step.enters == ""
 
 
 def test_a_domain_that_is_not_imported_is_added_at_the_version_that_verdicts_need(monkeypatch):
-    found = stepper(model(GELU, 20), 20, 19)
-    root, met = found.document.roots[0], []
+    step = stepper(model(GELU, 20), 20, 19)
+    root, met = step.document.roots[0], []
 
     def lowest(verdicts, domain):
         met.extend(verdicts)
         return 5
 
     monkeypatch.setattr(planner, "lowest_to_write", lowest)
-    assert found.version(root, "acme") == 5
+    assert step.version(root, "acme") == 5
     assert root.imports.get("acme") == 5
-    assert [one.ops for one in met] == [found.adapters.get("", "Gelu", 20, 19).ops]
+    assert [one.ops for one in met] == [step.adapters.get("", "Gelu", 20, 19).ops]
 
 
 def test_the_verdicts_that_may_write_in_another_domain():
-    found = stepper(model(GELU, 20), 20, 19)
-    gelu, asked = found.adapters.get("", "Gelu", 20, 19), []
+    step = stepper(model(GELU, 20), 20, 19)
+    gelu, asked = step.adapters.get("", "Gelu", 20, 19), []
 
     class Asked:
         def get(self, domain, op, start, to):
             asked.append((op, (start, to)))
             return gelu if op == "Gelu" else None
 
-    found.adapters = Asked()
-    assert list(found._met("acme")) == [gelu]
+    step.adapters = Asked()
+    assert list(step._met("acme")) == [gelu]
     assert set(asked) == {("Gelu", (20, 19)), ("Neg", (20, 19))}
-    found.left = frozenset({("", "Gelu")})
+    step.left = frozenset({("", "Gelu")})
     asked.clear()
-    assert list(found._met("")) == [gelu]
+    assert list(step._met("")) == [gelu]
     assert set(asked) == {("Gelu", LEAVE), ("Neg", (20, 19))}
     asked.clear()
-    list(found._met("acme"))
+    list(step._met("acme"))
     assert set(asked) == {("Gelu", (20, 19)), ("Neg", (20, 19))}
 
 
@@ -402,9 +402,10 @@ def test_only_a_traced_step_collects_suspects(with_adapters, monkeypatch):
             done.traces = traces
             done.run()
             expected = [
-                f"{two_nodes.source} wrote for Gelu 'h' at ai.onnx 20->19: {one}" for one in lengths
+                f"{two_nodes.source} wrote for Gelu 'h' at ai.onnx 20->19: {length}"
+                for length in lengths
             ]
-            assert [one.told for one in done.step.suspects] == expected * traces
+            assert [suspect.told for suspect in done.step.suspects] == expected * traces
 
 
 @pytest.mark.parametrize("checks", [True, False])
@@ -478,7 +479,7 @@ def test_a_graph_is_taken_apart_once_its_own_nodes_are_written(with_adapters, mo
     done.run()
     assert passed == [4, 3]  # the nodes of both branches, and those in place of the If
     assert sorted(ops(done.document.model).split()) == ["Abs", "Neg", "Neg"]
-    assert [sorted(one) for one in calls] == [["Identity", "Neg"], ["Abs", "Neg", "Neg"]]
+    assert [sorted(call) for call in calls] == [["Identity", "Neg"], ["Abs", "Neg", "Neg"]]
     assert done.settled
     assert [one.adapter.source for one in checked].count(takes.source) == 1
     assert all(not scope.ahead for scope in done.document.scopes())
@@ -536,15 +537,15 @@ def test_types_that_hold_until_another_type_occurs_are_kept(monkeypatch):
 
 
 def test_written_nodes_keep_their_version_until_the_imports_follow():
-    found = stepper(
+    step = stepper(
         model(
             "(float[2] x) => (float[2] y) { h = Gelu(x) y = acme.Op(h) }", 20, more=', "acme" : 1'
         ),
         20,
         19,
     )
-    scope = found.document.roots[0].top
-    found._pass_imports([(scope, 0), (scope, 1)])
+    scope = step.document.roots[0].top
+    step._pass_imports([(scope, 0), (scope, 1)])
     assert dict(scope.ahead) == {0: 19}
 
 
@@ -565,8 +566,8 @@ def test_written_nodes_keep_their_version_until_the_imports_follow():
 def test_a_form_that_needs_permission_is_named_only_if_it_then_runs(
     runs, allowed, answer, expected, monkeypatch
 ):
-    found = stepper(model(GELU, 20), 20, 19, approximate=allowed)
-    found.runs = None if runs is None else lambda change: True
+    step = stepper(model(GELU, 20), 20, 19, approximate=allowed)
+    step.runs = None if runs is None else lambda change: True
     seen = []
 
     def changed(self, place, task):
@@ -576,8 +577,8 @@ def test_a_form_that_needs_permission_is_named_only_if_it_then_runs(
         return answer
 
     monkeypatch.setattr(Stepper, "_changed", changed)
-    assert found._runs_if_allowed(None, None) is expected
-    assert found.allow_approximate is allowed
+    assert step._runs_if_allowed(None, None) is expected
+    assert step.allow_approximate is allowed
     assert seen == ([True] if runs and not allowed else [])
 
 
@@ -599,15 +600,15 @@ def test_an_equal_form_that_is_refused_blocks_nothing(
 
     with_adapters(refuses)
     monkeypatch.setattr(Stepper, "_runs_if_allowed", lambda *_: runs)
-    found = stepper(model(GELU, 20), 20, 19)
-    task = found._own_task(("", "Gelu"), refuses)
-    place = found.document.roots[0].index["", "Gelu"][0]
-    found.boundary = ALTERNATIVE
-    assert found._changed(place, task) is None
-    assert (found.withheld, bool(found.blockers)) == (withheld, False)
-    found.boundary = (20, 19)
-    assert found._changed(place, task) is None
-    assert found.blockers
+    step = stepper(model(GELU, 20), 20, 19)
+    task = step._own_task(("", "Gelu"), refuses)
+    place = step.document.roots[0].index["", "Gelu"][0]
+    step.boundary = ALTERNATIVE
+    assert step._changed(place, task) is None
+    assert (step.withheld, bool(step.blockers)) == (withheld, False)
+    step.boundary = (20, 19)
+    assert step._changed(place, task) is None
+    assert step.blockers
 
 
 @pytest.mark.parametrize("runs", [True, False])
@@ -624,11 +625,11 @@ def test_a_change_that_a_runtime_does_not_run_is_not_made(runs, with_adapters):
 
 def crossed(op_type, start, to, adapters, opset=13, kind="float"):
     """The answer about one node of a model over a boundary."""
-    made = model(f"({kind}[2] x) => ({kind}[2] y) {{ y = {op_type}(x) }}", opset)
-    found = stepper(made, opset, opset - 1)
-    scope = found.document.roots[0].top
-    env = ScopeEnv(found.facts, scope)
-    op = Builder(found, env, subject=scope.node(0))
+    proto = model(f"({kind}[2] x) => ({kind}[2] y) {{ y = {op_type}(x) }}", opset)
+    step = stepper(proto, opset, opset - 1)
+    scope = step.document.roots[0].top
+    env = ScopeEnv(step.facts, scope)
+    op = Builder(step, env, subject=scope.node(0))
     node = Node(scope.node(0), schemas.schema("", op_type, opset), op.env)
     return cross(adapters, node, start, to, op), op
 

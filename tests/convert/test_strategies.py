@@ -45,12 +45,12 @@ needs_e8m0 = pytest.mark.skipif(
 
 @needs_e8m0
 def test_a_constant_is_widened_before_a_step_that_lacks_its_type():
-    found = convert(scaled(), 18)
-    assert "constants converted to a wider type (1)" in found.report.notes
-    (weight,) = found.model.graph.initializer
+    result = convert(scaled(), 18)
+    assert "constants converted to a wider type (1)" in result.report.notes
+    (weight,) = result.model.graph.initializer
     assert weight.data_type == TensorProto.FLOAT
     assert np.frombuffer(weight.raw_data, np.float32).tolist() == [1.0, 4.0]
-    assert [node.op_type for node in found.model.graph.node] == ["Cast", "Mul"]
+    assert [node.op_type for node in result.model.graph.node] == ["Cast", "Mul"]
 
 
 @needs_e8m0
@@ -65,15 +65,15 @@ def test_one_command_does_it_with_any_ir_version():
 def test_a_constant_stays_small_where_no_step_minds(monkeypatch):
     """The straight strategy is tried first, and nothing is planned where it succeeds."""
     monkeypatch.setattr(Conversion, "others", lambda *given: pytest.fail("an alternative"))
-    found = convert_version(scaled(opset=25), 24)
-    assert found.graph.initializer[0].data_type == T.FLOAT8E8M0
+    converted = convert_version(scaled(opset=25), 24)
+    assert converted.graph.initializer[0].data_type == T.FLOAT8E8M0
 
 
 @needs_e8m0
 def test_the_plan_follows_the_same_strategy():
-    found = plan(scaled(), 18)
-    assert found.possible
-    assert found.lowest == {"": 1}
+    planned = plan(scaled(), 18)
+    assert planned.possible
+    assert planned.lowest == {"": 1}
 
 
 def ensemble(opset: int) -> ModelProto:
@@ -93,11 +93,11 @@ def boxed(opset: int) -> ModelProto:
 
 @pytest.mark.parametrize("target", [None, 18, 16])
 def test_what_an_ir_version_lacks_goes_where_the_opset_goes_down_and_comes_up(target):
-    found = convert(boxed(15), target, ir_version=5)
-    assert found.model.ir_version == 5
-    assert found.model.opset_import[0].version == (target or 15)
-    assert {node.op_type for node in found.model.graph.node} == {"Identity"}
-    assert found.report.steps[0].to == 14
+    result = convert(boxed(15), target, ir_version=5)
+    assert result.model.ir_version == 5
+    assert result.model.opset_import[0].version == (target or 15)
+    assert {node.op_type for node in result.model.graph.node} == {"Identity"}
+    assert result.report.steps[0].to == 14
 
 
 def test_a_refusal_of_the_ir_version_stays_one_where_no_strategy_helps():
@@ -112,13 +112,13 @@ def test_a_refusal_of_the_ir_version_stays_one_where_no_strategy_helps():
 @pytest.mark.parametrize("opset", [1, 5, 6, 8])
 def test_another_domain_is_stepped_at_an_opset_at_which_its_form_can_be_written(opset):
     before = ensemble(opset)
-    found = convert(before, {"ai.onnx.ml": 5})
-    imports = {entry.domain: entry.version for entry in found.model.opset_import}
+    result = convert(before, {"ai.onnx.ml": 5})
+    imports = {entry.domain: entry.version for entry in result.model.opset_import}
     assert imports == {"": opset, "ai.onnx.ml": 5}
-    climbs = [(one.start, one.to) for one in found.report.steps if not one.domain]
+    climbs = [(step.start, step.to) for step in result.report.steps if not step.domain]
     assert climbs[:1] == ([(opset, opset + 1)] if opset < 7 else [])
     inputs = {"x": np.array([[0.5, 1], [3, -2], [0, 9]], np.float32)}
-    expected, actual = (oracle.evaluate(one, inputs) for one in (before, found.model))
+    expected, actual = (oracle.evaluate(one, inputs) for one in (before, result.model))
     assert oracle.compare(expected, actual, rtol=1e-5, atol=1e-6) is None
 
 
@@ -130,26 +130,26 @@ def reached(
 
 
 def test_the_strategy_of_the_least_work_comes_first_and_each_once():
-    found = strategies.Strategies()
-    order = iter(found)
+    search = strategies.Strategies()
+    order = iter(search)
     straight = next(order)
     assert straight == strategies.Strategy()
     early = strategies.Strategy(early=frozenset({"a type"}))
     inlined = strategies.Strategy(inlined=(("own", "F", ""),))
-    found.reached(
+    search.reached(
         reached(straight, 5, ("a test",)), [inlined, early, strategies.Strategy(via_above=7), early]
     )
     assert list(order) == [early, strategies.Strategy(via_above=7), inlined]
 
 
 def test_approximations_count_more_than_functions_and_functions_more_than_nodes():
-    found = strategies.Strategies()
+    search = strategies.Strategies()
     straight, inlined = strategies.Strategy(), strategies.Strategy(inlined=(("own", "F", ""),))
-    found.reached(reached(straight, 3, ("a test",)), ())
-    found.reached(reached(inlined, 9, lost=1), ())
-    assert found.chosen().strategy == inlined
-    found.reached(reached(strategies.Strategy(via_above=9), 30), ())
-    assert found.chosen().strategy == strategies.Strategy(via_above=9)
+    search.reached(reached(straight, 3, ("a test",)), ())
+    search.reached(reached(inlined, 9, lost=1), ())
+    assert search.chosen().strategy == inlined
+    search.reached(reached(strategies.Strategy(via_above=9), 30), ())
+    assert search.chosen().strategy == strategies.Strategy(via_above=9)
 
 
 def test_a_strategy_that_loses_more_functions_than_an_exact_result_is_not_tried():
@@ -160,7 +160,7 @@ def test_a_strategy_that_loses_more_functions_than_an_exact_result_is_not_tried(
 
 
 def test_approximations_count_more_than_nodes_and_nodes_more_than_work():
-    found = strategies.Strategies()
+    search = strategies.Strategies()
     via_above, via_below = strategies.Strategy(via_above=9), strategies.Strategy(via_below=5)
     for strategy, nodes, approximations in [
         (strategies.Strategy(), 3, ("a test", "another")),
@@ -170,24 +170,24 @@ def test_approximations_count_more_than_nodes_and_nodes_more_than_work():
         (strategies.Strategy(via_above=11), 8, ()),
         (strategies.Strategy(leaves_first=True), 9, ()),
     ]:
-        found.reached(reached(strategy, nodes, approximations), ())
-    assert found.chosen().strategy == strategies.Strategy(via_above=10)
+        search.reached(reached(strategy, nodes, approximations), ())
+    assert search.chosen().strategy == strategies.Strategy(via_above=10)
 
 
 def test_a_bug_on_a_strategy_that_was_only_compared_is_noted():
-    found = strategies.Strategies()
-    found.reached(reached(strategies.Strategy(via_above=9), 3), ())
-    found.failed(AdapterBug("a test"))
-    (note,) = found.chosen().report.notes
+    search = strategies.Strategies()
+    search.reached(reached(strategies.Strategy(via_above=9), 3), ())
+    search.failed(AdapterBug("a test"))
+    (note,) = search.chosen().report.notes
     assert "was not compared, because of a bug: a test" in note
 
 
 def test_any_other_bug_is_raised_after_the_last_strategy():
-    found = strategies.Strategies()
-    found.failed(AdapterBug("a test"))
-    found.reached(reached(strategies.Strategy(via_above=9), 3), ())
+    search = strategies.Strategies()
+    search.failed(AdapterBug("a test"))
+    search.reached(reached(strategies.Strategy(via_above=9), 3), ())
     with pytest.raises(AdapterBug, match="a test"):
-        found.chosen()
+        search.chosen()
 
 
 @pytest.mark.parametrize("first", ["refused", "bug"])
@@ -225,17 +225,19 @@ def refused(op: str, near: int) -> Refused:
 
 
 def test_a_strategy_that_changes_nothing_is_not_followed_and_the_nearest_refusal_is_told():
-    found = strategies.Strategies()
-    order = iter(found)
+    search = strategies.Strategies()
+    order = iter(search)
     early = strategies.Strategy(early=frozenset({"a type"}))
-    found.refused(next(order), refused("Relu", 13), [early])
+    search.refused(next(order), refused("Relu", 13), [early])
     next(order)
-    found.refused(early, refused("Relu", 13), [strategies.Strategy(early=early.early, via_above=9)])
+    search.refused(
+        early, refused("Relu", 13), [strategies.Strategy(early=early.early, via_above=9)]
+    )
     assert list(order) == []
-    assert found.answer is not None
-    assert found.answer.nearest == {"": 13}
-    found.refused(early, refused("Gelu", 9), ())
-    assert found.answer.nearest == {"": 9}
+    assert search.answer is not None
+    assert search.answer.nearest == {"": 13}
+    search.refused(early, refused("Gelu", 9), ())
+    assert search.answer.nearest == {"": 9}
 
 
 def test_an_exact_strategy_is_preferred_to_one_that_approximates(monkeypatch):
@@ -255,18 +257,18 @@ def test_an_exact_strategy_is_preferred_to_one_that_approximates(monkeypatch):
     monkeypatch.setattr(
         Conversion, "others", lambda self, refused=None: [strategies.Strategy(via_above=9)]
     )
-    made = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 8)
-    assert convert(made, 7).report.approximations == ()
+    proto = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 8)
+    assert convert(proto, 7).report.approximations == ()
     assert tried == [strategies.Strategy(), strategies.Strategy(via_above=9)]
     monkeypatch.setattr(Conversion, "others", lambda self, refused=None: [])
-    assert convert(made, 7).report.approximations == ("a test",)
+    assert convert(proto, 7).report.approximations == ("a test",)
 
 
 def test_what_an_adapter_of_another_domain_needs_is_declared():
     """Each has examples at its lowest opset, or at a higher one, and none below."""
     for declared in registry.default().adapters():
         if declared.domain and declared.at_boundary:
-            own = [one.imports.get("", declared.since) for one in examples_of(declared)]
+            own = [example.imports.get("", declared.since) for example in examples_of(declared)]
             climbed = [at for at in own if at < declared.since]
             assert len(climbed) < len(own) or not own, declared.source
 
@@ -274,9 +276,9 @@ def test_what_an_adapter_of_another_domain_needs_is_declared():
 def test_an_operator_goes_up_to_its_successor_in_order_to_come_down():
     """Upsample 9 with computed scales has no older form; Resize 11, which replaces it, has one."""
     text = '(float[1,1,2,2] x, float[4] s) => (float[a,b,c,d] y) { y = Upsample<mode = "linear">(x, s) }'
-    found = convert(model(text, 9), 7)
-    assert found.model.opset_import[0].version == 7
-    assert [(one.start, one.to) for one in found.report.steps][:2] == [(9, 10), (10, 11)]
+    result = convert(model(text, 9), 7)
+    assert result.model.opset_import[0].version == 7
+    assert [(step.start, step.to) for step in result.report.steps][:2] == [(9, 10), (10, 11)]
 
 
 def test_a_fact_that_no_opset_gives_costs_one_more_strategy(monkeypatch):
@@ -290,7 +292,7 @@ def test_a_fact_that_no_opset_gives_costs_one_more_strategy(monkeypatch):
     )
     with pytest.raises(Refused) as caught:
         convert_version(rois, 3)
-    assert {one.why for one in caught.value.refusals} == {Why.NEEDS_CONSTANT}
+    assert {refusal.why for refusal in caught.value.refusals} == {Why.NEEDS_CONSTANT}
     assert (caught.value.target[""], caught.value.nearest[""]) == (3, 5)
     assert sum(strategy.reinfers_between for strategy in taken) == 1
     assert len(taken) <= 3
@@ -308,10 +310,10 @@ UNCALLED = """(float[3] x) => (float[3] y) { y = Relu(x) }
     ],
 )
 def test_a_function_that_nothing_calls_does_not_leave_in_silence(target, ir, told):
-    found = convert(model(UNCALLED, 13, more=', "com.own": 1'), target, ir_version=ir)
-    assert not found.model.functions
-    assert told in found.report.notes
-    assert found.report.inlined == ()  # there was no call to write it out at
+    result = convert(model(UNCALLED, 13, more=', "com.own": 1'), target, ir_version=ir)
+    assert not result.model.functions
+    assert told in result.report.notes
+    assert result.report.inlined == ()  # there was no call to write it out at
 
 
 @pytest.mark.skipif((schemas.latest("") or 0) < 25, reason="the installed onnx is older")
@@ -319,8 +321,8 @@ def test_facts_of_a_model_without_its_functions_are_those_of_its_own_scopes():
     """A function in the domain of onnx leaves, and the steps ask for the types of before."""
     text = """(float[4] x) => (float[4] y) { y = Erf(x) }
     <domain: "", opset_import: ["": 17]> Relu (x) => (y) { y = Atanh(x) }"""
-    found = plan(model(text, 17, ir=8), 25)
-    assert found.possible
+    planned = plan(model(text, 17, ir=8), 25)
+    assert planned.possible
 
 
 # -- functions -----------------------------------------------------------------------------------
@@ -346,23 +348,23 @@ REDUCED = (
 def test_a_function_is_kept_although_its_calls_would_write_fewer_nodes():
     """Functions are structure: nothing but a refusal or an approximation costs one."""
     before = calling(REDUCED, "F (x) => (y) { y = Relu(x) }", ONE, opset=13)
-    found = convert(before, 12)
-    assert names(found.model) == ["F", "G"]
-    assert found.report.nodes_after > 3
+    result = convert(before, 12)
+    assert names(result.model) == ["F", "G"]
+    assert result.report.nodes_after > 3
 
 
 def test_where_the_result_holds_no_functions_they_are_written_out_where_this_writes_fewer_nodes():
     before = calling(REDUCED, "F (x) => (y) { y = Relu(x) }", ONE, opset=13)
-    found = convert(before, 12, ir_version=7)
-    assert sorted(node.op_type for node in found.model.graph.node) == ["ReduceSum", "Relu"]
+    result = convert(before, 12, ir_version=7)
+    assert sorted(node.op_type for node in result.model.graph.node) == ["ReduceSum", "Relu"]
     plain = calling(
         "(float[2] x) => (float[2] y) { y = com.own.F(x) }",
         "F (x) => (y) { y = Relu(x) }",
         opset=14,
     )
-    found = convert(plain, 13, ir_version=7)
-    assert found.report.inlined == ()  # equal nodes: the functions are written out at the end
-    assert "functions inlined (1)" in found.report.notes
+    result = convert(plain, 13, ir_version=7)
+    assert result.report.inlined == ()  # equal nodes: the functions are written out at the end
+    assert "functions inlined (1)" in result.report.notes
 
 
 def test_of_two_functions_behind_a_node_only_the_one_that_tells_the_fact_is_lost():
@@ -373,8 +375,8 @@ def test_of_two_functions_behind_a_node_only_the_one_that_tells_the_fact_is_lost
         shape,
         opset=5,
     )
-    found = convert(before, 4)
-    assert (found.report.inlined, names(found.model)) == (("com.own::G",), ["F"])
+    result = convert(before, 4)
+    assert (result.report.inlined, names(result.model)) == (("com.own::G",), ["F"])
 
 
 def test_a_refused_function_is_kept_where_one_that_it_calls_tells_the_fact(with_adapters):
@@ -386,8 +388,8 @@ def test_a_refused_function_is_kept_where_one_that_it_calls_tells_the_fact(with_
     body = "F () => (y) { q = com.own.G() y = Sqrt(q) }"
     two = "G () => (y) { y = Constant<value = float[1] {2.0}>() }"
     before = calling("(float[1] x) => (float[1] y) { y = com.own.F() }", body, two, opset=13)
-    found = convert(before, 12)
-    assert (found.report.inlined, names(found.model)) == (("com.own::G",), ["F"])
+    result = convert(before, 12)
+    assert (result.report.inlined, names(result.model)) == (("com.own::G",), ["F"])
 
 
 INEXACT = "F (x) => (y) { y = Sqrt(x) }"
@@ -409,8 +411,8 @@ def test_a_function_is_lost_where_this_avoids_an_approximation(with_adapters):
     other = "H (x) => (y) { y = Sqrt(x) }"
     two = "G () => (y) { y = Constant<value = float[1] {2.0}>() }"
     before = calling(graph, INEXACT, other, two, opset=13)
-    found = convert(before, 12, allow_approximate=True)
-    assert (names(found.model), len(found.report.approximations)) == (["H"], 1)
+    result = convert(before, 12, allow_approximate=True)
+    assert (names(result.model), len(result.report.approximations)) == (["H"], 1)
 
 
 def test_a_function_and_its_caller_are_lost_where_only_both_avoid_an_approximation(with_adapters):
@@ -418,8 +420,8 @@ def test_a_function_and_its_caller_are_lost_where_only_both_avoid_an_approximati
     graph = """(float[1] x) => (float[1] y) {
         c = Constant<value = float[1] {2.0}>() y = com.own.E(c) }"""
     before = calling(graph, "E (x) => (y) { y = com.own.F(x) }", INEXACT, opset=13)
-    found = convert(before, 12, allow_approximate=True)
-    assert (names(found.model), found.report.approximations) == ([], ())
+    result = convert(before, 12, allow_approximate=True)
+    assert (names(result.model), result.report.approximations) == ([], ())
 
 
 def test_a_function_that_nothing_calls_stays_although_it_is_approximated(with_adapters):

@@ -51,9 +51,9 @@ def test_each_part_adds_its_reasons(parts):
 
 
 def test_an_import_that_was_added_is_judged_too(parts):
-    found = support_of(MODEL, RELEASE, added=[""])
-    assert found.reasons == ("rejected", *REASONS)
-    assert found.unknown == ("doubted", *DOUBTS)
+    support = support_of(MODEL, RELEASE, added=[""])
+    assert support.reasons == ("rejected", *REASONS)
+    assert support.unknown == ("doubted", *DOUBTS)
 
 
 @pytest.mark.parametrize("reasons", [((), ()), (("a",), ()), ((), ("b",)), (("a",), ("b",))])
@@ -64,14 +64,14 @@ def test_a_release_between_two_rows_has_the_answer_of_both(parts, monkeypatch, r
     for name in (*REASONS, *DOUBTS):
         monkeypatch.setattr(runtime, name, lambda *_: [])
     monkeypatch.setattr(runtime, "lacking", lambda _, row: by_row[row.shown])
-    found = support_of(MODEL, first)
-    answer = found.in_words
+    support = support_of(MODEL, first)
+    answer = support.in_words
     assert answer.target == "a runtime 2.0"
     if all(reasons):
-        assert (answer.answer, found.differing) == ("no", ())
+        assert (answer.answer, support.differing) == ("no", ())
     elif any(reasons):
-        assert (answer.answer, found.differing) == ("not known", reasons[0] + reasons[1])
-        assert "2.0: " + found.differing[0] in answer.unknown[0]
+        assert (answer.answer, support.differing) == ("not known", reasons[0] + reasons[1])
+        assert "2.0: " + support.differing[0] in answer.unknown[0]
     else:
         assert answer.answer == "yes"
 
@@ -100,5 +100,5 @@ def test_a_classifier_without_labels_is_illegal():
     )
     text = "(float[2,3] x) => (y, z) { y, z = ai.onnx.ml.TreeEnsembleClassifier<TREES>(x) }"
     for labels, answer in ("", "not known"), (", classlabels_int64s=[0]", "yes"):
-        made = model(text.replace("TREES", trees + labels), 13, more=', "ai.onnx.ml" : 1')
-        assert opshift.accepts(made, "onnxruntime==1.20").answer == answer
+        proto = model(text.replace("TREES", trees + labels), 13, more=', "ai.onnx.ml" : 1')
+        assert opshift.accepts(proto, "onnxruntime==1.20").answer == answer

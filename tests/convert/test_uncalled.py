@@ -171,9 +171,9 @@ def test_the_fault_is_a_call_with_values_for_attributes_and_the_functions_that_i
     call = done.fault
     (node,) = call.graph.node
     assert (node.op_type, node.domain) == ("F", "acme")
-    assert [(one.name, one.f) for one in node.attribute] == [("alpha", 1.0)]
+    assert [(attribute.name, attribute.f) for attribute in node.attribute] == [("alpha", 1.0)]
     assert sorted(one.name for one in call.functions) == ["F", "G"]
-    assert {one.domain: one.version for one in call.opset_import} == {"": 20, "acme": 1}
+    assert {opset.domain: opset.version for opset in call.opset_import} == {"": 20, "acme": 1}
     (given,) = call.graph.input
     assert given.type.tensor_type.elem_type == TensorProto.FLOAT
     assert dims_of(given.type) == (None, None)  # the first rank that is tried
@@ -210,7 +210,7 @@ def test_a_domain_that_the_model_does_not_import_is_imported_for_the_call():
     after = without_import("F (x) => (g) { h = Neg(x) g = Transpose<perm = [0, 0]>(h) }")
     done = CallSearch(before, after, before.functions[0], registry.default())
     assert not done.finds()
-    assert {one.domain: one.version for one in done.fault.opset_import} == {"": 20, "acme": 1}
+    assert {opset.domain: opset.version for opset in done.fault.opset_import} == {"": 20, "acme": 1}
 
 
 def test_an_attribute_without_an_obvious_value_allows_no_call():

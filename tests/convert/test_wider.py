@@ -237,5 +237,5 @@ def test_types_that_were_not_tried_are_computed_in_types_that_were() -> None:
 def test_casts_that_meet_keep_their_rounding() -> None:
     """onnxruntime 1.10 merges two Casts, so that nothing wraps around between two nodes."""
     text = "(int8[2] a) => (int8[2] y) { c = Mul(a, a) y = Div(c, a) }"
-    found = convert(model(text, 14), "onnxruntime==1.10").model
-    assert ops(found) == "Cast Mul Cast Reshape Cast Cast Div Cast"
+    converted = convert(model(text, 14), "onnxruntime==1.10").model
+    assert ops(converted) == "Cast Mul Cast Reshape Cast Cast Div Cast"

@@ -36,16 +36,16 @@ def test_conversion_and_plan_accept_it(source: Path) -> None:
 
 
 def test_a_measured_runtime_rejects_it_as_it_is_and_runs_its_conversion(source: Path) -> None:
-    told = accepts(source, "onnxruntime==1.17")
-    assert told.answer == "no"
-    assert told.reasons[0] == "the model imports no operator set"
+    answer = accepts(source, "onnxruntime==1.17")
+    assert answer.answer == "no"
+    assert answer.reasons[0] == "the model imports no operator set"
     (fit,) = survey(source, ["onnxruntime==1.17"]).fits
     assert (fit.now, fit.after) == ("no", "yes")
 
 
 def test_it_is_not_known_whether_another_runtime_reads_it(source: Path) -> None:
-    told = accepts(source, "tensorrt==10")
-    assert any("imports no operator set" in one for one in told.unknown)
+    answer = accepts(source, "tensorrt==10")
+    assert any("imports no operator set" in one for one in answer.unknown)
 
 
 def test_a_consumer_of_newer_versions_may_use_it(source: Path) -> None:

@@ -121,10 +121,10 @@ def test_a_bug_of_an_adapter_is_caught_at_its_step(bug, with_adapters):
     proto.graph.value_info.append(helper.make_tensor_value_info("h", T.FLOAT, [2]))
     with pytest.raises(AdapterBug) as caught:
         convert_version(proto, 7)
-    told = str(caught.value)
-    assert FAULTS[bug] in told
+    text = str(caught.value)
+    assert FAULTS[bug] in text
     for part in ("ai.onnx 20->19", bug.__name__, "on Gelu 'h'"):
-        assert part in told
+        assert part in text
 
 
 # -- types that nothing declares, and places inside of others --------------------------------------
@@ -246,7 +246,7 @@ def axis_beyond_the_rank(node, op):
 
 def constant_without_value(node, op):
     y = op.Add(node["X"], op.Constant(value_float=1.0))
-    made = next(one for one in op.made.nodes if one.op_type == "Constant")
+    made = next(node for node in op.made.nodes if node.op_type == "Constant")
     del made.attribute[:]
     return y
 
@@ -486,7 +486,7 @@ def test_an_algorithm_of_training_reads_what_the_graph_computes():
     step.node.add(op_type="Identity", input=["y"], output=["seen"])
     step.output.add(name="seen")
     after = convert_version(trained, 13).training_info[0].algorithm
-    assert [one.op_type for one in after.node] == ["SplitToSequence"]
+    assert [node.op_type for node in after.node] == ["SplitToSequence"]
 
 
 # -- single rules ----------------------------------------------------------------------------------
@@ -511,10 +511,10 @@ def findings(with_adapters, monkeypatch):
 
 def two_gelus(*kinds: int) -> ModelProto:
     """Two nodes of one kind, with declared types."""
-    made = model("(float[2] x) => (float[2] y) { a = Gelu(x) b = Gelu(a) y = Abs(b) }", 20)
+    proto = model("(float[2] x) => (float[2] y) { a = Gelu(x) b = Gelu(a) y = Abs(b) }", 20)
     for name, kind in zip("ab", kinds, strict=False):
-        made.graph.value_info.append(helper.make_tensor_value_info(name, kind, [2]))
-    return made
+        proto.graph.value_info.append(helper.make_tensor_value_info(name, kind, [2]))
+    return proto
 
 
 def same_type(node, op):
@@ -564,8 +564,8 @@ def tampered(name):
 
 
 def test_an_output_of_the_graph_must_be_written(findings):
-    made = model("(float[2] x) => (float[2] y) { y = Gelu(x) }", 20)
-    found = findings(tampered("other"), renamed_output, made)
+    proto = model("(float[2] x) => (float[2] y) { y = Gelu(x) }", 20)
+    found = findings(tampered("other"), renamed_output, proto)
     assert found == [
         [
             "Neg writes 'other', which is neither an output nor a new name",
@@ -580,8 +580,8 @@ def test_an_output_of_the_graph_must_be_written(findings):
 
 def test_an_output_of_a_branch_may_stay_unwritten(findings):
     """The graph around is not looked at, because the node may be in a branch that goes."""
-    made = model(INSIDE["output of a branch"], 20)
-    (found,) = findings(tampered("other"), renamed_output, made)
+    proto = model(INSIDE["output of a branch"], 20)
+    (found,) = findings(tampered("other"), renamed_output, proto)
     assert found == ["Neg writes 'other', which is neither an output nor a new name"]
 
 
@@ -594,23 +594,23 @@ def test_the_reason_why_a_value_cannot_be_read(findings):
 
         return rule
 
-    made = model(TEXT, 20)
-    (found,) = findings(reading("h", "other"), renamed_output, made)
+    proto = model(TEXT, 20)
+    (found,) = findings(reading("h", "other"), renamed_output, proto)
     assert found[0] == "Neg reads 'h', which the replaced node wrote"
-    (found,) = findings(reading("nowhere"), renamed_output, made)
+    (found,) = findings(reading("nowhere"), renamed_output, proto)
     assert found[0] == "Neg reads 'nowhere', which is not defined"
-    (found,) = findings(reading("z"), renamed_output, made)
+    (found,) = findings(reading("z"), renamed_output, proto)
     assert found == []
 
 
 def test_the_version_at_which_a_node_is_read_after_the_step(findings):
-    made = model(TEXT, 20, more=', "acme" : 3')
+    proto = model(TEXT, 20, more=', "acme" : 3')
 
     def entered(change):
         foreign = NodeProto(op_type="Op", domain="acme")
         return [written_rules._entered(one, change) for one in (change.node.proto, foreign)]
 
-    assert findings(entered, same_type, made) == [[19, 3]]
+    assert findings(entered, same_type, proto) == [[19, 3]]
 
 
 def sized(*sizes) -> TypeProto:

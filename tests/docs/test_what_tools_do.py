@@ -17,7 +17,7 @@ LOOSE = {"--for", "--modernize"}  # named without their command; convert has the
 
 
 def options(command):
-    return {name for one in command.params for name in one.opts if name.startswith("--")}
+    return {name for param in command.params for name in param.opts if name.startswith("--")}
 
 
 @pytest.mark.parametrize("span", SPANS)

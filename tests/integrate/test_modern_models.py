@@ -22,7 +22,7 @@ def converted(model: ModelProto, target: str) -> tuple[Result[ModelProto], dict[
         try:
             return convert(model, target, types=types or None), types
         except Refused as refused:
-            named = dict(one.types.split("=") for one in refused.refusals if one.types)
+            named = dict(refusal.types.split("=") for refusal in refused.refusals if refusal.types)
             if not named.keys() - types.keys():
                 raise
             types |= named
@@ -48,7 +48,7 @@ def test_what_is_converted_for_a_runtime_is_accepted_and_equal(name, target):
 
 
 def test_a_missing_import_is_written_if_its_version_is_known():
-    found = convert(modern_model("no_imports"), "onnxruntime==1.17").model
-    assert [one.domain for one in found.opset_import] == [""]
-    found = convert(modern_model("no_import_of_the_domain"), "onnxruntime==1.17").model
-    assert [one.domain for one in found.opset_import] == ["", "com.microsoft"]
+    converted = convert(modern_model("no_imports"), "onnxruntime==1.17").model
+    assert [opset.domain for opset in converted.opset_import] == [""]
+    converted = convert(modern_model("no_import_of_the_domain"), "onnxruntime==1.17").model
+    assert [opset.domain for opset in converted.opset_import] == ["", "com.microsoft"]

@@ -111,7 +111,7 @@ def runtime_agrees(model: ModelProto, to: Target) -> str:
 
 
 def opset_of(model: ModelProto) -> int:
-    return max((one.version for one in model.opset_import if not one.domain), default=0)
+    return max((opset.version for opset in model.opset_import if not opset.domain), default=0)
 
 
 def _loaded(model: ModelProto) -> Any:
@@ -156,8 +156,8 @@ def equal_numbers(model: ModelProto, to: Target) -> None:
     after = reached(model, to)
     if after is not None:
         legal(after)
-        told = same_numbers(model, after)
-        assert told is None, told
+        difference = same_numbers(model, after)
+        assert difference is None, difference
 
 
 def identity(model: ModelProto, own: Target) -> None:
@@ -170,8 +170,8 @@ def there_and_back(model: ModelProto, own: Target, to: Target) -> None:
     there = reached(model, to)
     back = reached(there, own) if there is not None else None
     if back is not None:
-        told = same_numbers(model, back)
-        assert told is None, told
+        difference = same_numbers(model, back)
+        assert difference is None, difference
 
 
 def names_do_not_count(model: ModelProto, to: Target) -> None:
@@ -202,8 +202,8 @@ def by_way_of(model: ModelProto, between: Target, to: Target) -> None:
     stop, direct = reached(model, between), reached(model, to)
     onward = reached(stop, to) if stop is not None else None
     if onward is not None and direct is not None:
-        told = same_numbers(direct, onward)
-        assert told is None, told
+        difference = same_numbers(direct, onward)
+        assert difference is None, difference
 
 
 def any_path(model: ModelProto, to: Target, ir: int, stop: int) -> None:
@@ -238,10 +238,10 @@ def one_answer(tasks: Sequence[tuple[ModelProto, Request]]) -> None:
 def answer(model: ModelProto, wanted: Request) -> tuple[bytes, Any]:
     """The bytes and the report of a result, or the text of a refusal."""
     try:
-        found = convert(model, wanted)
+        result = convert(model, wanted)
     except Refused as refused:
         return b"", str(refused)
-    return bytes_of(found.model), found.report
+    return bytes_of(result.model), result.report
 
 
 def nothing_dangles(model: ModelProto, to: Target) -> None:
@@ -265,8 +265,8 @@ def training_counts(model: ModelProto, to: Target) -> None:
         both = model, convert_version(model, to)
     except Refused:
         return
-    told = same_numbers(*map(journeys.retrained, both))
-    assert told is None, told
+    difference = same_numbers(*map(journeys.retrained, both))
+    assert difference is None, difference
 
 
 def converts(model: ModelProto, to: Target) -> bool:

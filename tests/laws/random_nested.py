@@ -111,10 +111,10 @@ def called_with_an_axis(s: Scope) -> None:
     if not any(f.name == "Softmax" for f in s.functions):
         node = helper.make_node("LogSoftmax", ["u"], ["v"])
         node.attribute.add(name="axis", ref_attr_name="axis", type=2)
-        made = helper.make_function(
+        function = helper.make_function(
             "own", "Softmax", ["u"], ["v"], [node], [helper.make_opsetid("", s.opset)], ["axis"]
         )
-        s.functions.append(made)
+        s.functions.append(function)
     s.add("Softmax", [x.name], s.like(x, exact=False), domain="own", axis=s.axis(x.rank))
 
 

@@ -25,7 +25,7 @@ KNOWN = {
 def unexpected(refused: Refused) -> list[RefusedNode]:
     """The nodes that were refused for another reason."""
     return [
-        one
-        for one in refused.refusals
-        if one.op not in KNOWN.get((one.boundary, one.why), "").split()
+        refusal
+        for refusal in refused.refusals
+        if refusal.op not in KNOWN.get((refusal.boundary, refusal.why), "").split()
     ]

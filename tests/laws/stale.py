@@ -54,7 +54,7 @@ def _read_through_identity(graph: onnx.GraphProto, value: onnx.ValueInfoProto) -
                 node.input[i] = new
     node = graph.node.add(op_type="Identity", input=[value.name], output=[new])
     nodes = [node, *[one for one in graph.node if one is not node]]
-    copies = [onnx.NodeProto.FromString(one.SerializeToString()) for one in nodes]
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
     graph.node.extend(copies)
     graph.value_info.add(name=new).type.CopyFrom(value.type)

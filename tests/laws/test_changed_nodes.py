@@ -98,7 +98,7 @@ def test_no_operator_that_changes_is_without_a_model(pool: list[bytes]) -> None:
     if (schemas.latest("") or 0) < 28:
         pytest.skip("the installed onnx cannot read all examples")
     models = map(ModelProto.FromString, pool)
-    present = {(schemas.normal(n.domain), n.op_type) for one in models for n in nodes(one)}
+    present = {(schemas.normal(n.domain), n.op_type) for model in models for n in nodes(model)}
     changing = {
         (domain, op)
         for domain in ("", "ai.onnx.ml")

@@ -16,7 +16,7 @@ def in_a_condition(graph: GraphProto) -> None:
     """Moves the nodes of a graph into both branches of an If, which read names around it."""
     made = {name for node in graph.node for name in node.output}
     results = [one for one in graph.output if one.name in made]
-    if not results or any(not one.HasField("type") for one in results):
+    if not results or any(not result.HasField("type") for result in results):
         return
     branches = []
     for side in ("then", "else"):
@@ -27,7 +27,7 @@ def in_a_condition(graph: GraphProto) -> None:
     del graph.node[:]
     condition = helper.make_tensor("", 9, [], [True])
     graph.node.append(helper.make_node("Constant", [], ["chosen_here"], value=condition))
-    names = [one.name for one in results]
+    names = [result.name for result in results]
     then, other = branches
     graph.node.append(
         helper.make_node("If", ["chosen_here"], names, then_branch=then, else_branch=other)
@@ -48,7 +48,7 @@ def with_conditions(model: ModelProto) -> bool:
 def samples() -> list[Case]:
     found = []
     for op in HOLDERS:
-        own = [one for one in cases() if op in one.adapter.ops and not too_new(one)]
+        own = [case for case in cases() if op in case.adapter.ops and not too_new(case)]
         found += own[:: max(1, len(own) // SAMPLES)]
     return found
 

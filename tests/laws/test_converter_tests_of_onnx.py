@@ -103,7 +103,7 @@ class Converter:
 
     def _unexpected(self, error: Exception) -> Iterator[str]:
         if isinstance(error, Refused):
-            reasons = {one.why.name for one in error.refusals}
+            reasons = {refusal.why.name for refusal in error.refusals}
             expected = reasons == {REFUSED.get(self.name)}
         else:
             expected = isinstance(error, InvalidModel) and self.name in INVALID
@@ -119,7 +119,7 @@ def rejects(model: ModelProto) -> str | None:
 @pytest.mark.skipif(not TESTS, reason="the installed onnx ships no tests of its converter")
 def test_all_tests_of_onnx_are_found() -> None:
     assert len(TESTS) > 300
-    names = {name for _, name in (one.values for one in TESTS)}
+    names = {name for _, name in (test.values for test in TESTS)}
     assert "test_Clip_1" in names
 
 

@@ -54,8 +54,8 @@ def slice_of_unknown_rank(rng: Generator) -> Drawn:
         {{ x = Reshape(v, t) y = Slice(x, s, e, a, p) }}"""
     shapes = [(2, 3, 4), (1, 1, 1), (0, 3, 2), (5, 2, 3)]
     given = [
-        {"v": floats(rng, (int(np.prod(one)),)), "t": np.array(one), "e": ends.astype(kind)}
-        for one in shapes
+        {"v": floats(rng, (int(np.prod(shape)),)), "t": np.array(shape), "e": ends.astype(kind)}
+        for shape in shapes
     ]
     return Drawn(graph, 13, int(rng.choice([8, 9])), given)
 
@@ -65,7 +65,7 @@ def expand_to_unknown_length(rng: Generator) -> Drawn:
     dims = ",".join("?" * x.ndim).replace("?", "{}").format(*"NMK"[: x.ndim])
     shapes = [[], [1], [1, 1], [3, 4], [2, 1, 1], [2, 0], [4, 1, 3, 4], [2, 2, 3, 5]]
     graph = f"(float{f'[{dims}]' if dims else ''} x, int64[K2] s) => (y) {{ y = Expand(x, s) }}"
-    return Drawn(graph, 13, 7, [{"x": x, "s": np.array(one, np.int64)} for one in shapes])
+    return Drawn(graph, 13, 7, [{"x": x, "s": np.array(shape, np.int64)} for shape in shapes])
 
 
 def top_of_computed_count(rng: Generator) -> Drawn:
@@ -145,7 +145,7 @@ def counted_grams(rng: Generator) -> Drawn:
         {weights if rng.random() < 0.7 else ""}>(x) }}"""
     shapes = [(2, 7), (1, 1), (3, 2), (0, 4)]
     return Drawn(
-        graph, 13, int(rng.choice([7, 8])), [{"x": rng.integers(0, 4, one)} for one in shapes]
+        graph, 13, int(rng.choice([7, 8])), [{"x": rng.integers(0, 4, shape)} for shape in shapes]
     )
 
 

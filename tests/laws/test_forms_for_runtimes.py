@@ -35,10 +35,10 @@ def operators(proto: ModelProto) -> set[tuple[str, str]]:
 def reads(proto: ModelProto, opset: int, target: str) -> bool:
     """Whether the conversion to an opset has operators that a runtime reads."""
     try:
-        found = convert_version(proto, opset)
+        converted = convert_version(proto, opset)
     except OpshiftError:
         return False
-    return not runtime.lacking(Document(found), targets.find(target))
+    return not runtime.lacking(Document(converted), targets.find(target))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -57,7 +57,7 @@ def test_an_operator_that_the_conversion_wrote_is_no_reason_for_a_refusal(target
                 if r.why is Why.TARGET_LACKS and "does not read" in r.detail
             }
             if lacking and not lacking & operators(before):
-                opset = max(one.version for one in before.opset_import if not one.domain)
+                opset = max(opset.version for opset in before.opset_import if not opset.domain)
                 found += [
                     f"{case.id}: {v}" for v in range(opset, 6, -1) if reads(before, v, target)
                 ]

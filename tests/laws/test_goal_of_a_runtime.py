@@ -61,10 +61,10 @@ def better(model: ModelProto, row: targets.RuntimeRelease) -> list[int]:
 
 def _runs(model: ModelProto, row: targets.RuntimeRelease, opset: int) -> bool:
     try:
-        other = convert_version(model, opset, ir_version=row.ir)
+        converted = convert_version(model, opset, ir_version=row.ir)
     except (Refused, InvalidModel):
         return False
-    return not support_of(ComparedModel.of(facts_of(other)), row).reasons
+    return not support_of(ComparedModel.of(facts_of(converted)), row).reasons
 
 
 @pytest.mark.skipif((schemas.latest("") or 0) < 28, reason="the installed onnx is older")

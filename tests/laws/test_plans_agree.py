@@ -31,13 +31,13 @@ def cases(count: int) -> list[agree.Trip]:
 
 
 def test_a_plan_and_the_conversion_agree():
-    told = {one.name: agree.broken(one) for one in cases(SAMPLE)}
+    told = {case.name: agree.broken(case) for case in cases(SAMPLE)}
     assert not {name: found for name, found in told.items() if found}
     assert sum(found is not None for found in told.values()) > SAMPLE // 2
 
 
 def test_dead_ends_are_known_before_anything_is_converted():
-    told = {one.name: agree.broken(one, alone=True) for one in cases(DEAD)}
+    told = {case.name: agree.broken(case, alone=True) for case in cases(DEAD)}
     assert not {name: found for name, found in told.items() if found}
     assert sum(found is not None for found in told.values()) > DEAD // 2
 

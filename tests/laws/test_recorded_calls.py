@@ -75,9 +75,9 @@ def test_a_conversion_without_records_gives_the_same(monkeypatch: pytest.MonkeyP
     stepper = State.stepper
 
     def without(self: State, domain: str, start: int, to: int) -> object:
-        made = stepper(self, domain, start, to)
-        made.records = None
-        return made
+        step = stepper(self, domain, start, to)
+        step.records = None
+        return step
 
     monkeypatch.setattr(State, "stepper", without)
     for task, found in zip(sample, recorded, strict=True):

@@ -59,7 +59,7 @@ def drawn() -> Iterator[tuple[ModelProto, dict[str, Any]]]:
             continue
         defaults = {tensor.name for tensor in model.graph.initializer}
         values = {name: one for name, one in values.items() if name not in defaults}
-        tensors = all(isinstance(one, np.ndarray) for one in values.values())
+        tensors = all(isinstance(value, np.ndarray) for value in values.values())
         if tensors and not READ_LOOSELY & {node.op_type for node in model.graph.node}:
             yield freed(model, values), values
 

@@ -61,7 +61,7 @@ def of_other_types(model: ModelProto, at: int) -> Iterator[tuple[str, ModelProto
         param, kind = schema.input_at(i), type_of(model, name)
         if param is None or kind is None or not kind.HasField("tensor_type"):
             continue
-        others = [one for one in NUMBERS if one != kind.tensor_type.elem_type]
+        others = [number for number in NUMBERS if number != kind.tensor_type.elem_type]
         listed = [one for one in others if f"tensor({element_name(one)})" in param.types]
         params = [schema.input_at(j) for j, n in enumerate(node.input) if n and j != i]
         shared = any(one is not None and one.variable == param.variable for one in params)

@@ -114,7 +114,7 @@ def test_no_verb_imports_a_module_of_the_working_folder(hostile):
     lines += [["verify", "a.onnx", "b.onnx", "--runtime", sys.executable]]
     lines += [["probe", sys.executable, "--op", "Neg", "--sample", "2", "-o", "row.toml"]]
     assert {line[0] for line in lines} == {
-        one.name for one in pkgutil.iter_modules(commands.__path__)
+        module.name for module in pkgutil.iter_modules(commands.__path__)
     }
     imported, told = run(hostile, RUN, json.dumps(lines))
     assert imported == ""

@@ -16,8 +16,8 @@ def test_a_bug_of_an_adapter_is_no_answer_of_a_runtime(with_adapters):
         return None
 
     with_adapters(wrong)
-    made = model("(float[2,3] x) => (float[2,3] y) { y = Softmax(x) }", opset=13)
-    (fit,) = survey(made, ["onnxruntime==1.4"]).fits
+    proto = model("(float[2,3] x) => (float[2,3] y) { y = Softmax(x) }", opset=13)
+    (fit,) = survey(proto, ["onnxruntime==1.4"]).fits
     assert (fit.now, fit.after) == ("no", "not known")
     (told,) = fit.unknown
     assert "a bug of an adapter, not of your model" in told
@@ -34,8 +34,8 @@ GROUPED = """(float16[1,3,32] q, float16[1,3,16] k, float16[1,3,16] v, float16[1
 @pytest.mark.parametrize("kind", ["float16", "float"])
 def test_an_operator_without_a_listed_kernel_does_not_run(release, answer, kind):
     """A release may define an operator of com.microsoft for other providers than the CPU."""
-    made = model(GROUPED.replace("float16", kind), 17, more=', "com.microsoft" : 1')
-    assert accepts(made, f"onnxruntime=={release}").answer == answer
+    proto = model(GROUPED.replace("float16", kind), 17, more=', "com.microsoft" : 1')
+    assert accepts(proto, f"onnxruntime=={release}").answer == answer
 
 
 BETWEEN = [
@@ -53,15 +53,15 @@ BETWEEN = [
 ])  # fmt: skip
 def test_a_release_between_two_known_ones_has_the_answer_of_both(asked, before, after, op, opset):
     text = f"(float[2] x) => (float[2] y) {{ y = {op}(x) }}"
-    made = model(text, opset, more=', "com.microsoft" : 1')
-    answers = {accepts(made, one).answer for one in (before, after)}
-    found = accepts(made, asked)
-    assert found.target == asked
-    assert {found.answer} == (answers if len(answers) == 1 else {"not known"})
-    (fit,) = survey(made, [asked]).fits
-    assert fit.now == found.answer
+    proto = model(text, opset, more=', "com.microsoft" : 1')
+    answers = {accepts(proto, one).answer for one in (before, after)}
+    answer = accepts(proto, asked)
+    assert answer.target == asked
+    assert {answer.answer} == (answers if len(answers) == 1 else {"not known"})
+    (fit,) = survey(proto, [asked]).fits
+    assert fit.now == answer.answer
     if fit.after != "no":
-        assert accepts(convert_version(made, asked), asked).answer == fit.after
+        assert accepts(convert_version(proto, asked), asked).answer == fit.after
 
 
 COUNT = """(float[2,5] x) => (float[a,b] v, int64[a,b] i) <int64[1] first = {0}, int64[1] one = {1}> {
@@ -74,12 +74,12 @@ COUNT = """(float[2,5] x) => (float[a,b] v, int64[a,b] i) <int64[1] first = {0},
 ])  # fmt: skip
 def test_a_count_is_one_of_gather_behind_operators_that_pass_it_on(way):
     """As loaded in onnxruntime 1.24.4 and 1.25.1."""
-    made = model(COUNT.replace("WAY", way), 13)
+    proto = model(COUNT.replace("WAY", way), 13)
     for release in ("1.24", "1.25"):
         target = f"onnxruntime=={release}"
-        assert accepts(made, target).answer == "no"
-        assert accepts(convert_version(made, target), target).answer == "yes"
-    assert accepts(made, "onnxruntime==1.23").answer == "yes"
+        assert accepts(proto, target).answer == "no"
+        assert accepts(convert_version(proto, target), target).answer == "yes"
+    assert accepts(proto, "onnxruntime==1.23").answer == "yes"
 
 
 @pytest.mark.parametrize("way", [
@@ -101,18 +101,18 @@ CALLER = '<domain: "own", opset_import: ["" : 21, "own" : 1]> h (a) => (b) { b =
 ])  # fmt: skip
 @pytest.mark.parametrize("release", ["1.32", "1.10"])
 def test_types_in_functions_are_those_of_their_calls(graph, functions, release):
-    made = parse_model(
+    proto = parse_model(
         f'<ir_version: 10, opset_import: ["" : 21, "own" : 1]> g {graph} {functions}'
     )
     target = f"onnxruntime=={release}"
-    told = accepts(made, target)
-    assert told.answer == "no"
-    assert any("Add of bfloat16 has no kernel" in reason for reason in told.reasons)
-    assert not any("Add" in doubt for doubt in told.unknown)
-    assert accepts(convert_version(made, target), target).answer == "yes"
+    answer = accepts(proto, target)
+    assert answer.answer == "no"
+    assert any("Add of bfloat16 has no kernel" in reason for reason in answer.reasons)
+    assert not any("Add" in doubt for doubt in answer.unknown)
+    assert accepts(convert_version(proto, target), target).answer == "yes"
     same = graph.replace("bfloat16", "float"), functions
-    made = parse_model(f'<ir_version: 10, opset_import: ["" : 21, "own" : 1]> g {" ".join(same)}')
-    assert accepts(made, "onnxruntime==1.32").answer == "yes"
+    proto = parse_model(f'<ir_version: 10, opset_import: ["" : 21, "own" : 1]> g {" ".join(same)}')
+    assert accepts(proto, "onnxruntime==1.32").answer == "yes"
 
 
 # the sizes that torch writes for an LSTM with a projection
@@ -121,9 +121,9 @@ PROJECTED = """(float[5,1,4] x, float[1,12,4] w, float[1,12,3] r, float[1,1,6] c
 
 
 def test_an_illegal_node_is_no_yes():
-    found = accepts(model(PROJECTED, 14), "onnxruntime==1.20")
-    assert found.answer == "not known"
-    assert found.unknown == (
+    answer = accepts(model(PROJECTED, 14), "onnxruntime==1.20")
+    assert answer.answer == "not known"
+    assert answer.unknown == (
         "whether onnxruntime==1.20 runs an illegal node, LSTM 'y': axis 2 of initial_c 'c' has the"
         " size 6, but must have 3 because of axis 1 of R",
     )
@@ -140,10 +140,10 @@ SOFTMAX = """(KIND[2,4] x) => (KIND[2,4] y) <float s = {0.5}, KIND z = {0}, floa
 def test_a_softmax_of_int8_that_reaches_no_one(kind, scale, zero, answer):
     """Measured in 1.13 to 1.32: the code of 1.0 wraps around up to 1.28."""
     text = SOFTMAX.replace("KIND", kind).replace("SCALE", scale).replace("ZERO", zero)
-    made = model(text, 13, more=', "com.microsoft" : 1')
-    assert accepts(made, "onnxruntime==1.28").answer == answer
-    assert accepts(made, "onnxruntime==1.29").answer == "yes"
-    result = convert_version(made, "onnxruntime==1.28")
+    proto = model(text, 13, more=', "com.microsoft" : 1')
+    assert accepts(proto, "onnxruntime==1.28").answer == answer
+    assert accepts(proto, "onnxruntime==1.29").answer == "yes"
+    result = convert_version(proto, "onnxruntime==1.28")
     assert ({"QLinearSoftmax"} == {node.op_type for node in result.graph.node}) == (answer == "yes")
     assert accepts(result, "onnxruntime==1.28").answer == "yes"
 
@@ -151,9 +151,9 @@ def test_a_softmax_of_int8_that_reaches_no_one(kind, scale, zero, answer):
 def test_whether_a_softmax_of_int8_with_computed_scales_wraps_around_is_not_known():
     text = """(int8[2,4] x, float t) => (int8[2,4] y) <float s = {0.5}, int8 z = {0}> {
         y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, z) }"""
-    made = model(text, 13, more=', "com.microsoft" : 1')
-    assert accepts(made, "onnxruntime==1.28").answer == "not known"
-    assert accepts(made, "onnxruntime==1.29").answer == "yes"
+    proto = model(text, 13, more=', "com.microsoft" : 1')
+    assert accepts(proto, "onnxruntime==1.28").answer == "not known"
+    assert accepts(proto, "onnxruntime==1.29").answer == "yes"
 
 
 @pytest.mark.parametrize(("kind", "answer"), [("int8", "no"), ("uint8", "yes")])
@@ -163,10 +163,10 @@ def test_whether_a_softmax_of_int8_with_computed_scales_wraps_around_is_not_know
 def test_quantized_pools_of_int8(op, kind, answer):
     text = f"""({kind}[1,2,4,4] x) => (y) <float s = {{0.5}}, {kind} z = {{0}}> {{
         y = com.microsoft.{op}(x, s, z, s, z) }}"""
-    made = model(text, 11, more=', "com.microsoft" : 1')
-    assert accepts(made, "onnxruntime==1.10").answer == answer
-    assert accepts(made, "onnxruntime==1.11").answer == "yes"
-    result = convert_version(made, "onnxruntime==1.10")
+    proto = model(text, 11, more=', "com.microsoft" : 1')
+    assert accepts(proto, "onnxruntime==1.10").answer == answer
+    assert accepts(proto, "onnxruntime==1.11").answer == "yes"
+    result = convert_version(proto, "onnxruntime==1.10")
     assert accepts(result, "onnxruntime==1.10").answer == "yes"
 
 

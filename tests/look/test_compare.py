@@ -27,21 +27,27 @@ def weighted(value=1.0, size=4, opset=13):
 
 
 def rows(found, kind):
-    return {one.name: (one.before, one.after) for one in found.differences if one.kind == kind}
+    return {
+        difference.name: (difference.before, difference.after)
+        for difference in found.differences
+        if difference.kind == kind
+    }
 
 
 @pytest.mark.parametrize("to", [11, 12, 15, 18])
 def test_a_conversion_is_recognised(to):
     before = weighted()
     after = convert_version(before, to)
-    found = diff(before, after)
-    assert f"a conversion of the first model to ai.onnx {to}" in found.same
-    assert rows(found, "version")["ai.onnx"] == ("13", str(to))
-    assert not rows(found, "weight")
-    assert {change.reason for change in found.changes} == {"the models have different versions"}
+    difference = diff(before, after)
+    assert f"a conversion of the first model to ai.onnx {to}" in difference.same
+    assert rows(difference, "version")["ai.onnx"] == ("13", str(to))
+    assert not rows(difference, "weight")
+    assert {change.reason for change in difference.changes} == {
+        "the models have different versions"
+    }
     need = "" if to < 13 else f" if their runtime reads opset {to}"
-    assert str(found).startswith(f"PATCH: users of the first model can use the second{need}")
-    assert bool(found.lost) == (to == 18)
+    assert str(difference).startswith(f"PATCH: users of the first model can use the second{need}")
+    assert bool(difference.lost) == (to == 18)
 
 
 def test_a_conversion_that_prunes_or_lowers_the_ir_is_recognised():
@@ -79,10 +85,10 @@ def spoil_a_function(proto):
 def test_another_computation_is_never_called_the_same(spoil, to):
     after = convert_version(weighted(), to)
     spoil(after)
-    found = diff(weighted(), after)
-    assert not found.same
-    assert "the models may compute different results" in str(found)
-    assert "is not known" in str(found)
+    difference = diff(weighted(), after)
+    assert not difference.same
+    assert "the models may compute different results" in str(difference)
+    assert "is not known" in str(difference)
 
 
 def test_everything_that_differs_is_listed(tmp_path):
@@ -92,30 +98,33 @@ def test_everything_that_differs_is_listed(tmp_path):
     after.graph.node[0].op_type = "LogSoftmax"
     after.graph.initializer.append(numpy_helper.from_array(np.zeros(3), "more"))
     after.model_version = ModelVersion(2, 0, 0).pack()
-    found = diff(before, after)
-    assert rows(found, "nodes") == {"Softmax": ("2", "1"), "LogSoftmax": ("", "1")}
-    assert rows(found, "metadata") == {"author": ("'A'", "")}
-    assert rows(found, "version") == {"producer": ("", "exporter"), "model version": ("0", "2.0.0")}
-    weights = rows(found, "weight")
+    difference = diff(before, after)
+    assert rows(difference, "nodes") == {"Softmax": ("2", "1"), "LogSoftmax": ("", "1")}
+    assert rows(difference, "metadata") == {"author": ("'A'", "")}
+    assert rows(difference, "version") == {
+        "producer": ("", "exporter"),
+        "model version": ("0", "2.0.0"),
+    }
+    weights = rows(difference, "weight")
     assert weights.keys() == {"'w'", "'more'"}
     assert weights["'more'"][1].startswith("double[3] ")
     assert weights["'w'"][0] != weights["'w'"][1]
     for name, proto in (("a", before), ("b", after)):
         onnx.save(proto, tmp_path / f"{name}.onnx")
     words = ["diff", f"{tmp_path}/a.onnx", f"{tmp_path}/b.onnx", "--output-format", "json"]
-    told = json.loads(CliRunner().invoke(main, words).stdout)
-    assert told["same_computation"] is False
-    assert {"kind": "nodes", "name": "LogSoftmax", "before": "", "after": "1"} in told[
+    document = json.loads(CliRunner().invoke(main, words).stdout)
+    assert document["same_computation"] is False
+    assert {"kind": "nodes", "name": "LogSoftmax", "before": "", "after": "1"} in document[
         "differences"
     ]
-    assert told["advice"].startswith("Advice: set the model version to 1.")
+    assert document["advice"].startswith("Advice: set the model version to 1.")
 
 
 def test_models_of_one_content_are_the_same():
-    found = diff(weighted(), weighted())
-    assert found.same == "both models have the same nodes and weights"
-    assert found.level.name == "NONE"
-    assert str(found).splitlines()[-1].startswith("Advice: keep the model version 0")
+    difference = diff(weighted(), weighted())
+    assert difference.same == "both models have the same nodes and weights"
+    assert difference.level.name == "NONE"
+    assert str(difference).splitlines()[-1].startswith("Advice: keep the model version 0")
 
 
 TEXTED = """(float[2] x, bool c) => (float[2] y) {
@@ -162,10 +171,10 @@ def test_a_text_is_a_difference_and_no_change_of_the_computation(field):
             continue
         written += 1
         for pair in ((plain, noted), (noted, plain)):
-            found = diff(*pair)
-            assert found.same == "both models have the same nodes and weights"
-            assert found.level.name != "NONE"
-            assert len(rows(found, "metadata")) == 1
+            difference = diff(*pair)
+            assert difference.same == "both models have the same nodes and weights"
+            assert difference.level.name != "NONE"
+            assert len(rows(difference, "metadata")) == 1
     assert written > 5
 
 
@@ -173,10 +182,12 @@ def test_a_lost_denotation_is_a_breaking_change():
     before, after = texted(), texted()
     before.graph.input[0].type.denotation = "IMAGE"
     before.graph.input[0].type.tensor_type.shape.dim[0].denotation = "DATA_CHANNEL"
-    found = diff(before, after)
-    assert found.level.name == "MAJOR"
-    assert "the denotation of input 'x' changed: IMAGE -> none" in str(found)
-    assert "the denotation of dimension 0 of input 'x' changed: DATA_CHANNEL -> none" in str(found)
+    difference = diff(before, after)
+    assert difference.level.name == "MAJOR"
+    assert "the denotation of input 'x' changed: IMAGE -> none" in str(difference)
+    assert "the denotation of dimension 0 of input 'x' changed: DATA_CHANNEL -> none" in str(
+        difference
+    )
     assert diff(after, before).level.name == "MINOR"
 
 
@@ -184,29 +195,29 @@ def test_a_lost_denotation_is_a_breaking_change():
 def test_releases_that_read_only_the_first_model_are_named(opset, ir):
     before = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 13, ir=7)
     after = model("(float[2] x) => (float[2] y) { y = Relu(x) }", opset, ir=ir)
-    found = diff(before, after)
-    lost = " ".join(found.lost)
+    difference = diff(before, after)
+    lost = " ".join(difference.lost)
     for row in targets.table():
         old, new = row.reads({"": 13}, 7), row.reads({"": opset}, ir)
         if old and not new:
             assert f"{row.name} " in f"{lost} "
             assert row.versions in lost
-    assert found.lost
-    assert "can use the second if their runtime reads" in str(found)
+    assert difference.lost
+    assert "can use the second if their runtime reads" in str(difference)
     assert not diff(after, before).lost
 
 
 def test_the_json_of_a_comparison_is_its_dictionary():
-    found = diff(weighted(), weighted(2.0))
-    assert json.loads(found.to_json()) == found.as_dict()
+    difference = diff(weighted(), weighted(2.0))
+    assert json.loads(difference.to_json()) == difference.as_dict()
 
 
 def test_a_long_value_is_shortened_in_the_text_and_whole_in_the_json():
     before, after = weighted(), weighted()
     value = "layer norm of the encoder " * 20
     after.metadata_props.add(key="namespace", value=value)
-    found = diff(before, after)
-    (line,) = [line for line in str(found).splitlines() if "namespace" in line]
+    difference = diff(before, after)
+    (line,) = [line for line in str(difference).splitlines() if "namespace" in line]
     assert "layer norm of the encoder" in line
     assert len(line) < 100
-    assert repr(value) in [row["after"] for row in found.as_dict()["differences"]]
+    assert repr(value) in [row["after"] for row in difference.as_dict()["differences"]]

@@ -45,20 +45,20 @@ def versioned(version="1.2.3", opset=17, ir=8):
 )  # fmt: skip
 def test_the_rules(knows, ir, written, reasons):
     version = written_for(written) if written else None
-    found = may_use(versioned(), Consumer(knows, ir, version))
-    assert found.accepted is not bool(reasons)
-    for told, part in zip(found.reasons, reasons, strict=True):
+    answer = may_use(versioned(), Consumer(knows, ir, version))
+    assert answer.accepted is not bool(reasons)
+    for told, part in zip(answer.reasons, reasons, strict=True):
         assert part in told
 
 
 def test_below_one_each_minor_version_may_break():
-    found = may_use(versioned("0.3.0"), Consumer(model_version=written_for("0.2")))
-    assert "below 1.0.0" in found.reasons[0]
+    answer = may_use(versioned("0.3.0"), Consumer(model_version=written_for("0.2")))
+    assert "below 1.0.0" in answer.reasons[0]
 
 
 def test_what_a_model_does_not_store_is_noted():
-    found = may_use(versioned(), Consumer(model_version=written_for("1.2.3-rc.1+b7")))
-    assert found.remarks == (
+    answer = may_use(versioned(), Consumer(model_version=written_for("1.2.3-rc.1+b7")))
+    assert answer.remarks == (
         "whether the model has the version 1.2.3-rc.1+b7: model files do not store rc.1 and b7, so"
         " opshift compared 1.2.3 with 1.2.3",
     )
@@ -87,7 +87,9 @@ def test_later_versions_of_a_domain_that_nobody_describes_may_have_changed(domai
 def test_the_answer_is_may_only_if_no_operator_changed():
     """Over all operators and pairs of versions, the answer follows from their schemas alone."""
     rng = random.Random(39)
-    operators = [one for one in changelog.default().operators("") if schemas.history("", one)]
+    operators = [
+        operator for operator in changelog.default().operators("") if schemas.history("", operator)
+    ]
     seen = Counter[str]()
     for _ in range(400):
         high = rng.randint(8, schemas.latest("") or 8)
@@ -146,12 +148,13 @@ def test_the_command(tmp_path):
     words = ("--ir", "8", "--model-version", "1.2", "--output-format", "json")
     for opset, answer, code in (("15", "may", 5), ("11", "no", 1)):
         done = run("--opset", opset, *words)
-        told = json.loads(done.stdout)
-        assert (done.exit_code, told["answer"], told["accepted"]) == (code, answer, False)
+        document = json.loads(done.stdout)
+        assert (done.exit_code, document["answer"], document["accepted"]) == (code, answer, False)
         assert (
-            told["target"] == f"a consumer that supports opset {opset}, IR 8, model version 1.2.0"
+            document["target"]
+            == f"a consumer that supports opset {opset}, IR 8, model version 1.2.0"
         )
-        assert len(told["reasons"] + told["conditions"]) == 1
+        assert len(document["reasons"] + document["conditions"]) == 1
     for words in ([], ["--for", "onnxruntime==1.10", "--ir", "8"], ["--model-version", "one"]):
         assert run(*words).exit_code == 2
 

@@ -59,8 +59,8 @@ def test_the_engine_says_the_same(tmp_path_factory, part, opset, to, ml):
     target = {"": to} if ml is None else {"": to, "ai.onnx.ml": ml}
     path = tmp_path_factory.mktemp("m") / "m.onnx"
     onnx.save(proto, path)
-    found = header.changes(Opened(str(path)), target)
-    if found is None:
+    change = header.changes(Opened(str(path)), target)
+    if change is None:
         return
     engine, short = as_engine(proto, target), plan(path, target)
     assert short.header_only
@@ -100,9 +100,9 @@ def _ended(verb, folder, target):
 def test_what_a_conversion_notes_is_in_the_plan(tmp_path):
     mixed = model("(float[2,3] x, float[4,5] w) => (float[2,5] y) { y = MatMul(x, w) }", 14)
     onnx.save(mixed, tmp_path / "m.onnx")
-    found = plan(tmp_path / "m.onnx", 18)
-    assert found.header_only
-    (note,) = found.notes
+    planned = plan(tmp_path / "m.onnx", 18)
+    assert planned.header_only
+    (note,) = planned.notes
     assert note in convert(mixed, 18).report.notes
     assert "type inference rejects the model, as it did before the conversion" in note
 
@@ -129,18 +129,18 @@ def test_what_a_conversion_notes_is_in_the_plan(tmp_path):
 )
 def test_when_the_header_is_all_that_changes(tmp_path, part, opset, target, short):
     onnx.save(made(part, opset), tmp_path / "m.onnx")
-    found = header.changes(Opened(str(tmp_path / "m.onnx")), read_target(target))
-    assert (found is not None) is short
+    change = header.changes(Opened(str(tmp_path / "m.onnx")), read_target(target))
+    assert (change is not None) is short
 
 
 def test_a_plan_names_the_imports_that_a_runtime_needs_removed(tmp_path):
     onnx.save(made("plain", 13), path := tmp_path / "m.onnx")
-    found = plan(path, "onnx-mlir")
+    planned = plan(path, "onnx-mlir")
     report = convert(str(path), "onnx-mlir").report
-    assert found.header_only
-    assert (found.nearest, found.notes) == (report.result, report.notes)
+    assert planned.header_only
+    assert (planned.nearest, planned.notes) == (report.result, report.notes)
     verdict = "Possible: acme 1 -> removed, ai.onnx.ml 2 -> removed. No operator changes."
-    assert str(found).startswith(verdict)
+    assert str(planned).startswith(verdict)
 
 
 def test_odd_imports_are_left_to_the_engine(tmp_path):

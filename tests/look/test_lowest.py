@@ -86,8 +86,8 @@ def test_what_stops_it_is_named():
 def test_domains_of_their_own(tmp_path):
     text = '<ir_version: 8, opset_import: ["" : 15, "ai.onnx.ml" : 3, "acme" : 4]> g (float[2,2] x) => (float[2,2] y) { a = ai.onnx.ml.Normalizer(x) b = acme.Run(a) y = Neg(b) }'
     proto = onnx.parser.parse_model(text)
-    found = lowest_versions(proto)
-    assert found.minimal == {"": 13, "ai.onnx.ml": 1}
+    lowest = lowest_versions(proto)
+    assert lowest.minimal == {"": 13, "ai.onnx.ml": 1}
     after = convert_version(proto, minimal=True)
     assert [entry.version for entry in after.opset_import] == [13, 1, 4]
 
@@ -123,10 +123,10 @@ def test_minimal_is_a_target_of_its_own():
 def test_what_ties_the_content_to_an_ir_version_is_explained():
     proto = model("(float8e5m2[2] x) => (float[2] y) { y = Cast<to=1>(x) }", 19, ir=10)
     proto.graph.node[0].metadata_props.add(key="k", value="v")
-    found = lowest_versions(proto)
-    assert (found.ir_version, found.lowest_ir) == (10, 9)  # metadata computes nothing
-    assert [need.reason for need in found.ir_needs] == ["element type or container float8e5m2"]
-    assert "IR 9: element type or container float8e5m2" in str(found)
+    lowest = lowest_versions(proto)
+    assert (lowest.ir_version, lowest.lowest_ir) == (10, 9)  # metadata computes nothing
+    assert [need.reason for need in lowest.ir_needs] == ["element type or container float8e5m2"]
+    assert "IR 9: element type or container float8e5m2" in str(lowest)
 
 
 def test_plain_content_needs_no_ir_of_its_own():

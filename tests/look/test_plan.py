@@ -45,23 +45,23 @@ def test_a_plan_touches_nothing():
 
 
 def test_a_plan_says_what_each_boundary_rewrites():
-    found = plan(model("(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }"), 13)
-    assert found.possible
-    (step,) = [s for s in found.steps if s.rewritten]
+    planned = plan(model("(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }"), 13)
+    assert planned.possible
+    (step,) = [s for s in planned.steps if s.rewritten]
     (work,) = step.rewritten
     assert (step.start, step.to, work.op, work.count) == (12, 13, "Softmax", 1)
     assert work.gives == ("Flatten", "Softmax", "Shape", "Reshape")
-    (path,) = found.paths
+    (path,) = planned.paths
     assert [(h.start, h.to, h.verdict) for h in path.hops] == [(12, 13, "rewrite")]
-    assert "opset 12 -> 13  Softmax x1: Flatten Softmax Shape Reshape" in str(found)
+    assert "opset 12 -> 13  Softmax x1: Flatten Softmax Shape Reshape" in str(planned)
 
 
 def test_only_what_changes_is_printed_and_more_with_v():
     text = """(float[2,3,4] x, float[2,3,4] b) => (float[2,3,4] y)
         { s = Softmax(x) t = Add(s, b) y = Concat<axis = 0>(t) }"""
-    found = plan(model(text), 13)
-    assert {path.op for path in found.paths if path.hops} == {"Add", "Concat", "Softmax"}
-    short, whole = str(found), plain(found.lines(), more=True)
+    planned = plan(model(text), 13)
+    assert {path.op for path in planned.paths if path.hops} == {"Add", "Concat", "Softmax"}
+    short, whole = str(planned), plain(planned.lines(), more=True)
     assert short.splitlines()[0] == "Possible: opset 12 -> 13, IR 8 -> 7."
     assert ["Softmax", "1", "12->13", "rewrite"] in [line.split() for line in whole.splitlines()]
     assert "12->13 rewrite" not in short  # the line of the step says it
@@ -72,39 +72,41 @@ def test_only_what_changes_is_printed_and_more_with_v():
 
 
 def test_a_verdict_that_found_nothing_to_do_is_not_printed_as_a_change():
-    found = plan(model("(float[2] x) => (float[2] y) { y = Concat<axis = 0>(x) }"), 10)
-    assert [hop.verdict for path in found.paths for hop in path.hops] == ["rewrite"]
-    assert str(found).splitlines()[1] == "  unchanged: 1 node of 1 operator"
+    planned = plan(model("(float[2] x) => (float[2] y) { y = Concat<axis = 0>(x) }"), 10)
+    assert [hop.verdict for path in planned.paths for hop in path.hops] == ["rewrite"]
+    assert str(planned).splitlines()[1] == "  unchanged: 1 node of 1 operator"
 
 
 def test_a_dead_end_is_in_the_path_and_in_the_answer():
-    found = plan(model("(string[3] x) => (string[3] y) { y = StringNormalizer(x) }", 13), 9)
-    (path,) = found.paths
+    planned = plan(model("(string[3] x) => (string[3] y) { y = StringNormalizer(x) }", 13), 9)
+    (path,) = planned.paths
     assert path.dead_end is not None
     assert path.dead_end.startswith("StringNormalizer 10->9: ")
-    assert not found.possible
-    assert found.nearest == {"": 10}
-    assert found.lowest == {"": 10}
-    assert found.refusals[0].boundary == (10, 9)
-    assert str(found).count("StringNormalizer 'y' 10->9") == 1
-    assert "no path: StringNormalizer 10->9" in plain(found.lines(), more=True)
-    assert str(found).startswith("Not possible: opset 9. 1 node blocks it. Opset 10 is the lowest")
+    assert not planned.possible
+    assert planned.nearest == {"": 10}
+    assert planned.lowest == {"": 10}
+    assert planned.refusals[0].boundary == (10, 9)
+    assert str(planned).count("StringNormalizer 'y' 10->9") == 1
+    assert "no path: StringNormalizer 10->9" in plain(planned.lines(), more=True)
+    assert str(planned).startswith(
+        "Not possible: opset 9. 1 node blocks it. Opset 10 is the lowest"
+    )
 
 
 def test_the_forecast_is_what_happens():
-    made = model("(double[2] x) => (double[2] z) { y = Erf(x) z = Erf(y) }", 13)
-    forecast = plan(made, 8)
+    proto = model("(double[2] x) => (double[2] z) { y = Erf(x) z = Erf(y) }", 13)
+    forecast = plan(proto, 8)
     with pytest.raises(Refused) as caught:
-        convert_version(made, 8)
+        convert_version(proto, 8)
     assert caught.value.refusals == forecast.refusals
     assert caught.value.nearest == forecast.nearest
     assert [r.why for r in forecast.refusals] == [Why.APPROXIMATE_ONLY] * 2
 
 
 def test_both_directions_are_explored():
-    found = plan(model("(float[2] x) => (float[2] y) { y = Neg(x) }", 13), 12)
-    assert found.lowest == {"": 1}
-    assert found.highest[""] >= 22
+    planned = plan(model("(float[2] x) => (float[2] y) { y = Neg(x) }", 13), 12)
+    assert planned.lowest == {"": 1}
+    assert planned.highest[""] >= 22
 
 
 def test_json_is_versioned_and_whole():
@@ -118,8 +120,8 @@ def test_a_report_round_trips_through_json():
     from opshift.convert.request import Request
     from opshift.model import weights
 
-    made = model("(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }")
-    report = convert(lambda: weights.carve_model(made), Request(13))[2]
+    proto = model("(float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }")
+    report = convert(lambda: weights.carve_model(proto), Request(13))[2]
     assert Report.from_json(report.to_json()) == report
     with pytest.raises(ValueError, match="not a report of schema version 1"):
         Report.from_json('{"kind": "plan", "schema_version": 1}')
@@ -208,7 +210,7 @@ def test_an_implementation_that_the_installed_onnx_lacks_is_refused():
     text = "(float[1,2,3,4] q) => (float[1,2,3,4] y) { y = Attention(q, q, q) }"
     with pytest.raises(Refused) as refused:
         convert_version(model(text, 24), 25)
-    assert [one.why for one in refused.value.refusals] == [Why.UNREVIEWED]
+    assert [refusal.why for refusal in refused.value.refusals] == [Why.UNREVIEWED]
     assert plan(model(text, 24), 23).possible
 
 
@@ -221,24 +223,24 @@ def sampled_examples():
 def test_a_node_that_is_refused_where_it_stands_is_not_called_unchanged():
     own = "(float[2,3] x, float[3] s) => (float[2,3] y, float[2,1] d)"
     two = f"{own} {{ y, d = SimplifiedLayerNormalization(x, s) }}"
-    found = plan(model(two, 13), 12)
-    assert not found.possible
-    (path,) = found.paths
+    planned = plan(model(two, 13), 12)
+    assert not planned.possible
+    (path,) = planned.paths
     assert "needs data and scale, and has one output" in path.dead_end
-    assert "unchanged" not in str(found)
+    assert "unchanged" not in str(planned)
 
 
 @pytest.mark.parametrize(("verdict", "example"), sampled_examples())
 def test_a_plan_never_contradicts_itself(verdict, example):
     """A plan is compared with itself on examples of all kinds, which no adapter's own test does."""
     try:
-        found = plan(example_model(verdict, example), example_target(verdict, example))
+        planned = plan(example_model(verdict, example), example_target(verdict, example))
     except InvalidModel:
         return
-    dead = [path.op for path in found.paths if path.dead_end]
-    assert not (found.possible and dead)
-    blocked = {refusal.op for refusal in found.refusals if refusal.boundary[0]}
-    own = {path.op for path in found.paths}
+    dead = [path.op for path in planned.paths if path.dead_end]
+    assert not (planned.possible and dead)
+    blocked = {refusal.op for refusal in planned.refusals if refusal.boundary[0]}
+    own = {path.op for path in planned.paths}
     assert not (blocked & own) or dead
 
 
@@ -263,10 +265,10 @@ def test_refusals_name_the_node_of_the_model(with_adapters):
         return op.Neg(op.Erf(node["X"]))
 
     with_adapters(adapter("Gelu", 20, 19, emits=("Neg", "Erf"))(through_erf))
-    made = model("(double[2] x) => (double[2] y) { y = Gelu(x) }", 20)
-    made.graph.node[0].name = "act"
+    proto = model("(double[2] x) => (double[2] y) { y = Gelu(x) }", 20)
+    proto.graph.node[0].name = "act"
     with pytest.raises(Refused) as caught:
-        convert_version(made, 8)
+        convert_version(proto, 8)
     assert caught.value.refusals[0].node.endswith("(written for Gelu 'act')")
 
 
@@ -279,11 +281,11 @@ def test_what_stops_the_way_to_the_target_is_not_looked_for_twice(monkeypatch, t
     ways = []
     rehearsal = Rehearsals.rehearse
     monkeypatch.setattr(Rehearsals, "rehearse", lambda *one: ways.append(1) or rehearsal(*one))
-    made = model("(string[3] x) => (string[3] y) { y = StringNormalizer(x) }", 13)
-    found = plan(made, target)
+    proto = model("(string[3] x) => (string[3] y) { y = StringNormalizer(x) }", 13)
+    planned = plan(proto, target)
     assert len(ways) == 2  # the way to the target, which is the way down, and the way up
-    assert found.lowest == {"": 10}
-    assert found.highest == {"": schemas.latest("")}
+    assert planned.lowest == {"": 10}
+    assert planned.highest == {"": schemas.latest("")}
 
 
 @pytest.mark.parametrize("target", [1, schemas.latest("")])
@@ -291,37 +293,37 @@ def test_a_target_at_the_end_of_the_way_is_not_converted_to_twice(monkeypatch, t
     ways = []
     rehearsal = Rehearsals.rehearse
     monkeypatch.setattr(Rehearsals, "rehearse", lambda *one: ways.append(1) or rehearsal(*one))
-    found = plan(model("(float[2] x) => (float[2] y) { y = Gelu(x) }", 20), target)
-    assert found.possible
+    planned = plan(model("(float[2] x) => (float[2] y) { y = Gelu(x) }", 20), target)
+    assert planned.possible
     assert len(ways) == 2  # the way to the target, which is one of the ends, and the other way
-    assert (found.lowest, found.highest) == ({"": 1}, {"": schemas.latest("")})
+    assert (planned.lowest, planned.highest) == ({"": 1}, {"": schemas.latest("")})
 
 
 def test_a_way_that_ends_well_is_gone_on():
-    found = plan(model("(string[3] x) => (string[3] y) { y = StringNormalizer(x) }", 13), 12)
-    assert found.possible
-    assert found.lowest == {"": 10}
+    planned = plan(model("(string[3] x) => (string[3] y) { y = StringNormalizer(x) }", 13), 12)
+    assert planned.possible
+    assert planned.lowest == {"": 10}
 
 
 def test_how_far_is_not_asked_beyond_what_grows_large(monkeypatch):
     monkeypatch.setattr("opshift.look.rehearse.NODE_BUDGET", 3)
     before = model("(float[2,3] x) => (float[2,3] y) { y = Gelu(x) }", opset=20)
-    found = plan(before, 20)
-    assert (found.lowest, found.highest, found.outgrown) == (
+    planned = plan(before, 20)
+    assert (planned.lowest, planned.highest, planned.outgrown) == (
         {"": 20},
         {"": schemas.latest("")},
         ("",),
     )
-    assert "tried no other version" in str(found)
+    assert "tried no other version" in str(planned)
     assert plan(before, 19).possible  # what is asked for is looked at to its end
 
 
 def test_a_large_model_that_does_not_grow_is_followed_to_the_end(monkeypatch):
     monkeypatch.setattr("opshift.look.rehearse.NODE_BUDGET", 3)
     chain = "".join(f"v{i + 1} = Softmax<axis=1>(v{i}) " for i in range(8))
-    found = plan(model(f"(float[2,3] v0) => (float[2,3] v8) {{ {chain} }}", opset=12), 13)
-    assert found.steps[0].rewritten
-    assert (found.highest, found.outgrown) == ({"": schemas.latest("")}, ())
+    planned = plan(model(f"(float[2,3] v0) => (float[2,3] v8) {{ {chain} }}", opset=12), 13)
+    assert planned.steps[0].rewritten
+    assert (planned.highest, planned.outgrown) == ({"": schemas.latest("")}, ())
 
 
 def test_a_refusal_names_the_dead_ends_of_the_plan():
@@ -352,13 +354,13 @@ def test_a_dead_end_in_words_names_the_operators_that_lead_to_it():
 
 def test_a_fault_that_only_another_version_meets_is_no_fault_of_the_plan():
     """Min without its first input is rewritten below opset 12, where the fault is in the way."""
-    made = model('(int64[2] a) => (int64[2] y) { y = Min("") }', 12)
-    found = plan(made, 13)
-    assert found.possible
-    assert (found.lowest, found.highest[""] > 13) == ({"": 12}, True)
-    assert lowest_versions(made)[""].lowest == 12
+    proto = model('(int64[2] a) => (int64[2] y) { y = Min("") }', 12)
+    planned = plan(proto, 13)
+    assert planned.possible
+    assert (planned.lowest, planned.highest[""] > 13) == ({"": 12}, True)
+    assert lowest_versions(proto)[""].lowest == 12
     with pytest.raises(InvalidModel, match="input 0 is omitted"):
-        plan(made, 11)
+        plan(proto, 11)
 
 
 def test_a_plan_for_the_header_alone_applies_the_rules_of_its_conversion():
@@ -378,13 +380,13 @@ def test_a_plan_for_the_header_alone_applies_the_rules_of_its_conversion():
 @pytest.mark.skipif((schemas.latest("") or 0) < 21, reason="this onnx has no opset 21")
 def test_a_plan_names_the_lowest_version_that_one_conversion_reaches(to):
     """From opset 18, facts about the whole model would lead this one further down."""
-    given = model(
+    proto = model(
         "(float[N,4,5,6] x) => (float[N,4,5,6] y) <float[4] w = {1, 2, 3, 4}, float[4] b = {1, 2, 3, 4}>"
         " { y = GroupNormalization<num_groups=2>(x, w, b) }",
         21,
     )
-    found = plan(given, to)
-    assert found.lowest[""] == lowest_versions(given)[""].lowest
-    assert convert_version(given, found.lowest[""])
+    planned = plan(proto, to)
+    assert planned.lowest[""] == lowest_versions(proto)[""].lowest
+    assert convert_version(proto, planned.lowest[""])
     with pytest.raises(Refused):
-        convert_version(given, found.lowest[""] - 1)
+        convert_version(proto, planned.lowest[""] - 1)

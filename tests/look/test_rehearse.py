@@ -51,7 +51,7 @@ def outcome(open_skeleton, request, opened=None):
     except InvalidModel as error:
         return str(error)
     except Refused as refused:
-        told = [one.as_dict() for one in refused.refusals]
+        told = [refusal.as_dict() for refusal in refused.refusals]
         return told, refused.nearest, refused.target, refused.steps, refused.dead_ends
     return skeleton.SerializeToString(deterministic=True), report
 
@@ -77,7 +77,7 @@ def test_a_rehearsal_of_each_structure_gives_what_a_conversion_alone_gives(famil
 
 def _compare(proto, orders):
     open_skeleton = opener_of(proto)
-    asked = [(one, outcome(open_skeleton, one)) for one in requests()]
+    asked = [(request, outcome(open_skeleton, request)) for request in requests()]
     for order in range(orders):
         random.Random(order).shuffle(asked)
         runs = Rehearsals(open_skeleton, Request(), registry.default())

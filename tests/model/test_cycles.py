@@ -20,11 +20,11 @@ def test_the_cycles_are_those_of_networkx(seed: int) -> None:
     edges = {i: [rng.randrange(count + 2) for _ in range(rng.randint(0, 3))] for i in range(count)}
     graph = nx.DiGraph([(a, b) for a, found in edges.items() for b in found if b in edges])
     wanted = {
-        frozenset(one)
-        for one in nx.strongly_connected_components(graph)
-        if len(one) > 1 or any(graph.has_edge(item, item) for item in one)
+        frozenset(component)
+        for component in nx.strongly_connected_components(graph)
+        if len(component) > 1 or any(graph.has_edge(item, item) for item in component)
     }
-    assert {frozenset(one) for one in cycles(edges)} == wanted
+    assert {frozenset(cycle) for cycle in cycles(edges)} == wanted
 
 
 def test_a_chain_of_any_length_needs_no_stack() -> None:

@@ -16,8 +16,10 @@ A, B, C, D = (("o", name, "") for name in "ABCD")
 
 
 def loaded(body):
-    made = model(f"(float[2] x, bool c) => (float[2] y) {{ {body} }}{BODIES}", 18, more=', "o" : 1')
-    return made.graph.node, calls_of(functions_of(made))
+    proto = model(
+        f"(float[2] x, bool c) => (float[2] y) {{ {body} }}{BODIES}", 18, more=', "o" : 1'
+    )
+    return proto.graph.node, calls_of(functions_of(proto))
 
 
 def test_direct_calls_and_callers():

@@ -24,12 +24,12 @@ VERBS: dict[str, Callable[[str, str], object]] = {
 
 
 def named() -> ModelProto:
-    made = model("(float[2,3] x) => (float[2,3] y) { h = Relu(x) y = Softmax<axis=1>(h) }", 12)
-    made.producer_name = made.doc_string = made.graph.doc_string = "text"
-    made.graph.node[0].name = made.graph.node[0].doc_string = "text"
-    made.metadata_props.add(key="key", value="text")
-    made.graph.value_info.add(name="h", doc_string="text")
-    return made
+    proto = model("(float[2,3] x) => (float[2,3] y) { h = Relu(x) y = Softmax<axis=1>(h) }", 12)
+    proto.producer_name = proto.doc_string = proto.graph.doc_string = "text"
+    proto.graph.node[0].name = proto.graph.node[0].doc_string = "text"
+    proto.metadata_props.add(key="key", value="text")
+    proto.graph.value_info.add(name="h", doc_string="text")
+    return proto
 
 
 def broken() -> dict[str, bytes]:

@@ -79,7 +79,7 @@ ORDERED = [
 def test_pre_releases_come_before_their_version():
     versions = [ModelVersion.parse(text) for text in ORDERED]
     assert sorted(versions) == versions
-    assert [str(one) for one in versions] == ORDERED
+    assert [str(version) for version in versions] == ORDERED
     for one, other in itertools.pairwise(versions):
         assert one < other
         assert other > one
@@ -212,7 +212,7 @@ def test_a_type_is_widened_in_one_direction_and_through_any_other(narrow, wide):
     assert (found is Level.MINOR) == (wide.holds(narrow) and narrow is not wide)
     if found is Level.MINOR:
         assert not narrow.holds(wide)
-        assert all(one.holds(narrow) for one in ROWS if one.holds(wide))
+        assert all(row.holds(narrow) for row in ROWS if row.holds(wide))
 
 
 @given(SIGNATURES, SIGNATURES, SIGNATURES)

@@ -229,13 +229,13 @@ COMPUTED = """(float[4] x) => (float[4] y) <float low = {0}, float one = {3}>
 
 
 def _trained(text: str, name: str, binding: str) -> ModelProto:
-    made = model(text, 12)
-    training = made.training_info.add()
+    proto = model(text, 12)
+    training = proto.training_info.add()
     part = "initialization" if binding == "initialization_binding" else "algorithm"
     graph = "step () => (float new) { new = Constant<value = float {3.0}>() }"
     getattr(training, part).CopyFrom(onnx.parser.parse_graph(graph))
     getattr(training, binding).add(key=name, value="new")
-    return made
+    return proto
 
 
 @pytest.mark.parametrize("binding", ["initialization_binding", "update_binding"])
@@ -261,48 +261,48 @@ def test_a_refusal_says_that_training_may_change_the_value(with_adapters):
 
 
 def test_what_a_training_algorithm_reads_stays():
-    made = model(CLIP, 12)
+    proto = model(CLIP, 12)
     text = "step () => (float seen) { seen = Neg(high) }"
-    made.training_info.add().algorithm.CopyFrom(onnx.parser.parse_graph(text))
-    after = convert_version(made, 10)
+    proto.training_info.add().algorithm.CopyFrom(onnx.parser.parse_graph(text))
+    after = convert_version(proto, 10)
     assert ops(after) == "Clip"
     assert [tensor.name for tensor in after.graph.initializer] == ["high"]
 
 
 def test_what_an_operator_names_in_an_attribute_stays():
-    made = model(CLIP, 12, more=', "ai.onnx.preview.training" : 1')
-    step = made.training_info.add().algorithm
+    proto = model(CLIP, 12, more=', "ai.onnx.preview.training" : 1')
+    step = proto.training_info.add().algorithm
     step.node.append(
         helper.make_node(
             "Gradient", ["x"], ["d"], xs=["high"], y="y", domain="ai.onnx.preview.training"
         )
     )
     step.name = "step"
-    after = convert_version(made, 10, check=False)
+    after = convert_version(proto, 10, check=False)
     assert [tensor.name for tensor in after.graph.initializer] == ["high"]
 
 
 def test_what_an_annotation_names_as_a_parameter_stays():
-    made = model(CLIP, 12)
-    note = made.graph.quantization_annotation.add(tensor_name="y")
+    proto = model(CLIP, 12)
+    note = proto.graph.quantization_annotation.add(tensor_name="y")
     note.quant_parameter_tensor_names.add(key="MAX", value="high")
-    after = convert_version(made, 10)
+    after = convert_version(proto, 10)
     assert [tensor.name for tensor in after.graph.initializer] == ["high"]
 
 
 def test_what_only_removed_nodes_read_is_removed_with_its_types():
-    made = model(
+    proto = model(
         """(float[2,3] x) => (float[a,b] y) <int64[1] k = {1}> {
             s = Shape(x) e = Gather(s, k) e2 = Identity(e) dead = Neg(e2)
             y = Slice(x, k, e2, k) }""",
         10,
     )
-    made.graph.value_info.append(helper.make_tensor_value_info("e2", TensorProto.INT64, [1]))
-    after = convert_version(made, 9)
+    proto.graph.value_info.append(helper.make_tensor_value_info("e2", TensorProto.INT64, [1]))
+    after = convert_version(proto, 9)
     # Slice-1 has its ends as attributes; `dead` was unread before, and it still reads e2.
     assert {"Shape", "Neg"} <= set(ops(after).split())
-    del made.graph.node[3]
-    after = convert_version(made, 9)
+    del proto.graph.node[3]
+    after = convert_version(proto, 9)
     assert ops(after) == "Slice"
     assert not after.graph.value_info
     assert not after.graph.initializer

@@ -54,10 +54,10 @@ def test_a_function_that_is_first_taken_to_the_opset_of_the_model_names_each_val
             c0 = Relu(x) {bounds} a = Unsqueeze<axes = [0]>(c8) y = Squeeze<axes = [0]>(a) }}""",
         more=', "own" : 1',
     )
-    found = convert(before, 13)
-    assert found.report.inlined == ("own::Soft",)
-    checker.check_model(found.model)
-    (bounded,) = found.model.functions
+    result = convert(before, 13)
+    assert result.report.inlined == ("own::Soft",)
+    checker.check_model(result.model)
+    (bounded,) = result.model.functions
     written = [name for node in bounded.node for name in node.output]
     assert len(set(written)) == len(written)
     assert [name for name in written if name.startswith("opshift_")] == [

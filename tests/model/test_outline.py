@@ -24,7 +24,7 @@ def model(text: str) -> ModelProto:
 
 def crowded() -> ModelProto:
     """A model with a tensor in every place."""
-    made = model(NESTED)
+    proto = model(NESTED)
     numbers = itertools.count(1)
 
     def tensor() -> TensorProto:
@@ -38,33 +38,33 @@ def crowded() -> ModelProto:
         node.attribute.append(helper.make_attribute("sparse", sparse))
         node.attribute.append(helper.make_attribute("sparses", [sparse, sparse]))
 
-    function = helper.make_function("own", "f", ["x"], ["y"], made.graph.node, made.opset_import)
+    function = helper.make_function("own", "f", ["x"], ["y"], proto.graph.node, proto.opset_import)
     function.attribute_proto.append(helper.make_attribute("default", tensor()))
-    made.functions.append(function)
-    training = made.training_info.add()
-    training.algorithm.CopyFrom(made.graph)
-    training.initialization.CopyFrom(made.graph)
-    for node in walk.nodes(made):
+    proto.functions.append(function)
+    training = proto.training_info.add()
+    training.algorithm.CopyFrom(proto.graph)
+    training.initialization.CopyFrom(proto.graph)
+    for node in walk.nodes(proto):
         fill(node)
-    for container in walk.containers(made):
+    for container in walk.containers(proto):
         if hasattr(container, "initializer"):
             container.initializer.append(tensor())
             sparse = helper.make_sparse_tensor(tensor(), tensor(), [9])
             container.sparse_initializer.append(sparse)
-    return made
+    return proto
 
 
 @pytest.mark.parametrize("text", [FLAT, NESTED, FUNCTION])
 def test_the_names_of_operators_are_those_of_a_walk(text):
-    made = model(text)
-    found = Content(made.SerializeToString()).operators()
-    assert found == {node.op_type for node in walk.nodes(made)}
+    proto = model(text)
+    found = Content(proto.SerializeToString()).operators()
+    assert found == {node.op_type for node in walk.nodes(proto)}
 
 
 def test_every_tensor_is_found_once():
     made = crowded()
-    found = sorted(tuple(one.dims) for one in Sizes(made.SerializeToString()).tensors())
-    assert found == sorted(tuple(one.dims) for one in walk.tensors(made))
+    found = sorted(tuple(tensor.dims) for tensor in Sizes(made.SerializeToString()).tensors())
+    assert found == sorted(tuple(tensor.dims) for tensor in walk.tensors(made))
     assert len(found) > 50
 
 
@@ -87,17 +87,17 @@ def test_what_holds_something_else(text, nested, functions, references):
 
 @pytest.mark.parametrize("text", [FLAT, NESTED])
 def test_a_reference_outside_of_functions_is_found(text):
-    made = model(text)
-    inner = list(walk.graphs_in(made.graph))[-1].node[-1]
+    proto = model(text)
+    inner = list(walk.graphs_in(proto.graph))[-1].node[-1]
     inner.attribute.append(
         AttributeProto(name="axis", type=AttributeProto.INT, ref_attr_name="axis")
     )
-    assert Content(made.SerializeToString()).references
+    assert Content(proto.SerializeToString()).references
 
 
 def test_the_spans_are_the_bytes_of_the_nodes():
-    made = model(FUNCTION)
-    for container, of_function in ((made.graph, False), (made.functions[0], True)):
+    proto = model(FUNCTION)
+    for container, of_function in ((proto.graph, False), (proto.functions[0], True)):
         found = spans(container.SerializeToString(), of_function=of_function)
         assert list(found) == [node.SerializeToString() for node in container.node]
 
@@ -105,11 +105,11 @@ def test_the_spans_are_the_bytes_of_the_nodes():
 @pytest.mark.parametrize("kind", [Content, Sizes])
 def test_a_field_of_another_wire_type_is_unknown(kind):
     """onnx keeps an enumeration or a size that is written as bytes among the unknown fields."""
-    made = model(FLAT)
-    dim = made.graph.input[0].type.tensor_type.shape.dim[0]
+    proto = model(FLAT)
+    dim = proto.graph.input[0].type.tensor_type.shape.dim[0]
     dim.MergeFromString(b"\x0a\x02\x34\xce")
-    made.graph.input[0].type.tensor_type.MergeFromString(b"\x0a\x02\x34\xce")
-    data = made.SerializeToString()
+    proto.graph.input[0].type.tensor_type.MergeFromString(b"\x0a\x02\x34\xce")
+    data = proto.SerializeToString()
     with pytest.raises(DecodeError):
         kind(data)
     assert isinstance(look_at(kind, data), kind)

@@ -276,8 +276,12 @@ def shardings(document):
     document.sort()
     return {
         node.op_type: [
-            (one.configuration_id, one.pipeline_stage, [s.tensor_name for s in one.sharding_spec])
-            for one in node.device_configurations
+            (
+                device_configuration.configuration_id,
+                device_configuration.pipeline_stage,
+                [s.tensor_name for s in device_configuration.sharding_spec],
+            )
+            for device_configuration in node.device_configurations
         ]
         for node in document.main.proto.node[ADD : ADD + 2]
     }

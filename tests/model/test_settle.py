@@ -56,8 +56,8 @@ class Opened:
         self.document.sort()
         onnx.checker.check_model(self.proto)
         return {
-            one.name: onnx.numpy_helper.to_array(one).tolist()
-            for one in self.proto.graph.initializer
+            tensor.name: onnx.numpy_helper.to_array(tensor).tolist()
+            for tensor in self.proto.graph.initializer
         }
 
 
@@ -142,7 +142,7 @@ def test_a_name_that_a_subgraph_defines_is_not_free(other):
     replace_nodes(opened.document, [Replacement(place, [made])])
     opened.document.mark_unread(opened.main, ["w"])
     settle(opened.document)
-    assert [one.name for one in opened.proto.graph.initializer] == ["v", new]
+    assert [tensor.name for tensor in opened.proto.graph.initializer] == ["v", new]
 
 
 def annotate(graph, *names):
@@ -174,9 +174,9 @@ def test_annotations_of_removed_values_go_with_their_scales(text):
     assert opened.document.generation > generation
     assert annotated(opened.proto.graph) == ["never", "x"]
     assert annotated(branch) == ["a"]
-    names = [one.name for one in opened.proto.graph.initializer]
+    names = [tensor.name for tensor in opened.proto.graph.initializer]
     assert names == ["never_scale", "x_scale"]
-    assert [one.name for one in branch.initializer] == ["a_scale"]
+    assert [tensor.name for tensor in branch.initializer] == ["a_scale"]
 
 
 def annotated(graph):
@@ -194,12 +194,12 @@ def test_a_model_that_lost_nothing_is_settled_already():
 
 
 def _sharded(text: str, opset: int, *values: str) -> ModelProto:
-    made = model(text, opset, ir=11)
-    made.configuration.add(name="two", num_devices=2)
-    placed = made.graph.node[0].device_configurations.add(configuration_id="two")
+    proto = model(text, opset, ir=11)
+    proto.configuration.add(name="two", num_devices=2)
+    placed = proto.graph.node[0].device_configurations.add(configuration_id="two")
     for value in values:
         placed.sharding_spec.add(tensor_name=value, device=[0, 1])
-    return made
+    return proto
 
 
 def _shardings(made: ModelProto) -> list[tuple[str, str]]:
@@ -298,15 +298,15 @@ INT4 = """(float[4] x) => (float[4] y) <float s = {0.5}>
 
 
 def _int4() -> ModelProto:
-    made = model(INT4, 21, ir=10)
-    weight = made.graph.initializer.add(
+    proto = model(INT4, 21, ir=10)
+    weight = proto.graph.initializer.add(
         name="w", data_type=TensorProto.INT4, dims=[4], raw_data=b"\x12\x12", doc_string="weights"
     )
     weight.metadata_props.add(key="k", value="v")
-    note = made.graph.quantization_annotation.add(tensor_name="w")
+    note = proto.graph.quantization_annotation.add(tensor_name="w")
     note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="s")
-    made.graph.value_info.append(helper.make_tensor_value_info("w", TensorProto.INT4, [4]))
-    return made
+    proto.graph.value_info.append(helper.make_tensor_value_info("w", TensorProto.INT4, [4]))
+    return proto
 
 
 def test_the_constant_that_takes_the_place_of_another_inherits_its_name():
@@ -321,16 +321,16 @@ def test_the_constant_that_takes_the_place_of_another_inherits_its_name():
 
 def test_an_inner_graph_declares_the_constant_that_inherits_a_name():
     """onnxruntime rejects a declaration in a branch that contradicts the outer weight."""
-    made = model(
+    proto = model(
         """(bool c, int64[2] i) => (float[2,2] y) <float[3,2] w = {1,2,3,4,5,6}> {
         y = If (c) <then_branch = t () => (float[2,2] a) { a = Gather(w, i) },
                     else_branch = e () => (float[2,2] b) { k = Gather(w, i) b = Neg(k) }> }""",
         11,
     )
-    branches = [attribute.g for attribute in made.graph.node[0].attribute]
+    branches = [attribute.g for attribute in proto.graph.node[0].attribute]
     for branch in branches:
         branch.value_info.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [3, 2]))
-    after = convert_version(made, 10)
+    after = convert_version(proto, 10)
     (weight,) = [tensor for tensor in after.graph.initializer if tensor.name == "w"]
     assert list(weight.dims) == [6, 2]  # twice its rows, for indices from the end
     for attribute in after.graph.node[0].attribute:
@@ -349,11 +349,11 @@ def test_a_constant_that_is_still_read_keeps_its_name_for_itself():
 
 def test_an_annotation_of_a_removed_tensor_is_dropped_by_name(tmp_path):
     text = "(float[2,1,3] x) => (float[2,3] y) <int64[1] a = {1}> { y = Squeeze(x, a) }"
-    made = model(text, 13)
-    note = made.graph.quantization_annotation.add(tensor_name="a")
+    proto = model(text, 13)
+    note = proto.graph.quantization_annotation.add(tensor_name="a")
     note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="s")
-    made.graph.initializer.append(helper.make_tensor("s", TensorProto.FLOAT, [], [1.0]))
-    onnx.save(made, tmp_path / "in.onnx")
+    proto.graph.initializer.append(helper.make_tensor("s", TensorProto.FLOAT, [], [1.0]))
+    onnx.save(proto, tmp_path / "in.onnx")
     report = convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 12)
     after = onnx.load(tmp_path / "out.onnx")
     assert not after.graph.quantization_annotation

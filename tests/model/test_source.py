@@ -409,10 +409,10 @@ def test_text_forms_are_read_and_written(ending, tmp_path):
 
 
 def test_a_form_that_would_lose_something_is_refused(tmp_path):
-    made = model()
-    made.graph.node[0].metadata_props.add(key="namespace", value="of a node")
+    proto = model()
+    proto.graph.node[0].metadata_props.add(key="namespace", value="of a node")
     source, text = tmp_path / "m.onnx", tmp_path / "m.onnxtxt"
-    source.write_bytes(made.SerializeToString())
+    source.write_bytes(proto.SerializeToString())
     with pytest.raises(BadDestination, match="cannot hold the metadata_props of a NodeProto"):
         convert_file(source, text, 13)
     assert not text.exists()
@@ -470,11 +470,11 @@ def test_data_that_shrinks_is_an_error(name, policy, tmp_path, monkeypatch):
 
 def test_a_file_that_shrinks_while_it_is_looked_at_ends_no_process(tmp_path):
     path = tmp_path / "m.onnx"
-    made = model()
+    proto = model()
     for number in range(40):
-        tensor = made.graph.initializer.add(name=f"v{number}", data_type=1, dims=[20_000])
+        tensor = proto.graph.initializer.add(name=f"v{number}", data_type=1, dims=[20_000])
         tensor.raw_data = bytes(80_000)
-    path.write_bytes(made.SerializeToString())
+    path.write_bytes(proto.SerializeToString())
     opened = Opened(str(path))
     os.truncate(path, 5000)
     with pytest.raises(InvalidModel, match="changed while it was read"):
@@ -509,13 +509,13 @@ def test_check_says_what_convert_says_about_external_data(entries, sentence, tmp
     os.link(tmp_path / "twice.bin", home / "hard.bin")
     (home / "out.bin").symlink_to(tmp_path / "away.bin")
     (home / "in.bin").symlink_to("w.bin")
-    made = model("w.bin")
-    tensor = made.graph.initializer[0]
+    proto = model("w.bin")
+    tensor = proto.graph.initializer[0]
     tensor.ClearField("external_data")
     for key, value in entries.items():
         tensor.external_data.add(key=key, value=str(value))
     path = home / "m.onnx"
-    path.write_bytes(made.SerializeToString())
+    path.write_bytes(proto.SerializeToString())
     done = CliRunner().invoke(main, ["check", str(path)])
     converted = CliRunner().invoke(main, ["convert", str(path), "-o", str(home / "o.onnx"), "--to", "13"])  # fmt: skip
     if sentence is None:

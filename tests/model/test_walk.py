@@ -27,7 +27,7 @@ def test_the_places_are_found():
 def test_every_graph_is_visited(place):
     model = ModelProto()
     place.add(model).doc_string = "here"
-    found = [one for one in walk.containers(model) if one.doc_string == "here"]
+    found = [container for container in walk.containers(model) if container.doc_string == "here"]
     assert len(found) == 1
 
 
@@ -53,7 +53,7 @@ def test_every_node_is_visited(place):
 def test_every_tensor_is_visited(place):
     model = ModelProto()
     place.add(model).name = "here"
-    assert [one.name for one in walk.tensors(model)].count("here") == 1
+    assert [tensor.name for tensor in walk.tensors(model)].count("here") == 1
 
 
 @pytest.mark.parametrize("place", places("TensorProto", deepest=1), ids=str)

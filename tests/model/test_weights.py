@@ -138,7 +138,7 @@ PLACES = [value for name, value in sorted(globals().items()) if name.startswith(
 
 
 def empty() -> ModelProto:
-    made = helper.make_model(
+    proto = helper.make_model(
         helper.make_graph(
             [helper.make_node("Add", ["x", "x"], ["y"], name="add")],
             "g",
@@ -148,8 +148,8 @@ def empty() -> ModelProto:
         opset_imports=[helper.make_opsetid("", 17)],
         ir_version=8,
     )
-    made.metadata_props.add(key="who", value="me")
-    return made
+    proto.metadata_props.add(key="who", value="me")
+    return proto
 
 
 def everywhere() -> ModelProto:
@@ -963,16 +963,16 @@ def test_a_file_that_is_not_there_is_an_ordinary_error(tmp_path):
 
 
 def test_a_model_without_large_payloads_is_copied_by_its_bytes():
-    made = onnx.parser.parse_model(
+    proto = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
     )
-    made.MergeFromString(b"\xfa\x3f\x03new")  # a field that this onnx does not know
-    for value in (*made.graph.input, *made.graph.output):
+    proto.MergeFromString(b"\xfa\x3f\x03new")  # a field that this onnx does not know
+    for value in (*proto.graph.input, *proto.graph.output):
         value.doc_string = "kept"
-    skeleton, carved = carve_model(made)
-    assert skeleton is not made
+    skeleton, carved = carve_model(proto)
+    assert skeleton is not proto
     assert not carved.sources
-    assert skeleton.SerializeToString() == made.SerializeToString()
+    assert skeleton.SerializeToString() == proto.SerializeToString()
 
 
 def test_a_large_payload_in_a_node_is_carved_although_no_initializer_is_large():

@@ -77,12 +77,12 @@ def _shorter(data, newest):
 
 
 def test_what_the_installed_onnx_does_not_have_is_not_promised():
-    known = changelog.default()
+    database = changelog.default()
     for domain in versions.DOMAINS:
         newest = schemas.latest(domain)
         for op in schemas.operators(domain):
             assert all(one.since <= newest for one in schemas.history(domain, op))
-        assert newest is None or newest <= known.newest(domain)
+        assert newest is None or newest <= database.newest(domain)
 
 
 def test_what_is_shipped_is_current():
@@ -97,12 +97,12 @@ def test_old_entries_never_change(domain):
     numbers = [version.version for version in domain.versions]
     assert numbers == list(range(1, len(numbers) + 1))
     past, full = (frozen[domain.name or "ai.onnx"] for frozen in (PAST, SIGNATURES))
-    assert [_digest(one) for one in domain.versions][: len(full)] == full
+    assert [_digest(version) for version in domain.versions][: len(full)] == full
     for version in domain.versions:
         for change in version.changes:
             for name in ADDED:
                 change.ClearField(name)
-    assert [_digest(one) for one in domain.versions][: len(past)] == past
+    assert [_digest(version) for version in domain.versions][: len(past)] == past
 
 
 # Fields that the database gained; what it said before each of them is compared without them.
@@ -211,8 +211,8 @@ def test_a_change_is_named_and_judged(op, start, to, text, breaks):
 )  # fmt: skip
 def test_a_parameter_that_moved_is_the_one_of_its_name(op, start, to, told):
     changes = schema_changes.between("", op, start, to)
-    assert {*told} <= {one.text for one in changes if one.breaks}
-    assert not any("is now called" in one.text for one in changes)
+    assert {*told} <= {change.text for change in changes if change.breaks}
+    assert not any("is now called" in change.text for change in changes)
 
 
 def test_operators_that_did_not_change_have_no_changes():
@@ -221,8 +221,8 @@ def test_operators_that_did_not_change_have_no_changes():
 
 
 def test_the_json_form_holds_the_changes():
-    found = json.loads(run("--since", "12", "--diff", "13", "--output-format", "json").stdout)
-    row = next(one for one in found["deltas"] if one["op_type"] == "Squeeze")
+    document = json.loads(run("--since", "12", "--diff", "13", "--output-format", "json").stdout)
+    row = next(one for one in document["deltas"] if one["op_type"] == "Squeeze")
     assert row["breaks"] is True
     assert {"text": "attribute axes was removed", "breaks": True} in row["changes"]
 

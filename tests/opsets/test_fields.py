@@ -108,7 +108,7 @@ def test_a_type_lacks_a_kernel_at_the_inputs_that_are_named(types, unknown, lack
 def test_a_plan_names_a_contrib_operator_without_a_kernel_or_another_form(graph, release, says):
     target = f"onnxruntime=={release}"
     before = model(graph)
-    assert [one for one in plan(before, target).refusals if says in one.detail]
+    assert [refusal for refusal in plan(before, target).refusals if says in refusal.detail]
     assert [reason for reason in accepts(before, target).reasons if says in reason]
     plain = graph.replace("double", "float")
     assert accepts(model(plain), "onnxruntime==1.11").accepted

@@ -126,16 +126,16 @@ def test_an_operator_that_a_release_does_not_know_is_written_in_ai_onnx():
 def test_an_operator_that_a_release_does_not_know_is_a_named_blocker():
     graph = "(float[2] x) => (float[2] y) { y = com.microsoft.BeamSearch(x) }"
     text = f'<ir_version: 4, opset_import: ["": 10, "com.microsoft": 1]> g {graph}'
-    found = plan(parser.parse_model(text), "onnxruntime==0.4")
-    assert "onnxruntime==0.4 has no operator com.microsoft.BeamSearch" in str(found.refusals[0])
+    planned = plan(parser.parse_model(text), "onnxruntime==0.4")
+    assert "onnxruntime==0.4 has no operator com.microsoft.BeamSearch" in str(planned.refusals[0])
 
 
 def test_a_form_that_the_runtime_misreads_is_written_otherwise():
     """The release ends the process at a DequantizeLinear of rank 0, but not at one of rank 1."""
     graph = "(int8 x, int8[2] z) => (float y, float[2] w) <float s = {0.5}> { y = DequantizeLinear(x, s) w = DequantizeLinear(z, s) }"
     before, target = model(11, graph), "onnxruntime==1.2"
-    found = accepts(before, target)
-    assert [reason for reason in found.reasons if "rank 0" in reason]
+    answer = accepts(before, target)
+    assert [reason for reason in answer.reasons if "rank 0" in reason]
     after = convert_version(before, target)
     assert [node.op_type for node in after.graph.node] == [
         "Unsqueeze", "DequantizeLinear", "Squeeze", "DequantizeLinear",
@@ -265,8 +265,8 @@ def test_a_cast_to_halves_and_back_is_parted(version):
     graph = "(float[2] x) => (float[2] y) { h = Cast<to = 10>(x) y = Cast<to = 1>(h) }"
     (reason,) = accepts(model(8, graph), f"onnxruntime=={version}").reasons
     assert "Cast" in reason
-    made = convert_version(model(8, graph), f"onnxruntime=={version}")
-    assert [node.op_type for node in made.graph.node] == ["Cast", "Reshape", "Cast"]
+    converted = convert_version(model(8, graph), f"onnxruntime=={version}")
+    assert [node.op_type for node in converted.graph.node] == ["Cast", "Reshape", "Cast"]
     assert accepts(model(8, graph), "onnxruntime==1.17").accepted
 
 
@@ -284,9 +284,11 @@ def test_a_type_that_only_an_optional_input_chooses_is_in_the_table():
 
 def test_the_type_of_an_absent_input_does_not_matter():
     graph = '(float16[1,1,2,2] x) => (float16[1,1,4,4] y) <float[4] s = {1,1,2,2}> { y = Resize<mode="linear">(x, "", s) }'
-    told = accepts(model(19, graph), "onnxruntime==1.15")
-    assert any(one.startswith("Resize of float16, float has no kernel") for one in told.reasons)
-    assert not told.unknown
+    answer = accepts(model(19, graph), "onnxruntime==1.15")
+    assert any(
+        reason.startswith("Resize of float16, float has no kernel") for reason in answer.reasons
+    )
+    assert not answer.unknown
     floats = accepts(model(19, graph.replace("float16", "float")), "onnxruntime==1.15")
     assert floats.accepted
     assert not floats.unknown

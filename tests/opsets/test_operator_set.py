@@ -72,7 +72,7 @@ def test_an_export_holds_exactly_the_operators_of_the_version():
         assert " ".join(theirs[one.op_type].doc.split()) in " ".join(one.doc_string.split())
     # A body that is written with operators of a later version is no body at this version.
     bodies = {name for name, s in theirs.items() if any(v <= 13 for v in s.function_opset_versions)}
-    assert {one.name for one in proto.functions} == bodies
+    assert {function.name for function in proto.functions} == bodies
     assert bodies
     assert all(one.status == onnx.OperatorStatus.Value("STABLE") for one in proto.operator)
 
@@ -111,11 +111,11 @@ def test_a_document_with_a_fault_is_named(change, sentence):
 
 def test_an_operator_without_a_signature_accepts_anything():
     data = document(Run=(1, "Runs."), Other=(1, ""))
-    found = operator_set.read(data, "acme")
-    first, second = found.operators
+    operator_set_ = operator_set.read(data, "acme")
+    first, second = operator_set_.operators
     assert (first.schema.stated, first.documentation, second.documentation) == (False, "Runs.", "")
-    assert operator_set.read(operator_set.write(found), "again") == found
-    assert b"Signature" not in operator_set.write(found)
+    assert operator_set.read(operator_set.write(operator_set_), "again") == operator_set_
+    assert b"Signature" not in operator_set.write(operator_set_)
 
 
 def test_what_is_no_document():
@@ -199,7 +199,7 @@ def test_a_document_is_enough(vendor, way):
     done = run(vendor, *words, given=way == "option", **environment)
     assert done.stdout.startswith("Converted: opset 13 -> 11, com.acme 1 -> 2"), done.stderr
     after = onnx.load(vendor / "o.onnx")
-    assert {one.domain: one.version for one in after.opset_import} == {"": 11, "com.acme": 2}
+    assert {opset.domain: opset.version for opset in after.opset_import} == {"": 11, "com.acme": 2}
 
 
 @pytest.mark.parametrize(
@@ -299,11 +299,11 @@ def test_a_vendors_set_is_exported_as_it_was_given(vendor):
         operator_set.read(path.read_bytes(), "x")
         for path in (vendor / "again.onnxopset", vendor / "sets" / "acme2.onnxopset")
     )
-    assert {one.schema.name: one.schema for one in again.operators} == {
-        one.schema.name: one.schema for one in given.operators
+    assert {operator.schema.name: operator.schema for operator in again.operators} == {
+        operator.schema.name: operator.schema for operator in given.operators
     }
     assert isinstance(again, OperatorSet)
-    assert [one.name for one in again.functions] == ["Twice"]
+    assert [function.name for function in again.functions] == ["Twice"]
 
 
 def test_an_exported_operator_set_of_onnx_may_lie_beside_a_model(vendor):
@@ -347,7 +347,7 @@ def test_what_a_document_does_not_state_is_not_forbidden(plain):
     done = run(plain, *words, "--checks", "full")
     assert done.returncode == 0, done.stderr
     after = onnx.load(plain / "o.onnx")
-    assert {one.domain: one.version for one in after.opset_import} == {"": 11, "com.acme": 2}
+    assert {opset.domain: opset.version for opset in after.opset_import} == {"": 11, "com.acme": 2}
     assert after.graph.node[0].op_type == "Run"
 
 
@@ -363,8 +363,8 @@ def test_what_a_document_states_still_counts(plain):
 def test_what_is_not_stated_is_listed_as_such(plain):
     shown = run(plain, "ops", "Run", "--domain", "com.acme").stdout
     assert "inputs, outputs, types and attributes are not stated" in shown
-    told = run(plain, "ops", "Run", "--domain", "com.acme", "--output-format", "json").stdout
-    assert [one["stated"] for one in json.loads(told)["entries"]] == [False]
+    output = run(plain, "ops", "Run", "--domain", "com.acme", "--output-format", "json").stdout
+    assert [one["stated"] for one in json.loads(output)["entries"]] == [False]
     listed = run(plain, "ops", "--domain", "com.acme", "--since", "1", "--diff", "2").stdout
     rows = [" ".join(line.split()) for line in listed.splitlines()]
     assert "Old 1 2 deprecated, breaking for consumers" in rows
@@ -385,9 +385,9 @@ def test_one_document_may_state_what_another_leaves_out(plain):
 
 
 def test_every_operator_of_onnx_is_stated():
-    known = changelog.default()
+    database = changelog.default()
     entries = [
-        e for d in versions.DOMAINS for op in known.operators(d) for e in known.history(d, op)
+        e for d in versions.DOMAINS for op in database.operators(d) for e in database.history(d, op)
     ]
     assert len(entries) > 400
     assert not [e.operator for e in entries if changelog.UNSTATED in e.details.lines()]

@@ -50,9 +50,9 @@ def document(rule: str) -> bytes:
 
 @pytest.mark.parametrize("rule", ["", *RULES])
 def test_a_rule_stays_in_a_document_and_in_a_database(rule):
-    found = operator_set.read(document(rule), "acme")
-    assert operator_set.read(operator_set.write(found), "again") == found
-    (operator,) = found.operators
+    operator_set_ = operator_set.read(document(rule), "acme")
+    assert operator_set.read(operator_set.write(operator_set_), "again") == operator_set_
+    (operator,) = operator_set_.operators
     entry = layouts.of_entry("com.acme", 1, operator.change())
     assert entry.outputs == operator.schema.outputs
     assert entry.outputs[0].rank == rule

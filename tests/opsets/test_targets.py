@@ -66,8 +66,8 @@ def run(*words):
     ],
 )
 def test_a_name_has_a_ceiling(text, opset, ir):
-    found = targets.find(text)
-    assert (found.imports[""], found.ir) == (opset, ir)
+    release = targets.find(text)
+    assert (release.imports[""], release.ir) == (opset, ir)
 
 
 @pytest.mark.parametrize(
@@ -449,8 +449,8 @@ def test_a_domain_that_nobody_knows_is_kept_and_noted(tmp_path):
         assert report.runtime is not None
         assert told in report.runtime.unknown
         assert report.runtime.answer == "not known"
-        found = accepts(tmp_path / "in.onnx", target)
-        assert (found.answer, found.unknown[0]) == ("not known", told)
+        answer = accepts(tmp_path / "in.onnx", target)
+        assert (answer.answer, answer.unknown[0]) == ("not known", told)
 
 
 def test_an_operator_that_the_runtime_lacks_is_written_out_at_the_same_opset():
@@ -461,8 +461,8 @@ def test_an_operator_that_the_runtime_lacks_is_written_out_at_the_same_opset():
     after = convert_version(before, "tensorrt==8.4")
     assert after.opset_import[0].version == 17
     assert "LayerNormalization" not in ops(after)
-    kept = convert_version(before, "tensorrt==8.6")
-    assert "LayerNormalization" in ops(kept)
+    converted = convert_version(before, "tensorrt==8.6")
+    assert "LayerNormalization" in ops(converted)
     assert "LayerNormalization" in ops(convert_version(before, "onnxruntime==1.14"))
     feed = {
         "x": np.arange(8, dtype=np.float32).reshape(2, 4),
@@ -561,10 +561,10 @@ def test_accepts_looks_at_ir_operator_sets_operators_and_forms(tmp_path):
         "onnxruntime==1.18": [],
     }.items():
         done = run("accepts", path, "--for", name, "--output-format", "json")
-        told = json.loads(done.stdout)
-        assert (done.exit_code, told["accepted"]) == (int(bool(reasons)), not reasons)
-        assert len(told["reasons"]) == len(reasons)
-        for reason, found in zip(reasons, told["reasons"], strict=True):
+        document = json.loads(done.stdout)
+        assert (done.exit_code, document["accepted"]) == (int(bool(reasons)), not reasons)
+        assert len(document["reasons"]) == len(reasons)
+        for reason, found in zip(reasons, document["reasons"], strict=True):
             assert reason in found
     old = "(float[2,3] x, float[3,2] a, float[2] b) => (float[2,2] y) { y = Gemm<broadcast = 1>(x, a, b) }"
     onnx.save(model(old, 6, ir=3), path)
@@ -596,9 +596,11 @@ def test_what_was_assumed_about_a_runtime_is_no_gap_in_what_is_known(tmp_path):
         "Not known: the versions fit tensorrt==10.16; whether it runs the model is not known."
     )
     assert shown[-1] == f"  note: {assumed}"
-    told = json.loads(run("accepts", path, "--for", "trt 10.16", "--output-format", "json").stdout)
-    assert told["remarks"] == [assumed]
-    assert assumed not in told["unknown"]
+    document = json.loads(
+        run("accepts", path, "--for", "trt 10.16", "--output-format", "json").stdout
+    )
+    assert document["remarks"] == [assumed]
+    assert assumed not in document["unknown"]
     assert run("targets", path, "trt 10.16").stdout.splitlines()[-1] == f"note: {assumed}"
 
 
@@ -684,7 +686,8 @@ def test_a_transpose_is_moved_through_nodes_to_a_value_that_a_branch_reads(
     onnx.save(model(MOVED.format(op=op, beside=beside), 15, ir=8), path)
     reasons = accepts(path, "onnxruntime==1.10").reasons
     assert (
-        any("a Transpose may not load if both a Loop or If body" in one for one in reasons) == moved
+        any("a Transpose may not load if both a Loop or If body" in reason for reason in reasons)
+        == moved
     )
     after = convert_version(onnx.load(path), "onnxruntime==1.10")
     assert accepts(after, "onnxruntime==1.10").accepted
@@ -707,8 +710,8 @@ def test_a_model_and_every_runtime(tmp_path):
     path = tmp_path / "m.onnx"
     text = "(float[2] x) => (float[2] y) { y = com.microsoft.IsAllFinite(x) }"
     onnx.save(model(text, 18, ir=8, more=', "com.microsoft" : 1'), path)
-    told = json.loads(run("targets", path, "--json").stdout)
-    fits = {fit["target"]: fit for fit in told["fits"]}
+    document = json.loads(run("targets", path, "--json").stdout)
+    fits = {fit["target"]: fit for fit in document["fits"]}
     assert {row.shown for row in targets.table() if row.name != "onnx"} == set(fits)
     ort = fits["onnxruntime==1.10"]
     assert (ort["now"], ort["after"]) == (False, False)
@@ -753,7 +756,7 @@ def test_a_result_for_one_runtime_answers_for_another_one_as_its_own_would(name,
     text, opset, more = SURVEYED[name]
     path = tmp_path / "m.onnx"
     onnx.save(model(text, opset, ir=8, more=more), path)
-    together = {one.target: (one.after, one.blockers) for one in survey(path).fits}
+    together = {fit.target: (fit.after, fit.blockers) for fit in survey(path).fits}
     rows = targets.rows("all")
     if "OPSHIFT_PROPERTIES" not in os.environ:  # a third of the releases, another one by the model
         rows = rows[[*SURVEYED].index(name) % 3 :: 3]
@@ -788,16 +791,16 @@ def test_models_are_converted_once_for_releases_that_read_the_result(tmp_path, m
     rehearse = Rehearsals.rehearse
     monkeypatch.setattr(Rehearsals, "rehearse", lambda *a: asked.append(1) or rehearse(*a))
     fits = survey(path).fits
-    assert {one.after for one in fits} == {"yes", "not known"}
+    assert {fit.after for fit in fits} == {"yes", "not known"}
     assert len(asked) < len(fits) / 3
 
 
 def test_the_kernels_of_the_cpu_say_nothing_about_another_provider():
     half = model("(bfloat16[2] x) => (bfloat16[2] y) { y = Relu(x) }", 18)
     assert accepts(half, "onnxruntime==1.32").answer == "no"
-    found = accepts(half, "onnxruntime==1.32:cuda")
-    assert found.answer == "not known"
-    assert "only the CPU was measured" in found.unknown[-1]
+    answer = accepts(half, "onnxruntime==1.32:cuda")
+    assert answer.answer == "not known"
+    assert "only the CPU was measured" in answer.unknown[-1]
     with pytest.raises(BadTarget, match="tensorrt has no provider 'cuda'"):
         accepts(half, "tensorrt==9:cuda")
 
@@ -817,16 +820,16 @@ POOL = "(float[1,1,5,5] x) => (float[1,1,3,3] y) { y = AveragePool<ceil_mode=1, 
 ])  # fmt: skip
 def test_no_verb_uses_measurements_of_the_cpu_for_another_provider(release, text, opset):
     """The CPU of this release has no kernel for the first two, and misreads the last one."""
-    made = model(text, opset)
-    assert accepts(made, "onnxruntime==1.15").answer == "no"
-    assert accepts(made, release).answer == "not known"
-    (fit,) = survey(made, [release]).fits
+    proto = model(text, opset)
+    assert accepts(proto, "onnxruntime==1.15").answer == "no"
+    assert accepts(proto, release).answer == "not known"
+    (fit,) = survey(proto, [release]).fits
     assert (fit.now, fit.after) == ("not known", "not known")
-    assert not plan(made, release).refusals
-    after = convert_version(made, release)
+    assert not plan(proto, release).refusals
+    after = convert_version(proto, release)
     assert accepts(after, release).answer == "not known"
     if text is not POOL:
-        assert after == made
+        assert after == proto
 
 
 def test_a_kernel_that_the_release_lacks_is_named_before_the_conversion(tmp_path):
@@ -865,7 +868,8 @@ def test_axes_of_reductions_ascend_for_a_reader_that_needs_it(op, axes, negative
         graph = f"{{ y = {op}<axes = [{shown}]>(x) }}"
     before = model(f"(float[2,3,4,5] x) => (float[a,b,c,d] y) {graph}", opset, ir=7)
     disorder = any(
-        f"{op} requires ascending `axes`" in one for one in accepts(before, "opencv==4.5.5").reasons
+        f"{op} requires ascending `axes`" in reason
+        for reason in accepts(before, "opencv==4.5.5").reasons
     )
     has_attribute = bool(before.graph.node[0].attribute)
     assert disorder == (has_attribute and axes != sorted(axes))

@@ -84,7 +84,7 @@ def test_a_domain_that_needs_a_newer_default_domain_is_stepped_beside_it():
         " g (float[N,2] x) => (int64[N] l, float[N,3] s)"
         f" {{ l, s = ai.onnx.ml.TreeEnsembleClassifier<{attributes}>(x) }}"
     )
-    found = opshift.convert(m, {"ai.onnx.ml": 5})
-    assert found.report.result == {"": 6, "ai.onnx.ml": 5}
+    result = opshift.convert(m, {"ai.onnx.ml": 5})
+    assert result.report.result == {"": 6, "ai.onnx.ml": 5}
     pytest.importorskip("onnxruntime")  # nothing else runs ensembles of trees
-    assert verify(m, found.model).equal
+    assert verify(m, result.model).equal

@@ -28,18 +28,18 @@ DRAWINGS = st.lists(boxes(), min_size=1, max_size=5).map(lambda found: Drawing(t
 
 
 def unsigned(drawing):
-    return replace(drawing, boxes=tuple(replace(one, sign="", signs=()) for one in drawing.boxes))
+    return replace(drawing, boxes=tuple(replace(box, sign="", signs=()) for box in drawing.boxes))
 
 
 @given(DRAWINGS, DRAWINGS)
 def test_what_is_left_without_a_sign_is_in_both_drawings(before, after):
     left, right = marked(before, after)
     assert (unsigned(left), unsigned(right)) == (before, after)
-    assert {one.sign for one in left.boxes} <= {"", REMOVED}
-    assert {one.sign for one in right.boxes} <= {"", ADDED}
-    stays = [Counter(one.op for one in side.boxes if not one.sign) for side in (left, right)]
+    assert {box.sign for box in left.boxes} <= {"", REMOVED}
+    assert {box.sign for box in right.boxes} <= {"", ADDED}
+    stays = [Counter(box.op for box in side.boxes if not box.sign) for side in (left, right)]
     assert stays[0] == stays[1]
-    alone = [Counter(one.op for one in side.boxes if one.sign) for side in (left, right)]
+    alone = [Counter(box.op for box in side.boxes if box.sign) for side in (left, right)]
     assert not alone[0] & alone[1]
     same = [
         Counter(
@@ -57,7 +57,7 @@ def test_what_is_left_without_a_sign_is_in_both_drawings(before, after):
 def test_equal_drawings_have_no_sign(drawing):
     left, right = marked(drawing, drawing)
     assert left == right
-    assert not [one for one in left.boxes if one.sign or any(one.signs)]
+    assert not [box for box in left.boxes if box.sign or any(box.signs)]
     assert left.svg().count(ADDED) == 0
 
 

@@ -196,12 +196,12 @@ def test_reports_of_hostile_text_stay_text():
 
 def test_python_gives_the_same_page(folder):
     model = onnx.load(folder / "squeeze.onnx")
-    found = opshift.convert(model, 13)
-    assert "svg" not in assert_alone(found.to_html()).tags
-    assert found.to_html() == found.report.to_html()
-    drawn = assert_alone(found.to_html(model))
+    result = opshift.convert(model, 13)
+    assert "svg" not in assert_alone(result.to_html()).tags
+    assert result.to_html() == result.report.to_html()
+    drawn = assert_alone(result.to_html(model))
     assert drawn.tags.count("svg") == 2
-    by_path = assert_alone(found.to_html(folder / "squeeze.onnx"))
+    by_path = assert_alone(result.to_html(folder / "squeeze.onnx"))
     assert by_path.tags.count("svg") == 2
     assert "Possible" in assert_alone(opshift.plan(model, 13).to_html()).text
     with pytest.raises(Refused) as refused:

@@ -157,7 +157,9 @@ def test_the_value_of_an_attribute_is_what_onnx_says(attribute):
 
 
 def test_every_kind_of_attribute_has_been_compared():
-    assert {one.type for one in ATTRIBUTES} == set(AttributeProto.AttributeType.values())
+    assert {attribute.type for attribute in ATTRIBUTES} == set(
+        AttributeProto.AttributeType.values()
+    )
 
 
 @pytest.mark.parametrize("attribute", [

@@ -128,10 +128,10 @@ def _unforeseen(source: Path, trip: Trip, done: ConversionEnd) -> Iterator[str]:
     dead, present = known_dead_ends(source, trip.target)
     if dead and refused is None:
         yield f"the plan knew no way for {', '.join(dead.values())}, and the conversion found one"
-    for one in refused.refusals if refused is not None else ():
-        key = one.domain, one.op
-        if key in present and _is_impossible(*key, *one.boundary) and not dead:
-            yield f"{one.op} is stopped by an impossible verdict, and no dead end was known"
+    for refusal in refused.refusals if refused is not None else ():
+        key = refusal.domain, refusal.op
+        if key in present and _is_impossible(*key, *refusal.boundary) and not dead:
+            yield f"{refusal.op} is stopped by an impossible verdict, and no dead end was known"
 
 
 def known_dead_ends(

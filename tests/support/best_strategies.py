@@ -68,7 +68,7 @@ def costs(model: ModelProto, wanted: Request) -> dict[Strategy, Cost]:
         if cost is not None:
             found[strategy] = cost
         others += _with_other_functions(strategy, model)
-        new = [one for one in dict.fromkeys(others) if one not in seen]
+        new = [fromkey for fromkey in dict.fromkeys(others) if fromkey not in seen]
         seen.update(new)
         waiting += new
     return found

@@ -84,7 +84,7 @@ def _undeclared(model: ModelProto) -> Iterator[str]:
             key = schemas.normal(node.domain), node.op_type
             kinds = (scope.own.get(name) for name in node.output if key not in declared)
             tensors = (one for kind in kinds if kind is not None for one in tensors_in(kind))
-            if any(dim.dim_value < 0 for one in tensors for dim in one.shape.dim):
+            if any(dim.dim_value < 0 for tensor in tensors for dim in tensor.shape.dim):
                 yield node.op_type
 
 

@@ -92,17 +92,17 @@ def nodes_in_a_chain(n: int) -> ModelProto:
 @family
 def nodes_in_the_wrong_order(n: int) -> ModelProto:
     """The same from behind, which no conversion accepts."""
-    made = nodes_in_a_chain(n)
-    made.graph.node.sort(key=lambda node: -int(node.name[1:]))
-    return made
+    proto = nodes_in_a_chain(n)
+    proto.graph.node.sort(key=lambda node: -int(node.name[1:]))
+    return proto
 
 
 @family
 def nodes_in_a_cycle(n: int) -> ModelProto:
     """All nodes depend on each other."""
-    made = nodes_in_a_chain(n)
-    made.graph.node[0].input[0] = f"v{n}"
-    return made
+    proto = nodes_in_a_chain(n)
+    proto.graph.node[0].input[0] = f"v{n}"
+    return proto
 
 
 @family
@@ -114,10 +114,10 @@ def nodes_beside_each_other(n: int) -> ModelProto:
 @family
 def nodes_of_one_name(n: int) -> ModelProto:
     """Names that runtimes reject if they occur twice."""
-    made = nodes_in_a_chain(n)
-    for node in made.graph.node:
+    proto = nodes_in_a_chain(n)
+    for node in proto.graph.node:
         node.name = "n"
-    return made
+    return proto
 
 
 @family
@@ -128,9 +128,9 @@ def nodes_that_nothing_reads(n: int) -> ModelProto:
 @family
 def nodes_that_block(n: int) -> ModelProto:
     """Nodes of an operator that no version has."""
-    made = model([NodeProto(op_type="Nowhere", input=["x"], output=[f"y{i}"]) for i in range(n)],
+    proto = model([NodeProto(op_type="Nowhere", input=["x"], output=[f"y{i}"]) for i in range(n)],
                  [value(f"y{i}") for i in range(n)])  # fmt: skip
-    return made
+    return proto
 
 
 @family
@@ -181,9 +181,9 @@ def weights_and_inputs(n: int) -> ModelProto:
 
 @family
 def declared_types(n: int) -> ModelProto:
-    made = nodes_in_a_chain(n)
-    made.graph.value_info.extend(value(f"v{i}") for i in range(1, n))
-    return made
+    proto = nodes_in_a_chain(n)
+    proto.graph.value_info.extend(value(f"v{i}") for i in range(1, n))
+    return proto
 
 
 @family
@@ -192,7 +192,7 @@ def outputs_of_one_split(n: int) -> ModelProto:
     split = NodeProto(op_type="Split", input=["w"], output=parts)
     split.attribute.add(name="axis", type=2, i=0)
     split.attribute.add(name="split", type=7, ints=[1] * n)
-    return model([split, softmax("x", "y")], [value("y"), *(value(one, (1,)) for one in parts)],
+    return model([split, softmax("x", "y")], [value("y"), *(value(part, (1,)) for part in parts)],
                  [value("w", (n,))])  # fmt: skip
 
 
@@ -216,13 +216,13 @@ def lengths_of_one_tensor(n: int) -> ModelProto:
 
 @family
 def metadata_and_annotations(n: int) -> ModelProto:
-    made = nodes_in_a_chain(n)
+    proto = nodes_in_a_chain(n)
     for i in range(n):
-        made.metadata_props.add(key=f"k{i}", value="v")
-        made.graph.node[i].doc_string = "said"
-        note = made.graph.quantization_annotation.add(tensor_name=f"v{i + 1}")
+        proto.metadata_props.add(key=f"k{i}", value="v")
+        proto.graph.node[i].doc_string = "said"
+        note = proto.graph.quantization_annotation.add(tensor_name=f"v{i + 1}")
         note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="x")
-    return made
+    return proto
 
 
 @family
@@ -423,6 +423,6 @@ def _called(
 ) -> ModelProto:
     """A model that calls a function of `a` and `c` once."""
     imports = [helper.make_opsetid("", SOURCE)]
-    made = helper.make_function("f", "F", ["a", "c"], list(nodes[-1].output), nodes, imports)
+    function = helper.make_function("f", "F", ["a", "c"], list(nodes[-1].output), nodes, imports)
     calls = [NodeProto(op_type="F", domain="f", input=["x", "c"], output=[output.name])]
-    return model(calls, [output], inputs, functions=[made], domains=["f"])
+    return model(calls, [output], inputs, functions=[function], domains=["f"])

@@ -41,14 +41,18 @@ def _trained(model: ModelProto) -> ModelProto:
     """The same graph, whose float initializers are set by training."""
     moved = ModelProto.FromString(model.SerializeToString())
     moved.ir_version = max(moved.ir_version, 7)
-    weights = [one for one in moved.graph.initializer if one.data_type == TensorProto.FLOAT]
+    weights = [
+        tensor for tensor in moved.graph.initializer if tensor.data_type == TensorProto.FLOAT
+    ]
     training = moved.training_info.add()
     training.algorithm.name = "step"
-    for one in weights:
-        after = helper.make_tensor_value_info(f"trained_{one.name}", one.data_type, one.dims)
-        training.algorithm.node.append(helper.make_node("Neg", [one.name], [after.name]))
+    for weight in weights:
+        after = helper.make_tensor_value_info(
+            f"trained_{weight.name}", weight.data_type, weight.dims
+        )
+        training.algorithm.node.append(helper.make_node("Neg", [weight.name], [after.name]))
         training.algorithm.output.append(after)
-        training.update_binding.add(key=one.name, value=after.name)
+        training.update_binding.add(key=weight.name, value=after.name)
     return moved
 
 

@@ -64,10 +64,11 @@ def _named(reference: str) -> dict[str, Any]:
 
 def _choices(value: Any, choices: list[dict[str, Any]], at: str) -> Iterator[str]:
     """Exactly one choice fits; the faults of the kind that the value names tell most."""
-    told = [list(faults(value, one, at)) for one in choices]
+    told = [list(faults(value, choice, at)) for choice in choices]
     if choices and sum(not one for one in told) != 1:
         kinds = [
-            _named(one["$ref"]).get("properties", {}) if "$ref" in one else {} for one in choices
+            _named(choice["$ref"]).get("properties", {}) if "$ref" in choice else {}
+            for choice in choices
         ]
         own = [
             one for one, kind in zip(told, kinds, strict=True)

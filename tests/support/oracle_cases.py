@@ -98,7 +98,7 @@ def _kernel_of(model: ModelProto) -> tuple[tuple[str, str], int] | None:
     if len(model.graph.node) != 1 or model.functions or randomness.drawn(model):
         return None
     node = model.graph.node[0]
-    imports = {schemas.normal(one.domain): one.version for one in model.opset_import}
+    imports = {schemas.normal(opset.domain): opset.version for opset in model.opset_import}
     key = schemas.normal(node.domain), node.op_type
     try:
         schema = defs.get_schema(key[1], imports.get(key[0], 1), key[0])

@@ -278,10 +278,10 @@ def orders(scenario: Race, folder: Path, chance: random.Random, most: int) -> li
             for _ in range(min(most, 2000))
         ]
     every = [
-        [Turn(one, i), Turn(1 - one, j), Turn(one, 0, killed)]
-        for one in acts
-        for i in range(steps[one] + 1)
-        for j in range(steps[1 - one] + 1)
+        [Turn(act, i), Turn(1 - act, j), Turn(act, 0, killed)]
+        for act in acts
+        for i in range(steps[act] + 1)
+        for j in range(steps[1 - act] + 1)
         for killed in (False, True)
     ]
     return chance.sample(every, min(most, len(every)))

@@ -34,7 +34,7 @@ def outlined(model: ModelProto, rng: Random, longest: int = 4) -> ModelProto:
     made.graph.node.extend(calls)
     made.functions.extend(known.values())
     for owner in (made, *made.functions):
-        if DOMAIN not in {one.domain for one in owner.opset_import}:
+        if DOMAIN not in {opset.domain for opset in owner.opset_import}:
             owner.opset_import.append(helper.make_opsetid(DOMAIN, 1))
     made.ir_version = max(made.ir_version, 10)
     return made
@@ -66,7 +66,7 @@ def _call(
             attributes += _taken_out(copy, len(attributes), rng)
     has_defaults = bool(attributes) and rng.random() < 0.3
     (body.attribute_proto if has_defaults else body.attribute).extend(
-        attributes if has_defaults else [one.name for one in attributes]
+        attributes if has_defaults else [attribute.name for attribute in attributes]
     )
     if rng.random() < 0.1:
         body.metadata_props.add(key="a", value="b")
@@ -80,13 +80,13 @@ def _call(
 def _taken_out(node: NodeProto, first: int, rng: Random) -> list[AttributeProto]:
     """Attributes of a node in a function that calls give from now on."""
     found = list[AttributeProto]()
-    for one in node.attribute:
-        if one.type in _KINDS and not one.ref_attr_name and rng.random() < 0.2:
+    for attribute in node.attribute:
+        if attribute.type in _KINDS and not attribute.ref_attr_name and rng.random() < 0.2:
             given = AttributeProto()
-            given.CopyFrom(one)
+            given.CopyFrom(attribute)
             given.name = f"a{first + len(found)}"
             found.append(given)
-            name, kind = one.name, one.type
-            one.Clear()
-            one.name, one.type, one.ref_attr_name = name, kind, given.name
+            name, kind = attribute.name, attribute.type
+            attribute.Clear()
+            attribute.name, attribute.type, attribute.ref_attr_name = name, kind, given.name
     return found

@@ -21,15 +21,15 @@ def weight(seed: int = 1) -> bytes:
 
 def model(location: str = "", offset: int = 0, *, seed: int = 1) -> ModelProto:
     """A model of one weight, which is in the model or at a place in a file."""
-    made = parser.parse_model(TEXT)
-    tensor = made.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[SIZE])
+    proto = parser.parse_model(TEXT)
+    tensor = proto.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[SIZE])
     if not location:
         tensor.raw_data = weight(seed)
-        return made
+        return proto
     tensor.data_location = TensorProto.EXTERNAL
     for key, value in (("location", location), ("offset", offset), ("length", 4 * SIZE)):
         tensor.external_data.add(key=key, value=str(value))
-    return made
+    return proto
 
 
 def save(path: Path, location: str = "", offset: int = 0, *, seed: int = 1) -> Path:

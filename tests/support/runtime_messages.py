@@ -63,7 +63,7 @@ def attribute(op: str, name: str, good: Callable[[object], bool]) -> Check:
 def kinds_lack(*kinds: int) -> Check:
     def check(made: ModelProto) -> bool:
         values = (*made.graph.input, *made.graph.output)
-        return not {*kinds} & {one.type.tensor_type.elem_type for one in values}
+        return not {*kinds} & {value.type.tensor_type.elem_type for value in values}
 
     return check
 
@@ -150,7 +150,10 @@ def sections(page: str) -> Iterator[tuple[str, list[str]]]:
     parts = re.split(r"^(?=\*\*)", page, flags=re.M)[1:]
     for part in parts:
         blocks = re.findall(r"^```sh\n(.*?)^```$", part, re.M | re.S)
-        yield part.partition("\n")[0] + "\n", [line for one in blocks for line in one.splitlines()]
+        yield (
+            part.partition("\n")[0] + "\n",
+            [line for block in blocks for line in block.splitlines()],
+        )
 
 
 def problems(page: str) -> Iterator[str]:

@@ -139,7 +139,7 @@ def test_a_boundary_in_a_table_has_the_cases_of_its_direction(
     )
     up, down = sys.modules["acme.with_cases"].TABLE
     assert examples_of(up) == ()
-    assert [(one.title, one.graph) for one in examples_of(down)] == [
+    assert [(example.title, example.graph) for example in examples_of(down)] == [
         ("down", "Softmax"), ("down", "LogSoftmax"),
     ]  # fmt: skip
 

@@ -86,9 +86,9 @@ def test_the_assertions_are_fixtures_that_compute_as_the_project_says(pytester):
             assert_example(adapter, example)
         """
     )
-    found = pytester.runpytest_subprocess("-rf")
-    found.assert_outcomes(passed=8, failed=1)
-    found.stdout.fnmatch_lines(["*the results differ: output 0*12.0 expected, 13.0 given*"])
+    run_of_pytest = pytester.runpytest_subprocess("-rf")
+    run_of_pytest.assert_outcomes(passed=8, failed=1)
+    run_of_pytest.stdout.fnmatch_lines(["*the results differ: output 0*12.0 expected, 13.0 given*"])
 
 
 def test_a_package_that_is_named_is_tested(pytester):
@@ -105,9 +105,9 @@ def test_a_package_that_is_named_is_tested(pytester):
         passed=1, deselected=2
     )
     pytester.runpytest_subprocess(*family, "-k", "nothing").assert_outcomes(deselected=3)
-    found = pytester.runpytest_subprocess("--opshift-adapters", "opshift_adapt")
-    found.assert_outcomes(failed=1, passed=2)
-    found.stdout.fnmatch_lines(["no adapters of 'opshift_adapt' are installed"])
+    run_of_pytest = pytester.runpytest_subprocess("--opshift-adapters", "opshift_adapt")
+    run_of_pytest.assert_outcomes(failed=1, passed=2)
+    run_of_pytest.stdout.fnmatch_lines(["no adapters of 'opshift_adapt' are installed"])
 
 
 def test_a_package_with_a_second_verdict_fails(pytester, monkeypatch):
@@ -116,9 +116,13 @@ def test_a_package_with_a_second_verdict_fails(pytester, monkeypatch):
     (dist / "METADATA").write_text("Metadata-Version: 2.1\nName: again\nVersion: 1\n")
     (dist / "entry_points.txt").write_text("[opshift.adapters]\nagain = again\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(pytester.path), *filter(None, sys.path)]))
-    found = pytester.runpytest_subprocess("--opshift-adapters", "again", "-k", "opshift-adapters")
-    found.assert_outcomes(failed=1, deselected=2)
-    found.stdout.fnmatch_lines(["Softmax 12->13 is declared twice: again.again and opshift_*"])
+    run_of_pytest = pytester.runpytest_subprocess(
+        "--opshift-adapters", "again", "-k", "opshift-adapters"
+    )
+    run_of_pytest.assert_outcomes(failed=1, deselected=2)
+    run_of_pytest.stdout.fnmatch_lines(
+        ["Softmax 12->13 is declared twice: again.again and opshift_*"]
+    )
 
 
 VENDOR = """
@@ -163,10 +167,10 @@ def test_a_formula_that_is_right_on_one_set_of_inputs_fails_on_others(
     (dist / "entry_points.txt").write_text("[opshift.adapters]\ngates = gates\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(pytester.path), *filter(None, sys.path)]))
     whole = ("--opshift-adapters", "gates", "-k", "first or opshift-examples")
-    found = pytester.runpytest_subprocess(*whole)
-    found.assert_outcomes(**outcome, deselected=2)
+    run_of_pytest = pytester.runpytest_subprocess(*whole)
+    run_of_pytest.assert_outcomes(**outcome, deselected=2)
     if "failed" in outcome:
-        found.stdout.fnmatch_lines(["gated Gated both [[]negative[]]: y: *"])
+        run_of_pytest.stdout.fnmatch_lines(["gated Gated both [[]negative[]]: y: *"])
 
 
 @pytest.mark.parametrize("name", ["conftest.py", "test_harness.py"])

@@ -159,7 +159,7 @@ def test_an_input_has_the_shape_that_its_example_declares():
 
 
 def test_a_fold_is_what_the_model_computes():
-    (add,) = (one for one in registry.default().rules(Fold).values() if one.ops == ("Add",))
+    (add,) = (rule for rule in registry.default().rules(Fold).values() if rule.ops == ("Add",))
     plain = "() => (int64[1] y) <int64[1] a = {2}> { y = Add(a, a) }"
     testing.assert_fold(add, Example("a constant", plain))
     with pytest.raises(AssertionError, match=r"the constant is \[4\], but none was expected"):
@@ -181,7 +181,7 @@ def test_a_fold_that_computes_something_else(monkeypatch):
 
 
 def test_a_fold_that_does_without_a_value_declares_it(monkeypatch):
-    (size,) = (one for one in registry.default().rules(Fold).values() if one.ops == ("Size",))
+    (size,) = (rule for rule in registry.default().rules(Fold).values() if rule.ops == ("Size",))
     example = Example("size", "() => (int64 y) <int64[2] a = {3, 4}> { y = Size(a) }")
     testing.assert_fold(size, example)
     with pytest.raises(AssertionError, match="without the value of 'a'; name this input in sizes="):

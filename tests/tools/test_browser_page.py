@@ -88,7 +88,7 @@ def test_without_numpy_no_result_differs(folder):
     ]
     ran = {
         where: session(
-            *[[w.format(where) for w in one] for one in words], folder=folder, before=before
+            *[[w.format(where) for w in word] for word in words], folder=folder, before=before
         )
         for where, before in (("with", ""), ("without", ABSENT))
     }

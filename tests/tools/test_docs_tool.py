@@ -58,9 +58,9 @@ def test_the_table_of_runtimes_has_each_release_with_its_source_and_date():
     for row in targets.rows(targets.ALL):
         section = text.partition(f"\n## {row.name}\n")[2].partition("\n## ")[0]
         (line,) = [
-            one
-            for one in section.splitlines()
-            if one.startswith(f"| {row.shown.partition('==')[2] or 'any'} |")
+            splitline
+            for splitline in section.splitlines()
+            if splitline.startswith(f"| {row.shown.partition('==')[2] or 'any'} |")
         ]
         assert row.source.replace("|", "\\|") in line
         assert row.date in line

@@ -31,7 +31,9 @@ def test_a_sample_of_one_module_is_killed(every: list[mutants.Mutant]) -> None:
     verdicts = mutation.run(16, 0, MODULE.__eq__, MODULE)
     killed, meant, _ = mutation.share(verdicts)
     assert len(verdicts) == 16
-    assert killed >= meant - 2, [one.mutant.title for one in verdicts if one.outcome == "survived"]
+    assert killed >= meant - 2, [
+        verdict.mutant.title for verdict in verdicts if verdict.outcome == "survived"
+    ]
 
 
 def test_a_mutant_is_gone_when_it_has_been_tried(every: list[mutants.Mutant]) -> None:
@@ -56,7 +58,7 @@ def test_functions_that_an_import_made_are_changed_too() -> None:
     testing.examples(MODULE)
     name = "opshift_adapters.facts.folding_arithmetic"
     module = next(m for m in mutants.modules(mutation.PACKAGE) if m.__name__ == name)
-    inside = [one for one in mutants.mutants(module) if one.function == "reduction"]
+    inside = [mutant for mutant in mutants.mutants(module) if mutant.function == "reduction"]
     negated = next(one for one in inside if "guard negated: if not axes" in one.name)
     assert mutation.facts_killer(negated)
 

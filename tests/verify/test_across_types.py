@@ -26,26 +26,28 @@ NUMBERS = re.compile(r"A is (\S+) from .+, B is (\S+) from it, and A and B are (
 
 def numbers(notes) -> list[float]:
     (found,) = filter(None, map(NUMBERS.search, notes))
-    return [float(one) for one in found.groups()]
+    return [float(group) for group in found.groups()]
 
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_the_wider_model_is_nearer_to_double(keep):
     source = parse_model(PRODUCT)
     wide = convert_version(source, types={"float16": "float"}, keep_io_types=keep)
-    found = verify(source, wide, in_double=True, isolated=False)
-    assert found.equal
-    before, after, apart = numbers(found.notes)
+    verification = verify(source, wide, in_double=True, isolated=False)
+    assert verification.equal
+    before, after, apart = numbers(verification.notes)
     assert after <= before < 0.01
     assert apart <= before + after + 1e-9
 
 
 def test_another_number_is_a_difference_in_any_type():
     source = parse_model(PRODUCT)
-    other = convert_version(parse_model(PRODUCT.replace("0.3", "0.4")), types={"float16": "float"})
-    found = verify(source, other, in_double=True, isolated=False)
-    assert found.different
-    assert numbers(found.notes)[2] > 0.01
+    converted = convert_version(
+        parse_model(PRODUCT.replace("0.3", "0.4")), types={"float16": "float"}
+    )
+    verification = verify(source, converted, in_double=True, isolated=False)
+    assert verification.different
+    assert numbers(verification.notes)[2] > 0.01
 
 
 def test_integers_of_two_types_are_compared_exactly():
@@ -54,8 +56,10 @@ def test_integers_of_two_types_are_compared_exactly():
     )
     narrow = parse_model(text.format(op="Neg").replace("int64", "int32"))
     for op, equal in (("Neg", True), ("Abs", False)):
-        found = verify(parse_model(text.format(op=op)), narrow, in_double=True, isolated=False)
-        assert found.equal == equal
+        verification = verify(
+            parse_model(text.format(op=op)), narrow, in_double=True, isolated=False
+        )
+        assert verification.equal == equal
 
 
 def test_another_type_is_a_difference_if_the_caller_says_so():
@@ -81,28 +85,28 @@ def test_two_files_of_other_types_and_sizes_need_no_option(tmp_path, change, kee
     source = parse_model(LAYER.replace("KIND", start).replace("NUMBER", number))
     sizes = ({}, {"dim": {"N": 5}}, {"shape": {"x": (7, 4)}})
     for number, option in enumerate(sizes[:1] if keep else sizes):
-        other = convert_version(source, 20, types={start: to}, keep_io_types=keep, **option)
-        found = verify(source, other, isolated=False)
-        assert found.equal, str(found)
+        converted = convert_version(source, 20, types={start: to}, keep_io_types=keep, **option)
+        verification = verify(source, converted, isolated=False)
+        assert verification.equal, str(verification)
         if not keep:
-            assert len(numbers(found.notes)) == 3
+            assert len(numbers(verification.notes)) == 3
             assert f"inputs and outputs differ in type: 'x' is {start} in A and {to} in B" in str(
-                found
+                verification
             )
         size = (2, 5, 7)[number]
-        assert f"={size}" in str(found) or number
-        other.graph.node[1].CopyFrom(onnx.helper.make_node("Neg", ["x"], ["w"]))
-        assert not verify(source, other, isolated=False).equal
+        assert f"={size}" in str(verification) or number
+        converted.graph.node[1].CopyFrom(onnx.helper.make_node("Neg", ["x"], ["w"]))
+        assert not verify(source, converted, isolated=False).equal
 
 
 def test_weights_of_another_type_are_found_behind_an_equal_interface():
     text = LAYER.replace("KIND", "float").replace("NUMBER", "1")
     source = parse_model(text)
     narrow = convert_version(source, types={"float": "float16"}, keep_io_types=True)
-    found = verify(source, narrow, isolated=False)
-    assert found.equal
-    assert len(numbers(found.notes)) == 3
-    assert "changed for callers" not in str(found)
+    verification = verify(source, narrow, isolated=False)
+    assert verification.equal
+    assert len(numbers(verification.notes)) == 3
+    assert "changed for callers" not in str(verification)
 
 
 def test_a_conversion_of_types_states_the_numbers(tmp_path):
@@ -121,10 +125,10 @@ def test_a_model_without_its_rounding_to_float8_is_equal():
     source = parse_model(text)
     wide = convert_version(source, types={"float8*": "float"})
     assert verify(source, wide, in_double=True, isolated=False).equal
-    other = parse_model(
+    proto = parse_model(
         text.replace("Cast<to=1>(q)", "Cast<to=1>(r)").replace("y =", "r = Neg(q) y =")
     )
-    assert not verify(source, other, in_double=True, isolated=False).equal
+    assert not verify(source, proto, in_double=True, isolated=False).equal
 
 
 QUOTIENT = (
@@ -138,13 +142,13 @@ QUOTIENT = (
 def test_a_difference_by_the_rounding_of_the_source_alone_is_none():
     source = parse_model(QUOTIENT)
     wide = convert_version(source, types={"float8*": "float"})
-    found = verify(source, wide, in_double=True, isolated=False)
-    assert found.equal, str(found)
-    assert any("B is nearer to the result in double" in row.detail for row in found.rows)
+    verification = verify(source, wide, in_double=True, isolated=False)
+    assert verification.equal, str(verification)
+    assert any("B is nearer to the result in double" in row.detail for row in verification.rows)
 
 
 def test_a_wrong_scale_is_a_difference_although_the_source_rounds():
     source = parse_model(QUOTIENT)
-    other = parse_model(QUOTIENT.replace("DequantizeLinear(q, s)", "DequantizeLinear(q, e)"))
-    wide = convert_version(other, types={"float8*": "float"})
+    proto = parse_model(QUOTIENT.replace("DequantizeLinear(q, s)", "DequantizeLinear(q, e)"))
+    wide = convert_version(proto, types={"float8*": "float"})
     assert verify(source, wide, in_double=True, isolated=False).different

@@ -92,9 +92,9 @@ def test_what_differs_is_not_written(wrong, source, in_place, tmp_path):
 def test_looking_is_enough(wrong, source, tmp_path):
     done = run("convert", source, "--to", 13, "--dry-run", "--verify", "--output-format", "json")
     assert done.exit_code == cli.REFUSED
-    told = json.loads(done.stdout)
-    assert (told["kind"], told["verification"]["different"]) == ("report", True)
-    assert told["verification"]["cause"]["value"] == "s"
+    document = json.loads(done.stdout)
+    assert (document["kind"], document["verification"]["different"]) == ("report", True)
+    assert document["verification"]["cause"]["value"] == "s"
 
 
 def test_nobody_can_say(tmp_path):

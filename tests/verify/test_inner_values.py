@@ -44,8 +44,8 @@ def model(text: str, more: str = "") -> onnx.ModelProto:
 
 
 def rows_of(a: onnx.ModelProto, b: onnx.ModelProto) -> set[tuple[str, str]]:
-    found = verify(a, b, values=["k"], isolated=False)
-    return {(row.output, row.outcome) for row in found.rows}
+    verification = verify(a, b, values=["k"], isolated=False)
+    return {(row.output, row.outcome) for row in verification.rows}
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,9 @@ def rows_of(a: onnx.ModelProto, b: onnx.ModelProto) -> set[tuple[str, str]]:
 )
 def test_the_modern_node_is_compared_in(text, more):
     before = model(text, more)
-    found = convert_with_report(before, modernize=True)
-    assert [site.value for site in found.report.modernized] == ["k"]
-    assert rows_of(before, found.model) == {("y", "equal"), ("k", "equal")}
+    result = convert_with_report(before, modernize=True)
+    assert [site.value for site in result.report.modernized] == ["k"]
+    assert rows_of(before, result.model) == {("y", "equal"), ("k", "equal")}
 
 
 @pytest.mark.parametrize("text", [DEAD_BRANCH, LOOP], ids=["a branch", "a loop"])
@@ -85,8 +85,8 @@ def test_a_value_of_unknown_type_is_not_called_equal():
                     else_branch = f () => (float[2] other) { other = SequenceAt(s, n) }>
     }"""
     a = model(text, ', "com.acme" : 1')
-    found = verify(a, a, values=["k"], isolated=False)
-    assert not found.equal
+    verification = verify(a, a, values=["k"], isolated=False)
+    assert not verification.equal
 
 
 def test_the_command_writes_nothing_if_a_nested_value_differs(tmp_path, monkeypatch):

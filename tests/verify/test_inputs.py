@@ -45,10 +45,10 @@ def test_masks_mean_yes_and_no():
 
 
 def test_a_single_boolean_is_on_and_off():
-    one = model("(float[n] x, bool c, bool[1] d) => (float[n] y) { y = Neg(x) }")
+    proto = model("(float[n] x, bool c, bool[1] d) => (float[n] y) { y = Neg(x) }")
     for seed in range(9):
         first, second = (
-            case.values for case in generate.cases(one, seed, generate.FIRST, registry.default())
+            case.values for case in generate.cases(proto, seed, generate.FIRST, registry.default())
         )
         assert {bool(first["c"]), bool(second["c"])} == {False, True}
         assert {bool(first["d"][0]), bool(second["d"][0])} == {False, True}
@@ -60,23 +60,23 @@ def test_two_sizes_of_every_axis_and_others_of_other_axes():
 
 
 def test_the_seed_decides():
-    one = model("(float[n] x) => (float[n] y) { y = Neg(x) }")
+    proto = model("(float[n] x) => (float[n] y) { y = Neg(x) }")
     drawn = [
         [
             case.values["x"].tolist()
-            for case in generate.cases(one, seed, generate.FIRST, registry.default())
+            for case in generate.cases(proto, seed, generate.FIRST, registry.default())
         ]
         for seed in (1, 1, 2)
     ]
     assert drawn[0] == drawn[1] != drawn[2]
-    assert "seed 2.0" in str(verify(one, one, seed=2, engine="opshift"))
+    assert "seed 2.0" in str(verify(proto, proto, seed=2, engine="opshift"))
 
 
 def test_a_picture_is_large_where_small_ones_do_not_fit():
     text = "(float[n,3,h,w] x) => (float[n,3,a,b] y) { y = MaxPool<kernel_shape=[32,32]>(x) }"
-    found = verify(model(text), model(text), engine="onnxruntime")
-    assert found.equal
-    assert [row.inputs.partition(", ")[2].partition(", ")[2] for row in found.rows] == [
+    verification = verify(model(text), model(text), engine="onnxruntime")
+    assert verification.equal
+    assert [row.inputs.partition(", ")[2].partition(", ")[2] for row in verification.rows] == [
         "n=2, h=64, w=96",
         "n=1, h=224, w=224",
     ]
@@ -84,20 +84,20 @@ def test_a_picture_is_large_where_small_ones_do_not_fit():
 
 def test_calm_values_where_others_do_not_fit():
     text = "(int64[n] i) => (float[n] y) <float[6] t = {1,2,3,4,5,6}, int64 two = {2}> { j = Add(i, two) y = Gather(t, j) }"
-    found = verify(model(text), model(text), engine="opshift")
-    assert found.equal
-    assert len(found.rows) == 2
+    verification = verify(model(text), model(text), engine="opshift")
+    assert verification.equal
+    assert len(verification.rows) == 2
     text = "(int64[4] i) => (float[4] y) <float[3] t = {1,2,3}, int64 two = {1}> { j = Add(i, two) y = Gather(t, j) }"
-    found = verify(model(text), model(text), engine="opshift", seed=3)
-    assert found.equal
-    assert all("calm" in row.inputs for row in found.rows)
+    verification = verify(model(text), model(text), engine="opshift", seed=3)
+    assert verification.equal
+    assert all("calm" in row.inputs for row in verification.rows)
 
 
 @pytest.mark.parametrize("kind", ["seq(float[3])", "optional(float[3])", "optional(seq(float[3]))"])
 def test_sequences_and_optionals(kind):
     text = f"({kind} s) => ({kind} y) {{ y = Identity(s) }}"
-    found = verify(model(text, 16), model(text, 17))
-    assert found.equal, str(found)
+    verification = verify(model(text, 16), model(text, 17))
+    assert verification.equal, str(verification)
 
 
 def test_every_generated_value_is_an_array_of_the_declared_type():
@@ -124,23 +124,23 @@ def test_what_a_caller_gives_is_handed_on_as_arrays(value):
     kind = {bool: "bool[]", float: "float[]"}.get(type(value), "int64[]")
     if isinstance(value, np.generic):
         kind = {"bool": "bool[]", "float32": "float[]"}[value.dtype.name]
-    one = model(f"({kind} x) => ({kind} y) {{ y = Identity(x) }}")
-    (case,) = cases.given(one, {"x": value})
+    proto = model(f"({kind} x) => ({kind} y) {{ y = Identity(x) }}")
+    (case,) = cases.given(proto, {"x": value})
     inner = case.values["x"][0] if isinstance(value, list) else case.values["x"]
     assert isinstance(inner, np.ndarray)
     if not isinstance(value, list):
-        found = verify(one, one, {"x": value})
-        assert found.equal
-        assert {side.engine for side in found.sides} == {"onnxruntime"}
+        verification = verify(proto, proto, {"x": value})
+        assert verification.equal
+        assert {side.engine for side in verification.sides} == {"onnxruntime"}
 
 
 def test_a_condition_among_the_inputs_is_judged_by_onnxruntime():
-    one = model("""(int64 n, bool c, float[2] x) => (float[2] y) {
+    proto = model("""(int64 n, bool c, float[2] x) => (float[2] y) {
         y = Loop(n, c, x) <body = b (int64 i, bool ci, float[2] xi) => (bool co, float[2] xo) {
             co = Identity(ci) xo = Add(xi, xi) }> }""", 11)  # fmt: skip
-    found = verify(one, one)
-    assert found.equal
-    assert {side.engine for side in found.sides} == {"onnxruntime"}
+    verification = verify(proto, proto)
+    assert verification.equal
+    assert {side.engine for side in verification.sides} == {"onnxruntime"}
 
 
 def test_inputs_of_attention_with_a_cache_fit_each_other():
@@ -164,18 +164,20 @@ def test_inputs_of_attention_with_a_cache_fit_each_other():
             float[{batch},{heads},{total},8] f) {{
             y, e, f = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads={heads}>(
             q, k, v, {given}, l, t) }}"""  # fmt: skip
-        one = parse_model(f'<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]> g {text}')
-        found = verify(one, one)
-        assert found.equal, (text, str(found))
-        assert found.sides[0].engine == "onnxruntime"
+        proto = parse_model(
+            f'<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]> g {text}'
+        )
+        verification = verify(proto, proto)
+        assert verification.equal, (text, str(verification))
+        assert verification.sides[0].engine == "onnxruntime"
 
 
 @pytest.mark.parametrize("call", ["com.acme.Run", "com.microsoft.NoSuch"])
 def test_an_operator_that_is_not_registered_is_named(call):
     text = f"(float[2] x) => (float[2] y) {{ y = {call}(x) }}"
-    one = parse_model(
+    proto = parse_model(
         '<ir_version: 8, opset_import: ["" : 17, "com.acme" : 1, "com.microsoft" : 1]> g ' + text
     )
-    told = str(verify(one, one))
+    told = str(verify(proto, proto))
     assert f"operator {call} is not registered in this onnxruntime" in told
     assert "or raise the time limit" not in told

@@ -31,11 +31,11 @@ def model(text):
 @ENGINES
 def test_more_memory_than_allowed(engine):
     greedy, size = model(GREEDY), {"s": np.array([500 << 20])}  # 2 GB of floats
-    found = verify(greedy, greedy, size, engine=engine, limits=Limits(megabytes=1024))
-    assert not found.equal
-    assert not found.different
-    assert found.rows[0].outcome == "no answer"
-    assert "alloc" in found.rows[0].detail
+    verification = verify(greedy, greedy, size, engine=engine, limits=Limits(megabytes=1024))
+    assert not verification.equal
+    assert not verification.different
+    assert verification.rows[0].outcome == "no answer"
+    assert "alloc" in verification.rows[0].detail
     few = {"s": np.array([1000])}
     assert verify(greedy, greedy, few, engine=engine, limits=Limits(megabytes=4096)).equal
 
@@ -43,10 +43,10 @@ def test_more_memory_than_allowed(engine):
 @ENGINES
 def test_longer_than_allowed(engine):
     endless = model(ENDLESS)
-    found = verify(endless, endless, engine=engine, limits=Limits(seconds=4))
-    assert not found.equal
-    assert found.rows[0].detail == "A gave no answer: not finished within the limit of 4 s"
-    assert "give your own inputs, or raise the time limit" in found.notes[0]
+    verification = verify(endless, endless, engine=engine, limits=Limits(seconds=4))
+    assert not verification.equal
+    assert verification.rows[0].detail == "A gave no answer: not finished within the limit of 4 s"
+    assert "give your own inputs, or raise the time limit" in verification.notes[0]
 
 
 @pytest.fixture
@@ -68,9 +68,9 @@ def test_a_runtime_that_dies(dying, signal, tmp_path):
     words = ["verify", str(path), str(path), "--output-format", "json"]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == cli.REFUSED
-    told = json.loads(done.stdout)
-    assert (told["equal"], told["different"]) == (False, False)
-    assert f"ended by {signal}" in told["rows"][0]["detail"]
+    document = json.loads(done.stdout)
+    assert (document["equal"], document["different"]) == (False, False)
+    assert f"ended by {signal}" in document["rows"][0]["detail"]
 
 
 def test_a_runtime_that_leaves_without_a_word(dying):
@@ -84,6 +84,6 @@ def test_no_file_is_left_behind(dying, tmp_path, monkeypatch):
     dying("import time; time.sleep(60)\n")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
-    one = model("(float[2] x) => (float[2] y) { y = Neg(x) }")
-    assert not verify(one, one, engine="opshift", limits=Limits(seconds=0.2)).equal
+    proto = model("(float[2] x) => (float[2] y) { y = Neg(x) }")
+    assert not verify(proto, proto, engine="opshift", limits=Limits(seconds=0.2)).equal
     assert list((tmp_path / "tmp").iterdir()) == []

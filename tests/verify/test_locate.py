@@ -54,10 +54,10 @@ def model(text, opset=12, more=""):
 def test_a_difference_that_vanishes_and_comes_again_is_found_where_it_begins(wrong, engine):
     wrong(wrong_softmax)
     before = model(HIDDEN)
-    found = verify(before, convert_version(before, 13), engine=engine)
-    assert found.different
-    assert (found.cause.value, found.cause.after) == ("s", "Softmax")
-    assert found.cause.adapters == (f"{__name__}.wrong_softmax (Softmax 12->13)",)
+    verification = verify(before, convert_version(before, 13), engine=engine)
+    assert verification.different
+    assert (verification.cause.value, verification.cause.after) == ("s", "Softmax")
+    assert verification.cause.adapters == (f"{__name__}.wrong_softmax (Softmax 12->13)",)
 
 
 def test_what_one_run_cannot_hold_is_looked_at_in_halves(wrong, monkeypatch):
@@ -72,8 +72,8 @@ def test_what_one_run_cannot_hold_is_looked_at_in_halves(wrong, monkeypatch):
         return run(self, subject, engine, cases) if asked[-1] < 3 else [({}, "no memory")]
 
     monkeypatch.setattr(Pair, "run", poor)
-    found = verify(before, convert_version(before, 13), engine="opshift")
-    assert (found.cause.value, found.cause.before) == ("t", "Softmax 'late'")
+    verification = verify(before, convert_version(before, 13), engine="opshift")
+    assert (verification.cause.value, verification.cause.before) == ("t", "Softmax 'late'")
     assert max(asked) == 5
 
 
@@ -87,11 +87,11 @@ def test_the_piece_holds_what_it_needs_and_repeats_the_difference(wrong, tmp_pat
     <opset_import: ["" : 12], domain: "own"> Other (u) => (v) { v = Abs(u) }"""
     before = model(text, more=', "own" : 1')
     inputs = {"x": np.arange(6, dtype=np.float32).reshape(2, 3) ** 2, "c": np.array(True)}
-    found = verify(
+    verification = verify(
         before, convert_version(before, 13), inputs, engine="opshift", reduce=tmp_path / "piece"
     )
-    assert (found.cause.value, found.cause.before) == ("s", "If")
-    assert "wrong_softmax" in found.cause.adapters[0]
+    assert (verification.cause.value, verification.cause.before) == ("s", "If")
+    assert "wrong_softmax" in verification.cause.adapters[0]
     piece = onnx.load(tmp_path / "piece" / "a.onnx")
     assert [node.op_type for node in piece.graph.node] == ["If"]
     assert {info.name for info in piece.graph.input} == {"x", "a", "c"}
@@ -104,16 +104,20 @@ def test_the_piece_holds_what_it_needs_and_repeats_the_difference(wrong, tmp_pat
 def test_who_said_that_nothing_changed_is_named(wrong):
     wrong(kept_softmax)
     before = model("(float[2,3,4] x) => (float[2,3,4] y) { s = Softmax<axis=1>(x) y = Neg(s) }")
-    found = verify(before, convert_version(before, 13), engine="opshift")
-    assert found.cause.value == "s"
-    assert found.cause.adapters == (f"{__name__}.kept_softmax (Softmax 12->13, kept as it is)",)
+    verification = verify(before, convert_version(before, 13), engine="opshift")
+    assert verification.cause.value == "s"
+    assert verification.cause.adapters == (
+        f"{__name__}.kept_softmax (Softmax 12->13, kept as it is)",
+    )
 
 
 def test_a_difference_that_grows_is_shown_from_the_inputs_on(tmp_path):
     text = "(float[4] x) => (float[4] y) <float w = {%s}> { a = Mul(x, w) b = Mul(a, w) y = Mul(b, w) }"
-    found = verify(model(text % "1"), model(text % "1.00006"), ulp=0, atol=0.0, reduce=tmp_path)
-    assert (found.cause.value, found.cause.before) == ("b", "Mul Mul")
-    assert "grows over several nodes" in found.cause.detail
+    verification = verify(
+        model(text % "1"), model(text % "1.00006"), ulp=0, atol=0.0, reduce=tmp_path
+    )
+    assert (verification.cause.value, verification.cause.before) == ("b", "Mul Mul")
+    assert "grows over several nodes" in verification.cause.detail
     assert verify(
         tmp_path / "a.onnx", tmp_path / "b.onnx", tmp_path / "inputs.npz", ulp=0, atol=0.0
     ).different
@@ -131,6 +135,6 @@ def test_a_difference_that_grows_is_shown_from_the_inputs_on(tmp_path):
 def test_the_saved_difference_repeats_whatever_its_inputs_are(tmp_path, text):
     a, b = (model(text % op) for op in ("Abs", "Exp"))
     folder = tmp_path / "what differs"
-    found = verify(a, b, reduce=folder)
-    left, right, _, inputs = shlex.split(found.cause.saved)
-    assert verify(left, right, inputs).cause.value == found.cause.value == "y"
+    verification = verify(a, b, reduce=folder)
+    left, right, _, inputs = shlex.split(verification.cause.saved)
+    assert verify(left, right, inputs).cause.value == verification.cause.value == "y"

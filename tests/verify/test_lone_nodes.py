@@ -59,8 +59,8 @@ def test_equal_nodes_are_tried_once_and_constants_are_kept():
 def test_a_node_without_known_types_is_not_tried():
     runtime = Runtime()
     text = "(float[2,3] x) => (float[2,3] y) { v = acme.Own(x) y = Neg(v) }"
-    made = model(text, 18, more=', "acme" : 1')
-    assert failing(made, runtime, Limits(), registry.default()) == frozenset()
+    proto = model(text, 18, more=', "acme" : 1')
+    assert failing(proto, runtime, Limits(), registry.default()) == frozenset()
     assert runtime.models == []
 
 

@@ -29,18 +29,18 @@ NETWORK = (
 
 def network(ir: int = 8) -> onnx.ModelProto:
     """A network with three weights; below IR 4 they are inputs, too."""
-    found = parse_model(NETWORK.replace("IR", str(ir)))
+    proto = parse_model(NETWORK.replace("IR", str(ir)))
     random = np.random.default_rng(0)
     for name in ("w0", "w1", "w2"):
         weight = numpy_helper.from_array(random.normal(size=(8, 8)).astype("f4"), name)
-        found.graph.initializer.append(weight)
-    found.graph.initializer.append(numpy_helper.from_array(np.array(300, "f4"), "k"))
+        proto.graph.initializer.append(weight)
+    proto.graph.initializer.append(numpy_helper.from_array(np.array(300, "f4"), "k"))
     if ir < 4:
-        found.graph.input.extend(
-            onnx.helper.make_tensor_value_info(one.name, one.data_type, one.dims)
-            for one in found.graph.initializer
+        proto.graph.input.extend(
+            onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            for tensor in proto.graph.initializer
         )
-    return found
+    return proto
 
 
 @pytest.fixture
@@ -121,9 +121,9 @@ def test_a_large_model_runs_where_it_is_without_a_copy(tmp_path, monkeypatch):
     monkeypatch.setattr(overflow, "LARGE", 0)
     monkeypatch.setattr(overflow.weights, "splice", lambda *args, **more: pytest.fail("a copy"))
     before = sorted(tmp_path.iterdir())
-    found = convert(tmp_path / "model.onnx", types={"float": "float16"})
+    result = convert(tmp_path / "model.onnx", types={"float": "float16"})
     overflow._last.clear()
-    assert not [one for one in found.report.notes if "no value was tested" in one]
+    assert not [note for note in result.report.notes if "no value was tested" in note]
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -175,8 +175,8 @@ def test_a_large_model_that_no_interpreter_computes_is_not_run(tmp_path, monkeyp
     onnx.save(source, tmp_path / "model.onnx")
     for limit in (overflow.LARGE, 0):
         monkeypatch.setattr(overflow, "LARGE", limit)
-        found = convert(tmp_path / "model.onnx", types={"float": "float16"})
-        told = [one for one in found.report.notes if "no value was tested" in one]
+        result = convert(tmp_path / "model.onnx", types={"float": "float16"})
+        told = [note for note in result.report.notes if "no value was tested" in note]
         overflow._last.clear()
         assert bool(told) == (not limit)
     assert "too large to run as a whole, and opshift has no description of com.microsoft" in told[0]

@@ -47,7 +47,7 @@ def test_a_kernel_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_every_reason_is_about_a_kernel() -> None:
     labels = {
-        oracle.label(key, one) for key, rows in kernel_registry.KERNELS.items() for one in rows
+        oracle.label(key, row) for key, rows in kernel_registry.KERNELS.items() for row in rows
     }
     for name, engine in oracle.reasons():
         assert name in labels

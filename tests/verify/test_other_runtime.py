@@ -36,7 +36,7 @@ def test_each_model_has_its_outcome_and_none_affects_another(tmp_path):
     rules = {"Abs": "refuses", "Exp": "dies", "Floor": "fails", "Ceil": "sleeps", "log": str(log)}
     runtime = other_runtime.find(fake_python(tmp_path, rules), "onnxruntime")
     answers = runtime.run(jobs(tmp_path), Limits(seconds=6))
-    assert [one.outcome for one in answers] == [
+    assert [answer.outcome for answer in answers] == [
         other_runtime.RAN, other_runtime.NOT_LOADED, other_runtime.ENDED, other_runtime.NOT_RUN,
         other_runtime.TOO_SLOW, other_runtime.RAN,
     ]  # fmt: skip
@@ -54,7 +54,7 @@ def test_each_model_has_its_outcome_and_none_affects_another(tmp_path):
 def test_an_input_that_cannot_be_sent_is_no_fault_of_the_runtime(value, tmp_path):
     runtime = other_runtime.find(fake_python(tmp_path, {}))
     answers = runtime.run(jobs(tmp_path, [{"x": value}]), Limits())
-    assert {one.outcome for one in answers} == {other_runtime.NOT_SENT}
+    assert {answer.outcome for answer in answers} == {other_runtime.NOT_SENT}
     assert answers[0].error == "the input 'x' has a type that cannot be sent to another Python"
 
 

@@ -27,10 +27,10 @@ def test_another_number_of_outputs_is_a_difference():
     more = model("(float[2] x) => (float[2] y, float[2] z) { y = Neg(x) z = Abs(x) }")
     for a, b, says in ((model(NEG), more, "A has 1 output, B has 2"),
                        (more, model(NEG), "A has 2 outputs, B has 1")):  # fmt: skip
-        found = verify(a, b, X)
-        assert found.different
-        assert found.rows[-1].detail == says
-        assert str(found).startswith("Different")
+        verification = verify(a, b, X)
+        assert verification.different
+        assert verification.rows[-1].detail == says
+        assert str(verification).startswith("Different")
 
 
 def test_outputs_are_paired_by_name_and_otherwise_by_position():
@@ -46,19 +46,19 @@ def test_outputs_are_paired_by_name_and_otherwise_by_position():
 def test_a_model_without_a_result_is_neither_equal_nor_different(place, letter):
     both = [model(NEG), model(NEG)]
     both[place] = model(FOREIGN, more=', "own" : 1')
-    found = verify(*both, X)
-    assert not found.equal
-    assert not found.different
-    assert found.rows[0].outcome == UNKNOWN
-    assert found.rows[0].detail.startswith(f"{letter} gave no answer: ")
-    assert str(found).startswith("Not shown to be equal")
+    verification = verify(*both, X)
+    assert not verification.equal
+    assert not verification.different
+    assert verification.rows[0].outcome == UNKNOWN
+    assert verification.rows[0].detail.startswith(f"{letter} gave no answer: ")
+    assert str(verification).startswith("Not shown to be equal")
 
 
 def test_inputs_of_the_caller_are_used_and_named_by_their_number():
-    found = verify(model(NEG), model(NEG), [X, {"x": np.array([3, 4], "f4")}])
-    assert len(found.rows) == 2
-    assert found.equal
-    assert len({row.inputs for row in found.rows}) == 2
+    verification = verify(model(NEG), model(NEG), [X, {"x": np.array([3, 4], "f4")}])
+    assert len(verification.rows) == 2
+    assert verification.equal
+    assert len({row.inputs for row in verification.rows}) == 2
     only_positive = model("(float[2] x) => (float[2] y) { a = Abs(x) y = Neg(a) }")
     second = verify(model(NEG), only_positive, [X, {"x": np.array([-3, 4], "f4")}])
     assert outcomes(second) == [("y", EQUAL), ("y", DIFFERENT)]
@@ -76,18 +76,21 @@ SELECTED = (
 def test_an_output_without_elements_proves_nothing_about_numbers():
     """Both models select no box, so it is not known whether they would select the same ones."""
     a, b = (model(SELECTED.replace("LOWEST", low), 18) for low in ("100", "200"))
-    found = verify(a, b)
-    assert {row.outcome for row in found.rows} == {LIKE}
-    assert {row.distance for row in found.rows} == {None}
-    assert found.notes[-1] == "'y' has no finite number, so only its type and shape were compared"
-    assert str(found).startswith("Equal in type and shape: no number was compared.")
+    verification = verify(a, b)
+    assert {row.outcome for row in verification.rows} == {LIKE}
+    assert {row.distance for row in verification.rows} == {None}
+    assert (
+        verification.notes[-1]
+        == "'y' has no finite number, so only its type and shape were compared"
+    )
+    assert str(verification).startswith("Equal in type and shape: no number was compared.")
 
 
 def test_an_output_that_is_nan_everywhere_proves_nothing_about_numbers():
     text = "(float[4] x) => (float[4] y) <float k = {-1}> { a = Abs(x) b = Sub(k, a) y = OP(b) }"
-    found = verify(model(text.replace("OP", "Sqrt")), model(text.replace("OP", "Log")))
-    assert {row.outcome for row in found.rows} == {LIKE}
-    assert str(found).startswith("Equal in type and shape: no number was compared.")
+    verification = verify(model(text.replace("OP", "Sqrt")), model(text.replace("OP", "Log")))
+    assert {row.outcome for row in verification.rows} == {LIKE}
+    assert str(verification).startswith("Equal in type and shape: no number was compared.")
     number_against_nan = verify(model(text.replace("OP", "Sqrt")), model(text.replace("OP", "Neg")))
     assert number_against_nan.different
 
@@ -95,18 +98,18 @@ def test_an_output_that_is_nan_everywhere_proves_nothing_about_numbers():
 def test_inputs_with_numbers_are_preferred_to_inputs_that_give_nan():
     """A random number may be negative; the logarithm of calm numbers is always a number."""
     text = "(float[64] x) => (float y) { t = Tanh(x) a = Log(t) y = ReduceSum<keepdims = 0>(a) }"
-    found = verify(model(text), model(text))
-    assert [row.outcome for row in found.rows] == [EQUAL, EQUAL]
-    assert all("calm" in row.inputs for row in found.rows)
+    verification = verify(model(text), model(text))
+    assert [row.outcome for row in verification.rows] == [EQUAL, EQUAL]
+    assert all("calm" in row.inputs for row in verification.rows)
 
 
 def test_empty_results_beside_others_need_no_note():
     text = "(float[n] x) => (float[n] y) { y = Neg(x) }"
     sizes = [{"x": np.zeros(size, "f4")} for size in (0, 2)]
-    found = verify(model(text), model(text), sizes)
-    assert outcomes(found) == [("y", LIKE), ("y", EQUAL)]
-    assert not found.notes
-    assert str(found).startswith("Equal: both models compute the same results.")
+    verification = verify(model(text), model(text), sizes)
+    assert outcomes(verification) == [("y", LIKE), ("y", EQUAL)]
+    assert not verification.notes
+    assert str(verification).startswith("Equal: both models compute the same results.")
 
 
 @pytest.mark.parametrize(
@@ -158,9 +161,11 @@ def test_generated_inputs_go_on_until_two_have_results(monkeypatch):
     assert len(asked) == 1
     asked.clear()
     reshaped = "(float[n] x) => (float[7] y) <int64[1] s = {7}> { y = Reshape(x, s) }"
-    found = verify(model(reshaped), model(reshaped), engine="opshift")
+    verification = verify(model(reshaped), model(reshaped), engine="opshift")
     assert len(asked) > 1
-    assert found.equal or found.notes[0].startswith("A has no result for generated inputs; ")
+    assert verification.equal or verification.notes[0].startswith(
+        "A has no result for generated inputs; "
+    )
 
 
 @pytest.mark.parametrize(("size", "attempts"), [("n", 4), ("3", 2)])
@@ -169,9 +174,9 @@ def test_other_sizes_are_tried_only_if_the_model_leaves_them_open(monkeypatch, s
     cases = generate.cases
     monkeypatch.setattr(generate, "cases", lambda *a, **k: asked.append(k) or cases(*a, **k))
     failing = model(f"(float[{size}] x) => (y) <int64[1] s = {{7}}> {{ y = Reshape(x, s) }}")
-    found = verify(failing, failing, engine="opshift")
+    verification = verify(failing, failing, engine="opshift")
     assert len(asked) == attempts
-    assert [row.outcome for row in found.rows] == [UNKNOWN]  # one failure says enough
+    assert [row.outcome for row in verification.rows] == [UNKNOWN]  # one failure says enough
 
 
 def test_time_ends_the_search_for_inputs(monkeypatch):
@@ -212,9 +217,9 @@ def engines(found):
 def test_both_models_run_in_one_engine_if_one_runs_both():
     assert engines(verify(model(NEG), model(NEG), X)) == ["onnxruntime", "onnxruntime"]
     for a, b in ((OLD, model(NEG)), (model(NEG), OLD)):
-        found = verify(a, b, X)
-        assert engines(found) == ["opshift", "opshift"]
-        assert found.equal
+        verification = verify(a, b, X)
+        assert engines(verification) == ["opshift", "opshift"]
+        assert verification.equal
 
 
 @pytest.mark.parametrize(
@@ -225,9 +230,9 @@ def test_otherwise_each_model_runs_in_its_own_engine(monkeypatch, a, b, expected
     """The first difference is searched in these engines, too."""
     searched = []
     monkeypatch.setattr(pair_results.locate, "first", lambda _, pair, *__: searched.append(pair))
-    found = verify(a, b, X)
-    assert engines(found) == expected
-    assert found.different
+    verification = verify(a, b, X)
+    assert engines(verification) == expected
+    assert verification.different
     assert searched == [tuple(expected)]
 
 
@@ -235,40 +240,40 @@ def test_otherwise_each_model_runs_in_its_own_engine(monkeypatch, a, b, expected
 def test_the_report_names_the_engine_that_has_the_results(inputs):
     """No kernel of onnxruntime computes Cosh in double."""
     cosh = model("(double[2] x) => (double[2] y) { y = Cosh(x) }")
-    found = verify(cosh, cosh, inputs)
-    assert engines(found) == ["opshift", "opshift"]
-    assert found.equal
-    assert all(side.why.startswith("onnxruntime gave no answer: ") for side in found.sides)
+    verification = verify(cosh, cosh, inputs)
+    assert engines(verification) == ["opshift", "opshift"]
+    assert verification.equal
+    assert all(side.why.startswith("onnxruntime gave no answer: ") for side in verification.sides)
 
 
 def test_the_second_model_runs_in_the_runtime_of_the_caller(tmp_path):
     """The runtime decides nothing about the first model, and the second one nothing either."""
-    found = verify(model(NEG), OLD, X, runtime=fake_python(tmp_path, {}))
-    first, second = found.sides
+    verification = verify(model(NEG), OLD, X, runtime=fake_python(tmp_path, {}))
+    first, second = verification.sides
     assert first.engine == "onnxruntime"
     assert second.engine.endswith(f" of {tmp_path / 'python'}")
-    assert found.equal
+    assert verification.equal
 
 
 def test_values_inside_are_compared_only_if_the_first_model_has_results():
     text = "(float[2] x) => (float[2] y) { a = Neg(x) y = Abs(a) }"
     for values, rows in ((["a"], [("y", EQUAL), ("a", EQUAL)]), ([], [("y", EQUAL)])):
-        found = verify(model(text), model(text), X, values=values)
-        assert outcomes(found) == rows
+        verification = verify(model(text), model(text), X, values=values)
+        assert outcomes(verification) == rows
     foreign = model(text.replace("Abs", "own.Run"), more=', "own" : 1')
     assert outcomes(verify(foreign, foreign, X, values=["a"])) == [("", UNKNOWN)]
 
 
 def test_models_run_in_this_process_if_the_caller_wants_it():
-    found = verify(model(NEG), model(NEG), isolated=False)
-    assert [row.outcome for row in found.rows] == [EQUAL, EQUAL]
+    verification = verify(model(NEG), model(NEG), isolated=False)
+    assert [row.outcome for row in verification.rows] == [EQUAL, EQUAL]
 
 
 def test_models_of_two_types_are_compared_in_double():
     wide = model(NEG.replace("float", "double"))
-    found = verify(model(NEG), wide, X)
-    assert found.equal
-    types, measured = found.notes
+    verification = verify(model(NEG), wide, X)
+    assert verification.equal
+    types, measured = verification.notes
     assert all(f"'{name}' is float in A and double in B" in types for name in "xy")
     assert "in double" in measured
     (measured,) = verify(model(NEG), model(NEG), X, in_double=True).notes
@@ -279,6 +284,6 @@ def test_models_of_two_types_are_compared_in_double():
 def test_models_of_two_types_have_no_measure_without_results():
     foreign = model(FOREIGN, more=', "own" : 1')
     wide = model(FOREIGN.replace("float", "double"), more=', "own" : 1')
-    found = verify(foreign, wide, X)
-    assert outcomes(found) == [("", UNKNOWN)]
-    assert not found.notes
+    verification = verify(foreign, wide, X)
+    assert outcomes(verification) == [("", UNKNOWN)]
+    assert not verification.notes

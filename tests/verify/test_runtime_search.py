@@ -60,9 +60,9 @@ def test_the_runtime_is_right_if_the_table_says_that_it_cannot_run_the_result(ru
     text = "(uint64[2] x, uint64[2] z) => (bool[2] y) { y = Greater(x, z) }"
     done = run(text, 17, {}, "--for", "onnxruntime==1.15", "--json")
     assert done.exit_code == cli.DONE, done.output
-    found = json.loads(done.stdout)
-    assert found["trials"]["runs"]
-    assert (found["runtime"]["answer"], found["runtime"]["reasons"]) == ("yes", [])
+    document = json.loads(done.stdout)
+    assert document["trials"]["runs"]
+    assert (document["runtime"]["answer"], document["runtime"]["reasons"]) == ("yes", [])
 
 
 def test_without_a_name_the_row_is_that_of_the_runtime(run):

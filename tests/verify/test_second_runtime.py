@@ -23,9 +23,9 @@ def test_both_are_compared_and_the_report_names_the_interpreter(tmp_path):
     same = verify(a, a, runtime=sys.executable)
     assert same.equal
     assert same.sides[1].engine == f"onnxruntime {onnxruntime.__version__} of {sys.executable}"
-    other = verify(a, b, runtime=sys.executable)
-    assert other.different
-    assert "now Abs" in str(other.cause)
+    verification = verify(a, b, runtime=sys.executable)
+    assert verification.different
+    assert "now Abs" in str(verification.cause)
     onnx.save(a, tmp_path / "a.onnx")
     words = ["verify", f"{tmp_path}/a.onnx", f"{tmp_path}/a.onnx", "--runtime", sys.executable]
     done = CliRunner().invoke(main, words)
@@ -76,6 +76,6 @@ def test_an_interpreter_that_gives_no_answer_is_an_error(text, reason, tmp_path)
 
 def test_a_model_that_the_runtime_does_not_load_gives_no_answer():
     unknown = model("(float[2] x) => (float[2] y) { y = acme.Run(x) }", 13, more=', "acme" : 1')
-    found = verify(model(PLAIN, 13), unknown, runtime=sys.executable)
-    assert [row.outcome for row in found.rows] == ["no answer"] * len(found.rows)
-    assert "B gave no answer" in found.rows[0].detail
+    verification = verify(model(PLAIN, 13), unknown, runtime=sys.executable)
+    assert [row.outcome for row in verification.rows] == ["no answer"] * len(verification.rows)
+    assert "B gave no answer" in verification.rows[0].detail

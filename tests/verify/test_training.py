@@ -19,25 +19,25 @@ FIRST = "first () => (float[4] start) { start = Constant<value = float[4] {1,1,1
 
 
 def trained(step: str = STEP, first: str = FIRST) -> ModelProto:
-    made = parse_model(TEXT)
-    training = made.training_info.add()
+    proto = parse_model(TEXT)
+    training = proto.training_info.add()
     training.algorithm.CopyFrom(onnx.parser.parse_graph(step))
     training.initialization.CopyFrom(onnx.parser.parse_graph(first))
-    return made
+    return proto
 
 
 def test_a_converted_algorithm_is_shown_to_be_equal():
     before = trained()
-    found = verify(before, convert_version(before, 13))
-    assert found.equal
-    compared = {row.inputs.split(":")[0] for row in found.rows}
+    verification = verify(before, convert_version(before, 13))
+    assert verification.equal
+    compared = {row.inputs.split(":")[0] for row in verification.rows}
     assert {"training_info[0].algorithm", "training_info[0].initialization"} <= compared
 
 
 def test_another_algorithm_is_a_difference():
-    found = verify(trained(), trained(STEP.replace("Mul", "Add")))
-    assert found.different
-    (row,) = {row.output for row in found.rows if row.outcome == "different"}
+    verification = verify(trained(), trained(STEP.replace("Mul", "Add")))
+    assert verification.different
+    (row,) = {row.output for row in verification.rows if row.outcome == "different"}
     assert row == "new"
 
 
@@ -50,10 +50,12 @@ def test_what_no_engine_runs_is_named():
     before.opset_import.add(domain="ai.onnx.preview.training", version=1)
     node = before.training_info[0].algorithm.node.add(op_type="Gradient", input=["x"])
     node.domain = "ai.onnx.preview.training"
-    found = verify(before, before)
-    assert found.equal
-    assert [note for note in found.notes if note.startswith("training_info[0].algorithm is not")]
-    assert not [row for row in found.rows if row.inputs.startswith("after one")]
+    verification = verify(before, before)
+    assert verification.equal
+    assert [
+        note for note in verification.notes if note.startswith("training_info[0].algorithm is not")
+    ]
+    assert not [row for row in verification.rows if row.inputs.startswith("after one")]
 
 
 LEARN = """<ir_version: 8, opset_import: ["" : 12, "ai.onnx.preview.training" : 1]>
@@ -65,18 +67,18 @@ RANDOM = "first () => (float[4] start) { start = RandomNormal<shape = [4], mean 
 
 
 def learning(first: str = FIRST, step: str = DESCENT) -> ModelProto:
-    made = parse_model(LEARN)
-    nodes = [made.graph.node[1], made.graph.node[0]]
+    proto = parse_model(LEARN)
+    nodes = [proto.graph.node[1], proto.graph.node[0]]
     sorted_nodes = [type(node).FromString(node.SerializeToString()) for node in nodes]
-    del made.graph.node[:]
-    made.graph.node.extend(sorted_nodes)
-    training = made.training_info.add()
+    del proto.graph.node[:]
+    proto.graph.node.extend(sorted_nodes)
+    training = proto.training_info.add()
     training.algorithm.CopyFrom(onnx.parser.parse_graph(step))
     training.initialization.CopyFrom(onnx.parser.parse_graph(first))
     training.initialization_binding.add(key="w", value="start")
     for name in ("w", "h"):
         training.update_binding.add(key=name, value=f"{name}_new")
-    return made
+    return proto
 
 
 def steps(found) -> dict[str, set[str]]:
@@ -97,10 +99,12 @@ def test_one_step_of_training_is_run_on_both_sides(first, to):
             [(e.key, e.value) for e in getattr(m.training_info[0], field)] for m in (before, after)
         ]
         assert pairs[0] == pairs[1]
-    found = verify(before, after)
-    assert found.equal, found
-    assert steps(found)["after one training step"] == {"equal"}
-    assert {"training_info[0].initialization", "training_info[0].algorithm"} <= steps(found).keys()
+    verification = verify(before, after)
+    assert verification.equal, verification
+    assert steps(verification)["after one training step"] == {"equal"}
+    assert {"training_info[0].initialization", "training_info[0].algorithm"} <= steps(
+        verification
+    ).keys()
 
 
 def test_what_only_the_trained_model_shows_is_a_difference():
@@ -114,15 +118,15 @@ def test_what_only_the_trained_model_shows_is_a_difference():
 def test_a_binding_that_is_gone_is_a_difference():
     other = learning()
     del other.training_info[0].update_binding[1]
-    found = verify(learning(), other)
-    assert found.different
-    (row,) = (row for row in found.rows if row.inputs.endswith("bindings"))
+    verification = verify(learning(), other)
+    assert verification.different
+    (row,) = (row for row in verification.rows if row.inputs.endswith("bindings"))
     assert row.detail == "training sets a value in only one of the models: 'h'"
 
 
 def test_training_that_the_second_model_lacks_is_named():
     other = trained()
     other.ClearField("training_info")
-    found = verify(trained(), other)
-    assert found.equal
-    assert sum("B has no such graph" in note for note in found.notes) == 2
+    verification = verify(trained(), other)
+    assert verification.equal
+    assert sum("B has no such graph" in note for note in verification.notes) == 2

@@ -45,21 +45,21 @@ def spoiled():
 
 
 def test_a_conversion_is_equal_on_two_sizes_of_every_dynamic_axis():
-    found = verify(model(SOFTMAX), convert_version(model(SOFTMAX), 13))
-    assert found.equal
-    assert [row.inputs for row in found.rows] == [
+    verification = verify(model(SOFTMAX), convert_version(model(SOFTMAX), 13))
+    assert verification.equal
+    assert [row.inputs for row in verification.rows] == [
         "generated, seed 0.0, n=2",
         "generated, seed 0.1, n=3",
     ]
 
 
 def test_the_first_difference_is_named_and_reproduced(tmp_path):
-    found = verify(model(SOFTMAX), spoiled(), engine="opshift", reduce=tmp_path)
-    assert found.different
-    assert found.cause.value == "s"
-    assert found.cause.before == "Softmax"
-    assert found.cause.after == "Flatten Softmax Shape Reshape"
-    assert "softmax_12_13" in found.cause.adapters[0]
+    verification = verify(model(SOFTMAX), spoiled(), engine="opshift", reduce=tmp_path)
+    assert verification.different
+    assert verification.cause.value == "s"
+    assert verification.cause.before == "Softmax"
+    assert verification.cause.after == "Flatten Softmax Shape Reshape"
+    assert "softmax_12_13" in verification.cause.adapters[0]
     again = verify(tmp_path / "a.onnx", tmp_path / "b.onnx", tmp_path / "inputs.npz")
     assert again.different
     assert again.cause.value == "s"
@@ -74,38 +74,38 @@ def test_without_onnxruntime_the_answer_says_how_to_get_it(monkeypatch, tmp_path
         "(float[2] x) => (float[2] y) { y = com.acme.Run(x) }", 12, more=', "com.acme" : 1'
     )
     onnx.save(foreign, tmp_path / "m.onnx")
-    found = verify(tmp_path / "m.onnx", tmp_path / "m.onnx")
-    assert not found.equal
-    assert found.notes == (f"A has no result for generated inputs; {extra.MISSING}",)
+    verification = verify(tmp_path / "m.onnx", tmp_path / "m.onnx")
+    assert not verification.equal
+    assert verification.notes == (f"A has no result for generated inputs; {extra.MISSING}",)
     assert verify(model(SOFTMAX), model(SOFTMAX)).sides[0].engine == "opshift"
 
 
 def test_json_there_and_back():
-    found = verify(model(SOFTMAX), spoiled())
-    assert Verification.from_json(found.to_json()) == found
+    verification = verify(model(SOFTMAX), spoiled())
+    assert Verification.from_json(verification.to_json()) == verification
 
 
 def test_random_outputs_are_compared_by_type_and_shape_only():
     text = "(float[2] x) => (float[2] y, float[2] z) { r = RandomNormalLike(x) y = Add(r, x) z = Neg(x) }"
-    found = verify(model(text, 13), model(text, 14), engine="opshift")
-    assert [row.outcome for row in found.rows[:2]] == ["type and shape only", "equal"]
-    assert "'y' depends on random numbers" in found.notes[0]
+    verification = verify(model(text, 13), model(text, 14), engine="opshift")
+    assert [row.outcome for row in verification.rows[:2]] == ["type and shape only", "equal"]
+    assert "'y' depends on random numbers" in verification.notes[0]
 
 
 def test_a_side_without_an_answer_is_not_equal():
     a = model("(float[2] x) => (float[2] y) { y = Neg(x) }")
     b = model("(float[2] x) => (float[2] y) { y = Nag(x) }")
-    found = verify(a, b)
-    assert not found.equal
-    assert not found.different
-    assert "B gave no answer" in found.rows[0].detail
+    verification = verify(a, b)
+    assert not verification.equal
+    assert not verification.different
+    assert "B gave no answer" in verification.rows[0].detail
 
 
 def test_below_opset_7_our_evaluator_is_asked():
     text = "(float[2,3] a, float[3] b) => (float[2,3] c) { c = Add<axis=1,broadcast=1>(a, b) }"
-    found = verify(model(text, 6), convert_version(model(text, 6), 13))
-    assert {side.engine for side in found.sides} == {"opshift"}
-    assert found.equal
+    verification = verify(model(text, 6), convert_version(model(text, 6), 13))
+    assert {side.engine for side in verification.sides} == {"opshift"}
+    assert verification.equal
 
 
 def test_an_operator_of_a_vendor_is_left_to_the_runtime():
@@ -126,8 +126,11 @@ def test_maps_are_compared_key_by_key():
     b.CopyFrom(a)
     b.graph.node[0].attribute[0].strings[2] = b"d"
     for engine in ("opshift", "onnxruntime"):
-        found = verify(a, b, engine=engine)
-        assert "[0]: keys ['a', 'b', 'c'] expected, ['a', 'b', 'd'] given" in found.rows[0].detail
+        verification = verify(a, b, engine=engine)
+        assert (
+            "[0]: keys ['a', 'b', 'c'] expected, ['a', 'b', 'd'] given"
+            in verification.rows[0].detail
+        )
 
 
 @pytest.mark.parametrize(
@@ -142,25 +145,25 @@ def test_maps_are_compared_key_by_key():
     ],
 )
 def test_inputs_are_what_the_graph_can_work_with(text, inputs):
-    one = model(text, 13)
-    assert inputs in hints.hints(one)
-    for case in generate.cases(one, 7, generate.FIRST, registry.default()):
-        (y,) = oracle.evaluate(one, case.values)
+    proto = model(text, 13)
+    assert inputs in hints.hints(proto)
+    for case in generate.cases(proto, 7, generate.FIRST, registry.default()):
+        (y,) = oracle.evaluate(proto, case.values)
         assert np.isfinite(y.astype(float)).all()
 
 
 def test_inputs_from_files(tmp_path):
-    one = model(SOFTMAX)
+    proto = model(SOFTMAX)
     x = np.arange(12, dtype=np.float32).reshape(1, 3, 4)
     np.savez(tmp_path / "x.npz", x=x)
     folder = tmp_path / "data" / "test_data_set_0"
     folder.mkdir(parents=True)
     (folder / "input_0.pb").write_bytes(numpy_helper.from_array(x).SerializeToString())
     for inputs in ({"x": x}, tmp_path / "x.npz", tmp_path / "data", folder):
-        found = verify(one, one, inputs, engine="opshift")
-        assert found.equal
+        verification = verify(proto, proto, inputs, engine="opshift")
+        assert verification.equal
     with pytest.raises(InvalidModel, match="contains no input_0"):
-        verify(one, one, tmp_path, engine="opshift")
+        verify(proto, proto, tmp_path, engine="opshift")
 
 
 @pytest.mark.parametrize(
@@ -174,11 +177,11 @@ def test_inputs_from_files(tmp_path):
     ],
 )
 def test_inputs_that_are_not_those_of_the_model(tmp_path, given, told):
-    one = model(SOFTMAX)
+    proto = model(SOFTMAX)
     np.savez(tmp_path / "given.npz", **given)
     for label, inputs in (("given", given), ("given.npz", tmp_path / "given.npz")):
         with pytest.raises(InvalidModel, match=f"inputs '{label}': {told}"):
-            verify(one, one, inputs)
+            verify(proto, proto, inputs)
 
 
 def test_tolerances_are_by_element_type():
@@ -216,9 +219,9 @@ def test_the_command(tmp_path):
 
 def test_where_made_up_inputs_do_not_fit_the_note_says_so():
     text = "(float[n,3] x) => (float[n,3] y) <float[7] w = {1,2,3,4,5,6,7}> { z = Add(x, w) y = Identity(z) }"
-    found = verify(model(text, 13), model(text, 13))
-    assert not found.equal
-    assert "give your own" in found.notes[0]
+    verification = verify(model(text, 13), model(text, 13))
+    assert not verification.equal
+    assert "give your own" in verification.notes[0]
 
 
 @pytest.mark.parametrize("computed_in", ["float16", "float"])
@@ -231,10 +234,10 @@ def test_a_float_that_is_computed_in_half_precision_has_its_rounding(computed_in
         "s = Sigmoid(h) c = Constant<value = float[1] {1.0004}>() z = Cast<to = 1>(s) y = Mul(z, c)"
     )
     a, b = (model(text.format(kind=kind, last=last)) for last in (one, step))
-    found = verify(a, b, engine="opshift")
-    assert found.equal is (computed_in == "float16")
+    verification = verify(a, b, engine="opshift")
+    assert verification.equal is (computed_in == "float16")
     note = "'y' is computed in float16, so the tolerance of float16 was used"
-    assert (note in found.notes) is (computed_in == "float16")
+    assert (note in verification.notes) is (computed_in == "float16")
 
 
 @pytest.mark.parametrize(
@@ -269,9 +272,9 @@ def test_the_coarsest_type_on_the_way_is_known(text, coarse):
     ],
 )
 def test_an_option_with_which_nothing_can_be_compared(option, sentence, tmp_path):
-    made = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 13)
+    proto = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 13)
     with pytest.raises(BadTarget, match=sentence):
-        verify(made, made, **option)
+        verify(proto, proto, **option)
 
 
 @pytest.mark.parametrize("bad", [None, 3, b"m.onnx"])
@@ -281,8 +284,8 @@ def test_what_is_no_model_is_a_type_error(bad):
 
 
 def test_inputs_that_do_not_fit_are_not_called_a_fault_of_the_model(tmp_path):
-    made = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 13)
-    onnx.save(made, path := tmp_path / "m.onnx")
+    proto = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 13)
+    onnx.save(proto, path := tmp_path / "m.onnx")
     np.savez(tmp_path / "data.npz", z=np.zeros(2, np.float32))
     for name, sentence in (("data.npz", "no value is given for 'x'"), ("none.npz", "No such file")):
         words = ["verify", str(path), str(path), "--inputs", str(tmp_path / name)]
@@ -317,12 +320,12 @@ def test_the_verdict_names_the_largest_difference(tmp_path):
     paths = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
     for path, number in zip(paths, ("{0.0}", "{0.000001}"), strict=True):
         onnx.save(onnx.parser.parse_model(text.format(number)), path)
-    found = verify(*paths, atol=1e-3)
-    assert found.equal
-    assert max(row.distance for row in found.rows) > 0
-    assert "The largest difference is" in found.proof.text
-    assert "in 'y'" in found.proof.text
-    assert Verification.from_json(found.to_json()) == found
+    verification = verify(*paths, atol=1e-3)
+    assert verification.equal
+    assert max(row.distance for row in verification.rows) > 0
+    assert "The largest difference is" in verification.proof.text
+    assert "in 'y'" in verification.proof.text
+    assert Verification.from_json(verification.to_json()) == verification
 
 
 def old(ir: int):
@@ -363,5 +366,5 @@ def test_a_model_that_a_conversion_repairs_can_be_verified(repaired, tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(repaired.SerializeToString())
     for source in (repaired, path):
-        found = verify(source, convert_version(path, 13), isolated=False)
-        assert found.equal, found
+        verification = verify(source, convert_version(path, 13), isolated=False)
+        assert verification.equal, verification

@@ -33,7 +33,9 @@ OLD = "0.2.0"
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """One advisory about an adapter, and those about runtimes, whatever is added later."""
-    kept = tuple(one for one in advisories() if one.runtimes or one.id == ADVISORY)
+    kept = tuple(
+        advisory for advisory in advisories() if advisory.runtimes or advisory.id == ADVISORY
+    )
     monkeypatch.setattr("opshift.zoo.audit.advisories", lambda: kept)
 
 
@@ -54,7 +56,10 @@ def converted(path, to, release=BUILD):
 
 
 def told(found):
-    return [(one.answer, one.advisory, one.release, one.adapters) for one in found.suspects]
+    return [
+        (suspect.answer, suspect.advisory, suspect.release, suspect.adapters)
+        for suspect in found.suspects
+    ]
 
 
 def test_a_stamp_names_the_release_and_the_adapters(tmp_path):
@@ -76,9 +81,9 @@ def test_each_line_of_a_stamp_is_one_conversion(tmp_path):
      ("ai.onnx.ml 3 -> 2", "no"), ("opset 18 -> 13", "no"), ("the form of the model", "no")],
 )  # fmt: skip
 def test_a_stamp_of_an_old_release_names_only_versions(way, answer, tmp_path):
-    found = opshift.convert_version(parser.parse_model(LABELS), {"ai.onnx.ml": 3})
-    found.metadata_props.add(key=KEY, value=f"opshift {OLD}: {way}")
-    onnx.save(found, tmp_path / "m.onnx")
+    converted = opshift.convert_version(parser.parse_model(LABELS), {"ai.onnx.ml": 3})
+    converted.metadata_props.add(key=KEY, value=f"opshift {OLD}: {way}")
+    onnx.save(converted, tmp_path / "m.onnx")
     assert opshift.audit(tmp_path / "m.onnx").answer == answer
 
 
@@ -127,7 +132,7 @@ def test_a_batch_leaves_its_build_in_marks_journal_and_rows(release, labels, tmp
         (opshift.audit(rows), labels.name),
     ):
         assert found.results == 1
-        assert [one.result for one in found.suspects] == [str(name)] * (release == OLD)
+        assert [suspect.result for suspect in found.suspects] == [str(name)] * (release == OLD)
         assert found.answer == ("yes" if release == OLD else "no")
     assert opshift.audit(out / ".opshift" / "journal.sqlite").answer == "no"
 
@@ -150,16 +155,16 @@ def test_the_batch_of_an_old_release_is_read(tmp_path):
     assert opshift.audit(tmp_path).results > 0
     report = json.loads((FROZEN / "forms.json").read_text())["report"]
     (tmp_path / "r.json").write_text(json.dumps(report))
-    found = opshift.audit(tmp_path / "r.json")
-    assert found.answer == "not known"  # it names no runtime, but each adapter
-    assert all(advisory.runtimes for advisory in found.advisories)
+    audit_result = opshift.audit(tmp_path / "r.json")
+    assert audit_result.answer == "not known"  # it names no runtime, but each adapter
+    assert all(advisory.runtimes for advisory in audit_result.advisories)
 
 
 def test_a_file_in_a_folder_that_is_no_model_is_named(tmp_path, labels):
     (tmp_path / "text.onnx").write_text("no model")
-    found = opshift.audit(tmp_path)
-    assert list(found.unread) == [str(tmp_path / "text.onnx")]
-    assert found.results == 1
+    audit_result = opshift.audit(tmp_path)
+    assert list(audit_result.unread) == [str(tmp_path / "text.onnx")]
+    assert audit_result.results == 1
 
 
 @pytest.mark.parametrize("text", ["{", '{"kind": "report"}\n{', "no model"])

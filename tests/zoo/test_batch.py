@@ -144,9 +144,9 @@ def test_the_key_of_a_large_model_is_that_of_a_small_one(tmp_path):
 def test_external_data_travels_with_its_model(tmp_path):
     folder = tmp_path / "src" / "deep"
     folder.mkdir(parents=True)
-    made = model("(float[2000] x, float[2000] w) => (float[2000] y) { y = Add(x, w) }")
-    made.graph.initializer.append(numpy_helper.from_array(np.ones(2000, np.float32), "w"))
-    onnx.save(made, folder / "m.onnx", save_as_external_data=True, location="m.data")
+    proto = model("(float[2000] x, float[2000] w) => (float[2000] y) { y = Add(x, w) }")
+    proto.graph.initializer.append(numpy_helper.from_array(np.ones(2000, np.float32), "w"))
+    onnx.save(proto, folder / "m.onnx", save_as_external_data=True, location="m.data")
     dst = tmp_path / "dst"
     assert fates(migrate(tmp_path / "src", dst, 13, engine=few())) == {"ok": 1}
     assert onnx.load(dst / "deep" / "m.onnx").graph.initializer[0].raw_data

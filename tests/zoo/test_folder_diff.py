@@ -46,12 +46,12 @@ def test_the_whole_is_as_grave_as_its_gravest_model(tmp_path):
             wanted[name] = (
                 Level.MAJOR if new is None else Level.MINOR if old is None else diff(old, new).level
             )
-        told = json.loads(run(*folders, "--json").stdout)
-        assert {one["model"]: one["level"] for one in told["models"]} == {
+        document = json.loads(run(*folders, "--json").stdout)
+        assert {one["model"]: one["level"] for one in document["models"]} == {
             name: level.name for name, level in wanted.items()
         }
-        assert told["level"] == max(wanted.values()).name
-        assert all(one["advice"] for one in told["models"] if "the model" not in one["reason"])
+        assert document["level"] == max(wanted.values()).name
+        assert all(one["advice"] for one in document["models"] if "the model" not in one["reason"])
 
 
 def test_what_the_command_prints(tmp_path):

@@ -25,11 +25,11 @@ def source(tmp_path):
     """Models of 40 KB, and one small model."""
     folder = tmp_path / "src"
     folder.mkdir()
-    made = model(TEXT)
-    made.graph.initializer.append(numpy_helper.from_array(np.ones(10000, np.float32), "w"))
+    proto = model(TEXT)
+    proto.graph.initializer.append(numpy_helper.from_array(np.ones(10000, np.float32), "w"))
     for i in range(COUNT):
-        made.graph.name = f"g{i}"
-        onnx.save(made, folder / f"m{i}.onnx")
+        proto.graph.name = f"g{i}"
+        onnx.save(proto, folder / f"m{i}.onnx")
     onnx.save(model(), folder / "small.onnx")
     return folder
 

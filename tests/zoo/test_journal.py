@@ -31,8 +31,8 @@ def held(folder: Path) -> dict[str, bytes]:
 
 def database(path: Path, *statements: str) -> None:
     with contextlib.closing(sqlite3.connect(path)) as db:
-        for one in statements:
-            db.execute(one)
+        for statement in statements:
+            db.execute(statement)
         db.commit()
 
 
@@ -259,9 +259,9 @@ def test_a_journal_that_is_locked_during_a_run_is_an_error(tmp_path, monkeypatch
     done = CliRunner().invoke(main, [*map(str, words), "--json"])
     others[0].close()
     assert done.exit_code == 2
-    found = json.loads(done.stdout)
-    assert (found["fates"]["ok"], found["notes"]) == (4, [])
-    (fault,) = found["faults"]
+    document = json.loads(done.stdout)
+    assert (document["fates"]["ok"], document["notes"]) == (4, [])
+    (fault,) = document["faults"]
     assert "the journal failed: database is locked" in fault
     monkeypatch.setattr(Journal, "__init__", opened)
     done = CliRunner().invoke(main, [*map(str, words)])

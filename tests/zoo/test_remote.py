@@ -62,10 +62,10 @@ def results(server: Server, prefix: str) -> set[str]:
 
 def with_data(folder, location="weights/m.data"):
     """A model whose weights are in another file."""
-    made = model("(float[2000] x, float[2000] w) => (float[2000] y) { y = Add(x, w) }")
-    made.graph.initializer.append(numpy_helper.from_array(np.ones(2000, np.float32), "w"))
+    proto = model("(float[2000] x, float[2000] w) => (float[2000] y) { y = Add(x, w) }")
+    proto.graph.initializer.append(numpy_helper.from_array(np.ones(2000, np.float32), "w"))
     (folder / location).parent.mkdir(parents=True, exist_ok=True)
-    onnx.save(made, folder / "m.onnx", save_as_external_data=True, location=location)
+    onnx.save(proto, folder / "m.onnx", save_as_external_data=True, location=location)
 
 
 @pytest.mark.parametrize("ends", ["s3 to s3", "s3 to files", "files to s3"])
@@ -214,9 +214,9 @@ def test_data_outside_the_models_folder_and_missing_data_are_refused(server, pre
     ):
         with_data(tmp_path / folder, "w")
         path = tmp_path / folder / "m.onnx"
-        made = onnx.load(path, load_external_data=False)
-        made.graph.initializer[0].external_data[0].value = location
-        path.write_bytes(made.SerializeToString())
+        proto = onnx.load(path, load_external_data=False)
+        proto.graph.initializer[0].external_data[0].value = location
+        path.write_bytes(proto.SerializeToString())
     (tmp_path / "secret").write_bytes(bytes(8000))
     source = server.upload(tmp_path, f"{prefix}/src")
     raw = batch(server, tmp_path / "home", source, f"s3://{BUCKET}/{prefix}/dst", "--to", "13")
@@ -312,11 +312,11 @@ def test_a_store_that_ignores_create_only_is_told_of(server, prefix, tmp_path):
 def test_weights_are_not_held_in_memory(server, prefix, tmp_path):
     """Only weights that are larger than the limit show that they are streamed."""
     weights = np.zeros(80 << 20, np.uint8)
-    made = model(f"(float[2] x, uint8[{weights.size}] w) => (float[2] y) {{ y = Identity(x) }}")
-    made.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    proto = model(f"(float[2] x, uint8[{weights.size}] w) => (float[2] y) {{ y = Identity(x) }}")
+    proto.graph.initializer.append(numpy_helper.from_array(weights, "w"))
     (tmp_path / "src").mkdir()
-    onnx.save(made, tmp_path / "src" / "m.onnx")
-    onnx.save(made, tmp_path / "src" / "d.onnx", save_as_external_data=True, location="d.data")
+    onnx.save(proto, tmp_path / "src" / "m.onnx")
+    onnx.save(proto, tmp_path / "src" / "d.onnx", save_as_external_data=True, location="d.data")
     source = server.upload(tmp_path / "src", f"{prefix}/src")
     dst = f"s3://{BUCKET}/{prefix}/dst"
     raw = batch(server, tmp_path / "home", source, dst, "--to", "13", "--memory", "176")

@@ -36,10 +36,10 @@ def run(source, dst, **options):
 
 @pytest.fixture
 def source(tmp_path):
-    made = model(ADD)
-    made.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "w"))
+    proto = model(ADD)
+    proto.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "w"))
     (tmp_path / "src").mkdir()
-    onnx.save(made, tmp_path / "src" / "add.onnx")
+    onnx.save(proto, tmp_path / "src" / "add.onnx")
     return tmp_path / "src"
 
 

@@ -75,7 +75,7 @@ def has_empty_name(node: Node) -> bool:
 def without_empty(node: Node, op: Builder) -> Value | None:
     """Returns the node without `axes` if these are an empty list or an empty name, else None."""
     if has_empty_list(node) or has_empty_name(node):
-        given = {one: node.attr(one) for one in node.attributes if one != "axes"}
+        given = {name: node.attr(name) for name in node.attributes if name != "axes"}
         only: Value = op.emit(node.op, node["data"], **given)
         return only
     return None

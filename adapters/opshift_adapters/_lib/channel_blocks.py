@@ -78,7 +78,7 @@ def misfit(nodes: Iterable[Node], outputs: frozenset[str], width: int) -> str | 
     """Returns why the blocks of a model cannot have this width, or None if they can."""
     reading = BlockReading(width)
     for node in nodes:
-        names = {one.name for one in node.outputs if one is not None}
+        names = {output.name for output in node.outputs if output is not None}
         try:
             found = reading.channels_written(node)
         except Misfit as why:

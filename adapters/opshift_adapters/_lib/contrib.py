@@ -90,7 +90,7 @@ def activated(op: Builder, x: Value, name: str, parameters: list[float]) -> Valu
     if not is_known_activation(name, len(parameters)):
         raise Refusal(Why.NOT_EXPRESSIBLE, f"ai.onnx has no operator for the activation {name!r}")
     if name == "Clip":
-        low, high = (op.const(one, like=x) for one in parameters)
+        low, high = (op.const(parameter, like=x) for parameter in parameters)
         return op.Clip(x, low, high)
     named: dict[str, Any] = dict(zip(_PARAMETERS[name], parameters, strict=False))
     made: Value = op.emit(name, x, **named)

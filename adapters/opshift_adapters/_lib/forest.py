@@ -301,7 +301,7 @@ def _members(node: Node, count: int) -> Iterator[tuple[float, ...]]:
                 sets[-1].append(value)
     if len(sets) < count:
         raise Refusal(Why.AMBIGUOUS, f"{count} membership tests have {len(sets)} sets of values")
-    return iter([tuple(one) for one in sets])
+    return iter([tuple(members) for members in sets])
 
 
 def copies(forest: Forest, *, repeat: bool) -> Forest:

@@ -67,7 +67,7 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAx
         changing = [axis for axis in range(rank) if crop or not scale_is_one(scales, axis)]
         lines = [scaled_line(op, x, axis, scales, kind) for axis in changing]
         if node.str("coordinate_transformation_mode") == "align_corners":
-            lines = [one for one in lines if not _keeps_its_size(one)]
+            lines = [line for line in lines if not _keeps_its_size(line)]
     else:
         raise Refusal(Why.AMBIGUOUS, "Resize needs scales or sizes, and both inputs are missing")
     if sizes is None or keeps_aspect(node):
@@ -113,8 +113,8 @@ def _whole_only(node: Node, lines: list[ResampledAxis]) -> None:
     """Refuses a crop whose scales give a fractional size; specifications differ on its meaning."""
     if node.str("coordinate_transformation_mode") != "tf_crop_and_resize":
         return
-    for one in lines:
-        scale, old, new = (v.const_or_none() for v in (one.scale, one.old, one.new))
+    for line in lines:
+        scale, old, new = (v.const_or_none() for v in (line.scale, line.old, line.new))
         if scale is not None and scale == 1:
             continue
         if scale is None or old is None or new is None or np.float64(scale) * old != new:

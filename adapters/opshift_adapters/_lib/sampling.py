@@ -83,7 +83,7 @@ def sized_line(op: Builder, x: Value, axis: int, sizes: Value, kind: int) -> Res
 
 def resampled(op: Builder, x: Value, rank: int, lines: list[ResampledAxis], how: Filter) -> Value:
     """Resamples the axes of `x` one after the other."""
-    lines = [one for one in lines if not one.idle]
+    lines = [line for line in lines if not line.idle]
     if how.mode == "nearest":
         for one in lines:
             x = _nearest(op, x, rank, one, how)
@@ -168,7 +168,7 @@ def _around_elements(
         return taps[1:3], [weights[0] - more, weights[1] + more]
     on_an_element = tap_weights(op.const(0, like=off), how.mode, how.cubic)
     if [one.const().item() for one in on_an_element] != [0, 1, 0, 0]:  # the weights were rounded
-        return taps, [one * step + more for one in weights]
+        return taps, [weight * step + more for weight in weights]
     own = weights[1] - still * (1 - share)
     return taps, [weights[0] + more, own, weights[2] + more, weights[3] + more]
 

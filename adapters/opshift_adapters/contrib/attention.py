@@ -58,7 +58,7 @@ def qattention(node: Node, op: Builder) -> Result:
     zeros = node.input("input_zero_point"), node.input("weight_zero_point")
     sums = op.MatMulInteger(node["input"], node["weight"], *zeros)
     reals = named(node, "bias input_scale weight_scale")
-    bias, *scales = (as_type(op, one, T.FLOAT) for one in reals)
+    bias, *scales = (as_type(op, real, T.FLOAT) for real in reals)
     projected = op.Cast(sums, to=T.FLOAT) * op.Mul(*scales) + bias
     projected = as_type(op, projected, node["bias"].elem_type)
     return _attended(node, op, projected, node["weight"])

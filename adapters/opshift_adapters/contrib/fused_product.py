@@ -12,7 +12,7 @@ def fused_gemm(node: Node, op: Builder) -> Result:
     same = {name: node.attr(name) for name in ("alpha", "beta", "transA", "transB")}
     y = op.Gemm(node["A"], node["B"], node.input("C"), **same)
     parameters = [attribute(node, f"activation_{one}", None) for one in ("alpha", "beta", "gamma")]
-    told = [one for one in parameters if one is not None]
+    told = [parameter for parameter in parameters if parameter is not None]
     return activated(op, y, attribute(node, "activation", ""), told)
 
 

@@ -300,10 +300,10 @@ def becomes_hard_swish(node: Node, around: Surroundings) -> bool:
     if result is None:
         return False  # pragma: no cover: no example leaves out its only output
     readers = around.readers(result)
-    products = [one for one in readers if one.op == "Mul"]
+    products = [reader for reader in readers if reader.op == "Mul"]
     if len(readers) > 1 or around.is_output(result) or around.is_read_within(result):
         return bool(products)
-    return any(node["X"].name not in one.proto.input for one in products)
+    return any(node["X"].name not in product.proto.input for product in products)
 
 
 def _is_of_hard_swish(node: Node) -> bool:

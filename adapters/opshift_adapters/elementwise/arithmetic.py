@@ -192,10 +192,10 @@ def leads_to(value: Value | None, around: Surroundings, *ops: str) -> bool:
     if not ops:
         return True
     return value is not None and any(
-        one.op == ops[0]
-        and one.proto.input[0] == value.name
-        and leads_to(one.outputs[0], around, *ops[1:])
-        for one in around.readers(value)
+        reader.op == ops[0]
+        and reader.proto.input[0] == value.name
+        and leads_to(reader.outputs[0], around, *ops[1:])
+        for reader in around.readers(value)
     )
 
 

@@ -35,9 +35,9 @@ def elementwise(compute: Compute, kinds: str = "iuf") -> Run:
     def run(node: Node) -> Array | None:
         operands = [numbers(node, i) for i in range(len(node.inputs))]
         stretched = setting(node, "broadcast", 0) and "axis" in node.attributes
-        if stretched or not all(one.dtype.kind in kinds for one in operands):
+        if stretched or not all(operand.dtype.kind in kinds for operand in operands):
             return None
-        sized(np.broadcast_shapes(*(one.shape for one in operands)))
+        sized(np.broadcast_shapes(*(operand.shape for operand in operands)))
         with np.errstate(all="ignore"):
             found = compute(*operands)
         return None if found is None else np.asarray(found)

@@ -127,9 +127,9 @@ def computed(node: Node, compute: Callable[..., tuple[Any, Any]]) -> Told:
     """Returns the bounds of a result; `compute` gets the lower and upper bound of each operand."""
     operands = [needed(value) for value in node.inputs]
     bounds = [value.bounds for value in operands]
-    each = all(one.each for one in bounds) and "broadcast" not in node.attributes
-    bounds = bounds if each else [one.joint for one in bounds]
-    low, high = compute(*((one.low, one.high) for one in bounds))
+    each = all(bound.each for bound in bounds) and "broadcast" not in node.attributes
+    bounds = bounds if each else [bound.joint for bound in bounds]
+    low, high = compute(*((bound.low, bound.high) for bound in bounds))
     found = Bounds(np.array(low, dtype=object), np.array(high, dtype=object), each=each)
     return [_held(found, operands[0].elem_type)]
 

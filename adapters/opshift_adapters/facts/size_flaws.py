@@ -81,7 +81,7 @@ def masks_of_other_sizes(node: Node) -> str | None:
     mask, queries = dims_of(node, "attn_mask"), dims_of(node, "Q")
     keys = [dims_of(node, name) for name in ("K", "V")]
     past = dims_of(node, "past_key") if node.input("past_key") is not None else (0, 0)
-    counts = {one[-2] for one in keys if one and len(one) > 2 and isinstance(one[-2], int)}
+    counts = {key[-2] for key in keys if key and len(key) > 2 and isinstance(key[-2], int)}
     before = past[-2] if past and len(past) > 1 else None
     if not mask or len(counts) != 1 or not isinstance(before, int):
         return None
@@ -148,11 +148,11 @@ def elements_of_other_sizes(node: Node) -> str | None:
     if made.op == "SplitToSequence":
         return _uneven_parts(made, None if new else axis)
     shapes = [dims for value in made.inputs if value and (dims := value.dims_or_none) is not None]
-    for one in shapes[1:]:
-        joined = None if new or not one else axis % len(one)
-        pairs = enumerate(zip(shapes[0], one, strict=False))
-        if len(one) != len(shapes[0]) or any(at != joined and differ(*two) for at, two in pairs):
-            return f"the node concatenates tensors of the shapes {list(shapes[0])} and {list(one)}"
+    for shape in shapes[1:]:
+        joined = None if new or not shape else axis % len(shape)
+        pairs = enumerate(zip(shapes[0], shape, strict=False))
+        if len(shape) != len(shapes[0]) or any(at != joined and differ(*two) for at, two in pairs):
+            return f"the node joins tensors of the shapes {list(shapes[0])} and {list(shape)}"
     return None
 
 

@@ -46,7 +46,7 @@ def einsum_12_11(node: Node, op: Builder) -> Result:
     if kind in SMALL_INTS:
         values = [op.Cast(x, to=T.INT64) for x in values]
     terms = [_distinct(op, Operand(x, n)) for x, n in zip(values, names, strict=True)]
-    terms = [_without_ones(op, one, terms, wanted) for one in terms]
+    terms = [_without_ones(op, term, terms, wanted) for term in terms]
     result = terms[0]
     for i, term in enumerate(terms[1:], 1):
         needed = set(wanted).union(*(t.letters for t in terms[i + 1 :]))
@@ -91,7 +91,7 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
 
 def _without_ones(op: Builder, term: Operand, terms: list[Operand], wanted: str) -> Operand:
     """Removes axes of size 1 that broadcast to a longer axis of another term and are summed."""
-    sizes = [dict(zip(one.letters, one.value.dims_or_none or (), strict=False)) for one in terms]
+    sizes = [dict(zip(term.letters, term.value.dims_or_none or (), strict=False)) for term in terms]
     own = dict(zip(term.letters, term.value.dims_or_none or (), strict=False))
     longer = {x for one in sizes for x, size in one.items() if isinstance(size, int) and size != 1}
     axes = [i for i, x in enumerate(term.letters) if own.get(x) == 1 and x in longer - {*wanted}]

@@ -275,7 +275,7 @@ def multiplies_moved_doubles(node: Node, around: Surroundings) -> bool:
 
 def _is_given(how: Turned, around: Surroundings) -> bool:
     """Returns whether the result of the Transpose is a graph output; then runtimes keep it."""
-    return any(one is not None and around.is_output(one) for one in how.transpose.outputs)
+    return any(output is not None and around.is_output(output) for output in how.transpose.outputs)
 
 
 @JOINED("MatMul", "onnxruntime 1.8", "MatMul after a Transpose and a Cast does not load")

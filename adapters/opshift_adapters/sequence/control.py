@@ -104,7 +104,7 @@ def grown_as_scanned(node: Node, op: Builder) -> Result:
         if made is None or made.op != "SequenceEmpty" or [*reads(body)].count(name) != 1:
             raise Refusal(Why.TYPE_NOT_AVAILABLE, TENSORS_ONLY)
     appending = {results[i].name for i in growing}
-    kept = [one for one in body.node if not appending & set(one.output)]
+    kept = [node for node in body.node if not appending & set(node.output)]
     del body.node[:]
     body.node.extend(kept)
     for i in sorted(growing, reverse=True):

@@ -104,7 +104,7 @@ def _counts(node: Node, op: Builder, x: Value, grams: list[Array]) -> Value:
                 for at, one in columns
             ]
             hits.append(op.Cast(functools.reduce(op.And, alike), to=T.FLOAT))
-        sums = [op.ReduceSum(one, axes=[1], keepdims=0) for one in hits]
+        sums = [op.ReduceSum(hit, axes=[1], keepdims=0) for hit in hits]
         found.append(functools.reduce(op.Add, sums))
     return op.Concat(*found, axis=1) if len(found) > 1 else found[0]
 

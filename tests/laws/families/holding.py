@@ -110,8 +110,8 @@ def _versions(domain: str, op: str, newest: int) -> list[int]:
 
 
 def _alive(domain: str, op: str, version: int) -> bool:
-    found = schemas.schema(domain, op, version)
-    return found is not None and not found.deprecated
+    schema = schemas.schema(domain, op, version)
+    return schema is not None and not schema.deprecated
 
 
 def hold(case: Case, tally: Tally) -> None:
@@ -125,7 +125,7 @@ def hold(case: Case, tally: Tally) -> None:
         tally.add(case.op, f"{direction} refused")
         for one in refused.refusals:
             tally.refusals[str(one)] += 1
-        assert not up or all(_may_refuse_up(one) for one in refused.refusals), str(refused)
+        assert not up or all(_may_refuse_up(refusal) for refusal in refused.refusals), str(refused)
         return
     _equal(case, there, f"{case.opset} -> {case.to}")
     tally.add(case.op, f"{direction} equal")
@@ -136,7 +136,9 @@ def hold(case: Case, tally: Tally) -> None:
         back = convert_version(there, {case.domain: case.opset})
     except Refused as refused:
         tally.add(case.op, "back refused")
-        assert up or all(_may_refuse_up(one) for one in refused.refusals), f"back: {refused}"
+        assert up or all(_may_refuse_up(refusal) for refusal in refused.refusals), (
+            f"back: {refused}"
+        )
         return
     _equal(case, back, f"{case.opset} -> {case.to} -> {case.opset}")
 
@@ -159,5 +161,5 @@ def _equal(case: Case, model: ModelProto, way: str) -> None:
     assert len(actual) == len(case.expected), f"{way}: another number of outputs"
     for place_, (one, other) in enumerate(zip(case.expected, actual, strict=True)):
         t = StatedTolerance().at(one)
-        told = oracle.compare([one], [other], rtol=t.rtol, atol=t.atol, ulp=t.ulp)
-        assert told is None, f"{way}: result {place_}: {told}"
+        difference = oracle.compare([one], [other], rtol=t.rtol, atol=t.atol, ulp=t.ulp)
+        assert difference is None, f"{way}: result {place_}: {difference}"

@@ -159,7 +159,7 @@ def _reads(node: NodeProto) -> set[str]:
         if attribute.type == AttributeProto.GRAPH:
             body = attribute.g
             inner = {one.name for one in (*body.input, *body.initializer)}
-            inner |= {out for one in body.node for out in one.output}
+            inner |= {out for node in body.node for out in node.output}
             for one in body.node:
                 found |= _reads(one) - inner
             found |= {one.name for one in body.output} - inner

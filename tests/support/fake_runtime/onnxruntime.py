@@ -27,7 +27,7 @@ class GraphOptimizationLevel:
 class InferenceSession:
     def __init__(self, path, options, providers):
         model = onnx.load(path)
-        opset = next(one.version for one in model.opset_import if not one.domain)
+        opset = next(opset.version for opset in model.opset_import if not opset.domain)
         met = {f"opset {opset}", *(node.op_type for node in model.graph.node)}
         self.rules = {rule for name, rule in RULES.items() if name in met}
         if "log" in RULES:

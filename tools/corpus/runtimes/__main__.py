@@ -106,7 +106,7 @@ def measure(
         try:
             with ProcessPoolExecutor(args.workers) as pool:
                 converted = pool.map(
-                    partial(convert, types=dict(one.split("=") for one in args.types)), tasks
+                    partial(convert, types=dict(kind.split("=") for kind in args.types)), tasks
                 )
                 for folder, task, outcome in zip(folders, tasks, converted, strict=True):
                     measured = _judged(runner, folder, Path(task[1]), outcome)
