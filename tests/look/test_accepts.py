@@ -5,8 +5,146 @@ import pytest
 from onnx.parser import parse_model
 from opshift import convert_version
 from opshift.adapter import adapter
-from opshift.look.accepts import accepts, survey
+from opshift.convert.cheapest_strategy import opener_of
+from opshift.convert.request import Request
+from opshift.look.accepts import Acceptance, accepts, releases, survey, within_reach
+from opshift.look.rehearse import Rehearsals
 from text_models import model
+
+
+@pytest.mark.parametrize(
+    ("reasons", "unknown", "conditions", "answer"),
+    [
+        ((), (), (), "yes"),
+        (("r",), (), (), "no"),
+        (("r",), ("u",), ("c",), "no"),
+        ((), ("u",), (), "not known"),
+        ((), ("u",), ("c",), "not known"),
+        ((), (), ("c",), "may"),
+    ],
+)
+def test_reasons_weigh_more_than_doubts_and_doubts_more_than_conditions(
+    reasons, unknown, conditions, answer
+):
+    found = Acceptance("t", reasons, unknown, conditions=conditions)
+    assert found.answer == answer
+    assert found.accepted is (answer == "yes")
+
+
+NEG = "(float[2] x) => (float[2] y) { y = Neg(x) }"
+
+
+def test_the_release_that_stands_for_another_is_a_remark():
+    made = model(NEG, 13)
+    for target, remarked in (("onnxruntime==1.99", True), ("onnxruntime==1.10", False)):
+        (fit,) = survey(made, [target]).fits
+        assert accepts(made, target).remarks == fit.remarks
+        assert bool(fit.remarks) is remarked
+
+
+@pytest.fixture
+def conversions(monkeypatch):
+    """The releases for which a survey converts the model, in order."""
+    made, rehearse = [], Rehearsals.rehearse
+
+    def spy(runs, options):
+        made.append(options.target.release.shown)
+        return rehearse(runs, options)
+
+    monkeypatch.setattr(Rehearsals, "rehearse", spy)
+    return made
+
+
+def ort(*named):
+    return [f"onnxruntime=={one}" for one in named]
+
+
+def test_a_release_that_runs_the_model_needs_no_conversion(conversions):
+    made = model(NEG, 13)
+    assert [fit.after for fit in survey(made, ort("1.10", "1.12", "1.32")).fits] == ["yes"] * 3
+    assert conversions == []
+    survey(made, ort("1.10"), Request())
+    assert conversions == []
+    survey(made, ort("1.10"), Request(drop_metadata=True))  # the options change the model
+    assert conversions == ort("1.10")
+
+
+def test_a_conversion_serves_all_releases_that_run_its_result(conversions):
+    fits = survey(model(NEG, 13), ort("1.2", "1.0", "1.1", "0.5")).fits
+    assert [(fit.now, fit.after) for fit in fits] == [("no", "yes")] * 4
+    assert len(conversions) == 2  # to opset 11 and 10
+
+
+def test_each_conversion_continues_the_one_before(conversions):
+    """First down, the nearest version first, and then up."""
+    gelu = model("(float[2] x) => (float[2] y) { y = Gelu(x) }", 20)
+    survey(gelu, [*ort("0.4", "1.14", "1.0", "1.8", "1.12"), "tensorrt==5.1"])
+    assert conversions == ["onnxruntime==1.14", *ort("1.12", "1.8", "1.0", "0.4"), "tensorrt==5.1"]
+    conversions.clear()
+    survey(model(NEG, 16), ["iree==3.13", *ort("1.8", "1.10")])
+    assert conversions == [*ort("1.10", "1.8"), "iree==3.13"]
+
+
+def test_a_refusal_is_not_used_again(conversions):
+    """A refusal names its runtime."""
+    text = "(float[4] x) => (float[n] y) { y = Unique(x) }"
+    fits = survey(model(text, 13), ort("0.4", "0.3")).fits
+    assert [fit.after for fit in fits] == ["no", "no"]
+    assert all(fit.blockers for fit in fits)
+    assert len(conversions) == 2
+
+
+def test_open_questions_are_answered_by_each_measured_release(conversions):
+    text = "(float[2,3] x) => (float[2,2] y) { y = own.Run(x) }"
+    fits = survey(model(text, 13, more=', "own" : 1'), ort("1.2", "1.1")).fits
+    assert [fit.after for fit in fits] == ["not known", "not known"]
+    assert len(conversions) == 2
+
+
+@pytest.mark.parametrize(
+    ("target", "converted"),
+    [
+        ("onnxruntime==1.20", True),  # a conversion may remove what is not known
+        ("openvino==2024.6", True),  # prefers another opset
+        ("opencv==4.9", True),  # lies between two known releases
+        ("opencv==4.8", False),
+        ("tensorrt==10.15", False),
+    ],
+)
+def test_a_model_is_converted_if_the_answer_may_change(conversions, target, converted):
+    (fit,) = survey(model(PROJECTED, 14), [target]).fits
+    assert fit.now == "not known"
+    assert bool(conversions) is converted
+
+
+def test_open_questions_about_an_unmeasured_runtime_do_not_need_another_conversion(conversions):
+    fits = survey(model(NEG, 20), ["tensorrt==5.1", "jetpack==4.2.2", "cann==5.0"]).fits
+    assert {fit.after for fit in fits} <= {"yes", "not known"}
+    assert len(conversions) < sum(fit.now == "no" for fit in fits)
+
+
+def test_two_models_are_compared_in_all_releases():
+    before, after = model(NEG, 22), model(NEG, 8)
+    after.ir_version = 3
+    found = releases(opener_of(before), opener_of(after))
+    assert [(one.runtime, one.name, one.after) for one in found] == [
+        (one.runtime, one.name, one.before) for one in releases(opener_of(after), opener_of(before))
+    ]
+    for one in found:
+        if one.runtime == "onnxruntime":
+            target = f"onnxruntime=={one.name.partition('..')[0]}"
+            assert one.before == accepts(before, target).answer
+            told = accepts(after, target)
+            assert one.after == told.answer
+            assert one.why or {one.before, one.after} == {"yes"}
+            assert not told.reasons or one.why == told.reasons[0]
+
+
+def test_what_is_within_reach_is_the_survey_of_all_releases():
+    made = model(NEG, 22)
+    assert [(one.before, one.after, one.why) for one in within_reach(made)] == [
+        (fit.now, fit.after, fit.first) for fit in survey(made).fits
+    ]
 
 
 def test_a_bug_of_an_adapter_is_no_answer_of_a_runtime(with_adapters):
