@@ -338,10 +338,11 @@ def _reach(
     operators: Counter[header.Key], imports: Mapping[str, int]
 ) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yields, for each known domain, the range of versions that adapters can reach at best."""
-    database = changelog.default()
+    database, ops_of = changelog.default(), dict[str, list[str]]()
+    for place, op in operators:
+        ops_of.setdefault(place, []).append(op)
     for domain, version in imports.items():
-        newest = changelog.latest(domain)
-        ops = [op for place, op in operators if place == domain]
+        newest, ops = changelog.latest(domain), ops_of.get(domain, [])
         unknown = any(database.meaning(domain, op, version) is None for op in ops)
         if newest is None or not 1 <= version <= newest or domain not in DOMAINS or unknown:
             continue
