@@ -160,7 +160,7 @@ class RuntimeRelease(Form):
 
     @property
     def shown(self) -> str:
-        release = self.asked or self.versions
+        release = self.asked or self.versions.partition(",")[0]
         named = f"{self.name}=={release}" if release else self.name
         return f"{named}:{self.provider}" if self.provider else named
 
