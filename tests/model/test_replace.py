@@ -131,6 +131,14 @@ def test_a_new_node_is_replaced_at_its_place_too():
     assert ops(document.model) == "Neg F Cos Sin Abs Sub If Sub"
 
 
+def test_a_new_operator_with_the_name_of_a_function_is_replaced_like_others():
+    document = opened()
+    replace(document, ADD, "d = own.F(p, a)")
+    replace(document, ADD, "d = Sub(p, a)")
+    document.sort()
+    assert ops(document.model) == "Neg F Sub If Sub"
+
+
 def test_several_nodes_are_replaced_at_once():
     document = opened()
     main = document.main

@@ -272,7 +272,7 @@ class Document:
         calls: dict[tuple[Root, FunctionId], set[tuple[int, int]]] = {}
         for scope, position in places:
             node, place = scope.node(position), (id(scope), position)
-            if self.is_call(node):
+            if self.is_call(node) and (scope, position) not in self.rewritten:
                 calls.setdefault((scope.root, call_id(node)), set()).add(place)
             else:
                 key = (schemas.normal(node.domain), node.op_type)
