@@ -14,6 +14,8 @@ AT_AN_IMPORT = """
 import itertools, os, signal, sys
 from opshift.cli.start import run
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+
 class Signals:
     numbers = itertools.count()
 

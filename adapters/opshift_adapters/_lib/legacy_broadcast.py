@@ -8,9 +8,9 @@ from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
 from opshift_adapters._lib.blocks import broadcast, shape_of
 from opshift_adapters._lib.kinds import UNSIGNED
 from opshift_adapters._lib.repeats import Dims, covers, equal, repeated_to
-from opshift_adapters.modern.arithmetic import EITHER_WAY, PRODUCT, SUM
+from opshift_adapters.modern import arithmetic as sums
 
-SYMMETRIC = (SUM.join, PRODUCT.join, *EITHER_WAY.ops)
+SYMMETRIC = (sums.SUM.join, sums.PRODUCT.join, *sums.EITHER_WAY.ops)
 MIRRORED = {"Less": "Greater", "Greater": "Less", **{op: op for op in SYMMETRIC}}
 
 

@@ -488,13 +488,24 @@ def is_in_own_table(name: str, release: str) -> bool:
 
 def owned() -> frozenset[str]:
     """Returns the domains that runtimes define, apart from ONNX's domains."""
-    rows = (row for runtime in _runtimes().values() for row in runtime.releases)
+    return _owned(tuple(_texts()))
+
+
+@functools.lru_cache(maxsize=4)
+def _owned(texts: tuple[tuple[str, str], ...]) -> frozenset[str]:
+    rows = (row for runtime in _runtimes_of(texts).values() for row in runtime.releases)
     return frozenset(d for row in rows for d in row.imports if d not in versions.DOMAINS)
 
 
-def _runtimes() -> dict[str, Runtime]:
+def _runtimes() -> Mapping[str, Runtime]:
+    return _runtimes_of(tuple(_texts()))
+
+
+@functools.lru_cache(maxsize=4)
+def _runtimes_of(texts: tuple[tuple[str, str], ...]) -> Mapping[str, Runtime]:
+    """Returns the runtimes of all tables; the texts are the key, as the user's file may change."""
     runtimes = {"onnx": _releases_of_onnx()}
-    for origin, text in _texts():
+    for origin, text in texts:
         for name, runtime in _read(origin, text).items():
             earlier = runtimes.get(name)
             runtimes[name] = (
