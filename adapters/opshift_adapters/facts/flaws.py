@@ -322,9 +322,8 @@ def parameters_of_other_ranks(node: Node) -> str | None:
 @flaw("GridSample")
 def more_axes_than_known(node: Node) -> str | None:
     """Before opset 20, X of GridSample must have 4 axes."""
-    rank, old = node["X"].rank_or_none, node.schema is not None and node.schema.since < 20
-    wrong = f"X has {rank} axes, but must have 4 before opset 20"
-    return wrong if old and rank not in (None, 4) else None
+    rank = node["X"].rank_or_none if node.schema and node.schema.since < 20 else None
+    return f"X has {rank} axes, but must have 4 before opset 20" if rank not in (None, 4) else None
 
 
 @flaw("Attention")
@@ -337,16 +336,18 @@ def half_a_past(node: Node) -> str | None:
 @flaw("Add And Div Equal Greater Less Max Mean Min Mul Or Pow Sub Sum Xor")
 def larger_later_input(node: Node) -> str | None:
     """Before opset 7 or 8, no input of Add, Max and similar operators is larger than the first."""
+    if node.schema is None or node.schema.since >= 7:
+        return None
     a, *others = (value and value.dims_or_none for value in node.inputs)
-    if a is None or node.schema is None or node.schema.since >= 7:
+    if a is None:
         return None
     at_end = "axis" not in node.attributes or not node.int("broadcast") or node.int("axis") == -1
-    from_7 = "broadcast" in node.schema.attributes
+    opset = 7 if "broadcast" in node.schema.attributes else 8
     for b in filter(None, others):
         pairs = zip(a[::-1], b[::-1], strict=False)
         longer = at_end and any(of_a == 1 != of_b and isinstance(of_b, int) for of_a, of_b in pairs)
         if longer or len(b) > len(a):
-            return f"an input is larger than the first; this is legal from opset {8 - from_7} on"
+            return f"an input is larger than the first; this is legal from opset {opset} on"
     return None
 
 
