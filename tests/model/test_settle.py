@@ -24,7 +24,7 @@ class Opened:
     """A model in which nodes get constants in place of others, as adapters do it."""
 
     def __init__(self, text: str = MODEL) -> None:
-        self.proto = model(text, 18, 11, ', "own" : 1')
+        self.proto = model(text, 18, 10, ', "own" : 1')
         self.document = Document(self.proto)
         self.main = self.document.main
 
