@@ -129,7 +129,7 @@ def _sentence(error: click.ClickException) -> str:
         return _bad_value(error, error.param)
     extra = re.match(r"Got unexpected extra arguments? \((.+)\)", error.format_message())
     if extra and isinstance(error, click.UsageError) and error.ctx:
-        option = misplaced(extra[1], shown_options(error.ctx.command, error.ctx))
+        option = misplaced(extra[1], functools.partial(shown_options, error.ctx.command, error.ctx))
         cure = f"write {option} {extra[1]}" if option else f"leave out: {extra[1]}"
         return f"{_called(error.ctx)} has too many arguments; {cure}"
     return error.format_message()

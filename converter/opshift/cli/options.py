@@ -346,7 +346,7 @@ class ModelPath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if ctx is not None and isinstance(value, str):
-            available = shown_options(ctx.command, ctx)
+            available = functools.partial(shown_options, ctx.command, ctx)
             if option := misplaced(value, available):
                 raise click.UsageError(f"{value} is not a file; write {option} {value}", ctx)
         return super().convert(value, param, ctx)

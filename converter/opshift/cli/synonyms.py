@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 SIMILAR = 0.85  # the least similarity (0 to 1) of a mistyped option and an option of this table
 # For each option of another tool: options of opshift, of which the command's first one is
@@ -77,12 +77,17 @@ def other_command(word: str) -> str:
     return COMMANDS.get(word.lower().replace("_", "-"), "")
 
 
-def misplaced(word: str, available: Collection[str]) -> str:
-    """Returns the option for an argument that is a version or a runtime; empty for a path."""
-    option = "--for" if "==" in word else "--to" if word.isdecimal() or word == "latest" else ""
-    if option == "--to" and option not in available:
-        option = "--opset"
-    return option if option in available and not os.path.exists(word) else ""
+def misplaced(word: str, available: Callable[[], Collection[str]]) -> str:
+    """Returns the option for an argument that is a version or a runtime; empty for a path.
+
+    `available` returns the options of the command; it is called for few words, and not for each of
+    thousands of models.
+    """
+    is_version = word.isdecimal() or word == "latest"
+    options = ("--for",) if "==" in word else ("--to", "--opset") if is_version else ()
+    if not options or os.path.exists(word):
+        return ""
+    return next((option for option in options if option in available()), "")
 
 
 def synonym(option: str, available: Collection[str]) -> str:
