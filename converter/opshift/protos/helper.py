@@ -45,8 +45,13 @@ def make_tensor_type_proto(elem_type: int, shape: Iterable[int | str | None] | N
     """Returns a tensor type; sizes may be a number, a symbol or None; no shape means no rank."""
     proto = TypeProto()
     proto.tensor_type.elem_type = elem_type
-    if shape is None:
-        return proto
+    if shape is not None:
+        add_dims(proto, shape)
+    return proto
+
+
+def add_dims(proto: TypeProto, shape: Iterable[int | str | None]) -> None:
+    """Gives a tensor type without a shape these sizes: each a number, a symbol or None."""
     proto.tensor_type.shape.SetInParent()
     for length in shape:
         dim = proto.tensor_type.shape.dim.add()
@@ -54,4 +59,3 @@ def make_tensor_type_proto(elem_type: int, shape: Iterable[int | str | None] | N
             dim.dim_param = length
         elif length is not None:
             dim.dim_value = length
-    return proto

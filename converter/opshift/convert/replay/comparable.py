@@ -14,6 +14,7 @@ from opshift.lazy import deferred
 from opshift.model.arrays import Array
 from opshift.opsets.types import rank_of, without_lengths
 from opshift.protos import AttributeProto, NodeProto, TensorProto, TypeProto
+from opshift.protos.helper import add_dims
 
 if TYPE_CHECKING:
     import numpy as np
@@ -115,13 +116,7 @@ def type_of(answer: Any, part: TypePart) -> TypeProto | None:
     if part is TypePart.ALL:
         proto.tensor_type.elem_type = answer[0]
     if dims is not None:
-        proto.tensor_type.shape.SetInParent()
-        for entry in dims:
-            dim = proto.tensor_type.shape.dim.add()
-            if isinstance(entry, str):
-                dim.dim_param = entry
-            elif entry is not None:
-                dim.dim_value = entry
+        add_dims(proto, dims)
     return proto
 
 
