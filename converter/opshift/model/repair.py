@@ -99,7 +99,7 @@ def _spelling(model: ModelProto) -> Iterator[str]:
             entry.domain = ""
         if spelled:
             text = f"the domain 'ai.onnx' of {counted(len(spelled), what[:-1])} was replaced by ''"
-            yield f"{text}, the name of the default domain that the checker knows"
+            yield f"{text}, the name of the default domain that the checker accepts"
 
 
 def _imports(model: ModelProto) -> Iterator[str]:
