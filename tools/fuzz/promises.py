@@ -22,6 +22,7 @@ import opshift
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, checker, numpy_helper
 from opshift import BadDestination, BadTarget, InvalidModel, Refused
+from opshift.convert.legal import inferred_part
 from opshift.look import accepts, info
 from opshift.protos import unknown_sizes
 
@@ -329,8 +330,9 @@ def _checked(case: Case, folder: str, text: bytes) -> str:
 
 
 def _sources(source: bytes, result: bytes) -> Iterator[bytes]:
-    """Yields the source, the source with more types, and the source without functions."""
+    """Yields the source with all nodes or those inferred, with more types, without functions."""
     yield source
+    yield inferred_part.inferred_part(ModelProto.FromString(source)).SerializeToString()
     yield _typed(source, result)
     # Inference takes a call of a function with an operator's name for a node of this operator.
     inlined = onnx.inliner.inline_local_functions(ModelProto.FromString(source))

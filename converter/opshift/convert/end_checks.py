@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from opshift.author.facts import Facts
 from opshift.convert.blockers import StepRefused
 from opshift.convert.change import Step
-from opshift.convert.legal import checker, diagnose, nested_lengths, rules
+from opshift.convert.legal import checker, diagnose, inferred_part, nested_lengths, rules
 from opshift.convert.state import State
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel
 from opshift.model import imports, repair, weights
@@ -113,9 +113,11 @@ def _objected_before(state: State, error: str | None) -> bool:
     """Returns whether onnx also rejects the source, or rejects a function named like an operator.
 
     `error` is the error that onnx reports for the source model. An error about an operator that the
-    opset lacks does not count, because the error is not about types.
+    opset lacks does not count, because the error is not about types. It may hide others, which do.
     """
     if error and not checker.is_of_operators(error):
+        return True
+    if inferred_part.types(state.view, state.adapters) is not None:
         return True
     model = copied(state.view)
     versions, functions = imports.versions(model), functions_of(model)

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from opshift.author.facts import Facts
 from opshift.author.inference import infer_all
 from opshift.author.registry import Registry
-from opshift.convert.legal import checker, function_rules, nested_lengths, rules
+from opshift.convert.legal import checker, function_rules, inferred_part, nested_lengths, rules
 from opshift.convert.legal.findings import ERROR, WARNING, Checked, Phase
 from opshift.convert.legal.written_rules import holder
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel
@@ -106,7 +106,7 @@ def contradiction(
     error = (
         rule_broken.get(ERROR)
         or _objection(before, document, adapters, retired=retired)
-        or checker.types(nested_lengths.without(model), adapters, data_prop=True)
+        or inferred_part.types(nested_lengths.without(model), adapters, data_prop=True)
         or _in_training(model, adapters)
     )
     return f"the model contradicts itself: {error}" if error else rule_broken.get(WARNING)
@@ -150,7 +150,7 @@ def _in_training(model: ModelProto, adapters: Registry) -> str | None:
                 functions=model.functions,
                 graph=graph,
             )
-            if (error := checker.types(alone, adapters)) is not None:
+            if (error := inferred_part.types(alone, adapters)) is not None:
                 return error
     return None
 

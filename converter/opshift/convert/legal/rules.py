@@ -19,6 +19,7 @@ from opshift.convert.legal import (
     checker,
     device_rules,
     graph_rules,
+    inferred_part,
     ir_rules,
     model_rules,
     opening,
@@ -205,7 +206,7 @@ def _all_findings(model: ModelProto | str | os.PathLike[str], adapters: Registry
     all_findings = _found(Checked(document, adapters, None, large_tensors), lambda: view)
     all_findings += [Finding(INFO, text, "OLD_IR", frozenset({text})) for text in upgraded]
     legal = all(finding.level != ERROR for finding in all_findings if finding.rule not in _BEYOND)
-    if legal and (message := checker.whole(view, adapters, full=True)) is not None:
+    if legal and (message := _rejection(view, adapters)) is not None:
         # removes the node's name, because a conversion may rename it
         about = frozenset({_NODE.sub("", message)})
         text = f"onnx's checker rejects the model: {message}"
@@ -214,6 +215,11 @@ def _all_findings(model: ModelProto | str | os.PathLike[str], adapters: Registry
     return Findings(
         tuple(sorted(dict.fromkeys(all_findings), key=lambda finding: order.index(finding.level)))
     )
+
+
+def _rejection(view: bytes | ModelProto, adapters: Registry) -> str | None:
+    """Returns the checker's error on a model, also if unknown operators hide the error."""
+    return checker.whole(view, adapters, full=True) or inferred_part.hidden(view, adapters)
 
 
 check_model = deprecation.renamed(check, "opshift.check_model", "opshift.check", "0.4.0")
