@@ -332,10 +332,7 @@ class Report(Paged):
         facts = facts_of([*versions, ("IR version", self.ir_before, self.ir_after)])
         if self.nodes_before is not None and self.nodes_after is not None:
             facts += facts_of([("Nodes", f"{self.nodes_before:,}", f"{self.nodes_after:,}")])
-        unknown = self.runtime.unknown if self.runtime is not None else ()
-        caution = [Line(f"Not known: {text}", Role.CAUTION) for text in unknown]
-        caution += [Line(f"Assumed: {text}", Role.CAUTION) for text in self.assumptions]
-        caution += [Line(f"Approximate: {text}", Role.CAUTION) for text in self.approximations]
+        caution = cautions(self.runtime, self.assumptions, self.approximations)
         notes = [f"The function {text} was inlined at its calls." for text in self.inlined]
         notes += [line.text.strip() for line in modernized(self.modernized)]
         notes += self.notes
@@ -408,6 +405,15 @@ def _rewriting(step: StepReport, work: Work) -> Iterator[Line]:
 def _reason(work: Work) -> Iterator[Line]:
     if work.why:
         yield Line(f"    {work.why}", Role.FAINT, more=True)
+
+
+def cautions(
+    runtime: RuntimeAnswer | None, assumptions: Iterable[str], approximations: Iterable[str]
+) -> list[Line]:
+    """Returns a line for each open question, assumption and approximation of an outcome."""
+    unknown = runtime.unknown if runtime is not None else ()
+    texts = {"Not known": unknown, "Assumed": assumptions, "Approximate": approximations}
+    return [Line(f"{word}: {text}", Role.CAUTION) for word in texts for text in texts[word]]
 
 
 def sections_of(

@@ -125,6 +125,10 @@ def test_a_page_names_the_assumption_that_would_help(folder):
     done = run("convert", "reshape.onnx", "-o", "o.onnx", "--to", "6", "--report", "r.html")
     assert done.exit_code == 1
     assert "NO_ZERO_DIMS: If no tensor" in (folder / "r.html").read_text()
+    for words in (["plan", "reshape.onnx"], ["convert", "reshape.onnx", "-o", "o.onnx"]):
+        allowed = run(*words, "--to", "6", "--assume", "no-zero-dims", "--report", "a.html")
+        assert allowed.exit_code == 0, allowed.output
+        assert "Assumed: " in (folder / "a.html").read_text()
 
 
 def test_plan_and_verify_write_pages(folder):

@@ -14,6 +14,7 @@ from opshift.report import (
     RuntimeAnswer,
     Site,
     StepReport,
+    cautions,
     modernized,
     moves,
     rewritings,
@@ -218,9 +219,7 @@ class Plan(Paged):
             (f"Reachable {domain or 'opset'}", f"{self.lowest[domain]} to {self.highest[domain]}")
             for domain in sorted(self.lowest.keys() & self.highest.keys())
         )
-        unknown = self.runtime.unknown if self.runtime is not None else ()
-        caution = [Line(f"Not known: {text}", Role.CAUTION) for text in unknown]
-        caution += [Line(f"Approximate: {text}", Role.CAUTION) for text in self.approximations]
+        caution = cautions(self.runtime, self.assumptions, self.approximations)
         notes = [*self.notes, *(OUTGROWN.format(domain or "ai.onnx") for domain in self.outgrown)]
         changes, *more = sections_of(self.steps, caution, notes)
         ways = [_row(path, hops) for path, hops in self._changes() if hops or path.dead_end]
