@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, TypeAlias
 
 from opshift.records import dataclass
@@ -45,20 +45,24 @@ class Form:
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
 
-def _fields(record: Any) -> dict[str, Any]:
-    cls = type(record)
+def members(cls: type) -> Iterator[tuple[str, bool, bool]]:
+    """Yields each field of a JSON object: its name, whether it is merged, and may be left out."""
     hidden, merged, left_out = (getattr(cls, name, ()) for name in ("HIDDEN", "MERGED", "LEFT_OUT"))
-    names = (field.name for field in dataclasses.fields(record))
-    found: dict[str, Any] = {}
+    names = (field.name for field in dataclasses.fields(cls))
     for name in (*names, *getattr(cls, "ALSO", ())):
-        if name in hidden or name.startswith("_"):
-            continue
+        if name not in hidden and not name.startswith("_"):
+            yield name, name in merged, name in left_out
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name, is_merged, may_be_left_out in members(type(record)):
         value = getattr(record, name)
-        if name in merged:
-            found |= plain(value)
-        elif value or name not in left_out:
-            found[name] = plain(value)
-    return found
+        if is_merged:
+            fields |= plain(value)
+        elif value or not may_be_left_out:
+            fields[name] = plain(value)
+    return fields
 
 
 def plain(value: Any) -> Any:

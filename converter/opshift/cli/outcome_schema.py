@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 import opshift
 from opshift.codes.refusals import Why
-from opshift.json_form import Form, Part, Versions, plain
+from opshift.json_form import Form, Part, Versions, members, plain
 from opshift.opsets import targets
 from opshift.opsets.columns import Cell
 
@@ -109,23 +109,20 @@ def _outcome(kind: str, classes: list[type[Form]]) -> Schema:
 def _object(cls: type) -> Schema:
     """Returns the schema of a class."""
     properties: Schema = {}
-    optional = {*getattr(cls, "OPTIONAL", ()), *getattr(cls, "LEFT_OUT", ())}
+    optional = {*getattr(cls, "OPTIONAL", ())}
     says = _descriptions(cls)
-    for field in dataclasses.fields(cls):
-        if field.name in getattr(cls, "MERGED", ()):
-            merged = _merged(_hint(cls, field.name))
+    for name, is_merged, may_be_left_out in members(cls):
+        hint = _hint(cls, name)
+        if is_merged:
+            merged = _merged(hint)
             properties |= merged["properties"]
             optional |= merged["properties"].keys() - merged["required"]
-        elif field.name not in getattr(cls, "HIDDEN", ()) and not field.name.startswith("_"):
-            hint = _hint(cls, field.name)
-            if field.name in getattr(
-                cls, "LEFT_OUT", ()
-            ):  # the object lacks the field if it is null
-                hint = next(iter(typing.get_args(hint)), hint)
-            properties[field.name] = _of(hint) | {"description": says[field.name]}
-    for name in getattr(cls, "ALSO", ()):
-        described = {"description": _first(getattr(cls, name).__doc__)}
-        properties[name] = _of(_hint(cls, name)) | described
+            continue
+        if may_be_left_out:  # the object lacks the field if it is null
+            optional.add(name)
+            hint = next(iter(typing.get_args(hint)), hint)
+        described = says.get(name) or _first(getattr(cls, name).__doc__)
+        properties[name] = _of(hint) | {"description": described}
     return {
         "type": "object", "description": _first(cls.__doc__), "properties": properties,
         "required": [name for name in properties if name not in optional],

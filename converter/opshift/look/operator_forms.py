@@ -23,7 +23,7 @@ class DeltaForm(Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Deltas(Form):
+class Implementations(Form):
     """The implementations of operators.
 
     Printed by `opshift ops`.
@@ -33,20 +33,19 @@ class Deltas(Form):
 
     domain: str
     """The domain."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorChanges(Implementations):
+    """The operators that changed in a range of versions."""
+
     deltas: tuple[DeltaForm, ...]
     """For a range of versions: each operator that changed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entries(Form):
-    """The implementations of operators.
+class OperatorVersions(Implementations):
+    """The versions of one operator."""
 
-    Printed by `opshift ops`.
-    """
-
-    KIND = "ops"
-
-    domain: str
-    """The domain."""
     entries: tuple[Entry, ...]
     """For one operator: each version."""

@@ -242,7 +242,7 @@ def _changes(deltas: list[Delta], domain: str, start: int, to: int) -> Callable[
             changes = database.changes_between(domain, delta.op_type, start, to)
             breaks = any(change.breaks for change in changes)
             forms.append(operator_forms.DeltaForm(delta, changes, breaks))
-        return operator_forms.Deltas(domain, tuple(forms)).as_dict()
+        return operator_forms.OperatorChanges(domain, tuple(forms)).as_dict()
 
     return made
 
@@ -250,4 +250,4 @@ def _changes(deltas: list[Delta], domain: str, start: int, to: int) -> Callable[
 def _entries(domain: str, entries: Iterable[Entry]) -> dict[str, Any]:
     from opshift.look import operator_forms
 
-    return operator_forms.Entries(domain, tuple(entries)).as_dict()
+    return operator_forms.OperatorVersions(domain, tuple(entries)).as_dict()
