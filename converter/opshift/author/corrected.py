@@ -17,7 +17,7 @@ from opshift.model.scope import FunctionId, call_id
 from opshift.model.walk import graphs_in, nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, rank_of
-from opshift.protos import GraphProto, ModelProto, NodeProto, TensorShapeProto, TypeProto
+from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto, helper
 from opshift.protos.copies import copied
 
 if TYPE_CHECKING:
@@ -67,18 +67,13 @@ def is_wrong(inferred: TypeProto | None, dims: ToldDims | None) -> bool:
 
 def give_shape(kind: TypeProto, dims: ToldDims) -> None:
     """Writes a shape into a type; a dimension given as `...` is not changed."""
-    old = list(kind.tensor_type.shape.dim)
-    new = [
-        _dimension(dim) if dim is not ... else old[i] if len(old) == len(dims) else _dimension(None)
+    old = dims_of(kind)
+    sizes = [
+        dim if dim is not ... else old[i] if len(old) == len(dims) else None
         for i, dim in enumerate(dims)
     ]
-    kind.tensor_type.shape.CopyFrom(TensorShapeProto(dim=new))
-
-
-def _dimension(dim: int | str | None) -> TensorShapeProto.Dimension:
-    if isinstance(dim, str):
-        return TensorShapeProto.Dimension(dim_param=dim)
-    return TensorShapeProto.Dimension(dim_value=dim)
+    kind.tensor_type.ClearField("shape")
+    helper.add_dims(kind, sizes)
 
 
 def _misjudged(
