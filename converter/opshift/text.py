@@ -9,7 +9,7 @@ ends.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from opshift.json_form import Form
@@ -174,10 +174,18 @@ def size(octets: int) -> str:
     return f"{value:.0f} {unit}" if unit == "B" or value >= 99.5 else f"{value:.3g} {unit}"
 
 
-def suggestion(word: str, candidates: Sequence[str], count: int = 3) -> str:
-    """Returns `; did you mean X?` with similar candidates; empty if no candidate is similar."""
+def suggestion(
+    word: str, candidates: Sequence[str], count: int = 3, key: Callable[[str], str] = str
+) -> str:
+    """Returns `; did you mean X?` with similar candidates; empty if no candidate is similar.
+
+    `key` returns the part of a candidate that is compared, in which case and dashes do not count.
+    """
     import difflib
 
-    lowered = {candidate.lower().lstrip("-"): candidate for candidate in candidates}
-    near = difflib.get_close_matches(word.lower().lstrip("-"), lowered, n=count)
-    return f"; did you mean {', '.join(lowered[one] for one in near)}?" if near else ""
+    def compared(text: str) -> str:
+        return key(text).lower().lstrip("-")
+
+    by_key = {compared(candidate): candidate for candidate in candidates}
+    near = difflib.get_close_matches(compared(word), by_key, n=count)
+    return f"; did you mean {', '.join(by_key[one] for one in near)}?" if near else ""

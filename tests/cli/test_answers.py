@@ -208,7 +208,7 @@ def test_every_error_is_json_too(folder, words, code, name, form):
             ["batch", ".", "--dry-run", "--to", "9", "--shard", "3/2"],
             "--shard 3/2: 3/2 is not a shard; give I/N",
         ),
-        (["check", "."], ".: this is a folder; `opshift batch` converts all models of a folder"),
+        (["check", "."], ".: this is a folder; name a model in it"),
         (["targets", "missing.onnx"], "missing.onnx: No such file or directory"),
         (
             ["check", "sofmax.onnx"],
@@ -353,12 +353,35 @@ def test_several_models_and_the_gravest_exit_code(folder):
         (["convert", "erf.onnx", "--check", "--for", "onnxruntim==1.10"], "onnxruntime"),
         (["explain", "NEEDS_SHAPES"], "NEEDS_SHAPE"),
         (["convert", "erf.onnx", "--chek", "--to", "13"], "--check"),
+        (["check", "erv.onnx"], "erf.onnx"),
+        (["check", "erf"], "erf.onnx"),
+        (["batch", "erff.onnx", "out", "--to", "13"], "erf.onnx"),
     ],
 )
 def test_a_mistyped_word_gets_a_suggestion(folder, words, meant):
     done = run(*words)
     assert done.exit_code == cli.BAD_INPUT
     assert meant in done.stderr
+
+
+def test_files_that_share_only_the_extension_are_not_suggested(folder):
+    assert "did you mean" not in run("check", "quantized.onnx").stderr
+
+
+def test_a_folder_is_not_suggested_for_itself(folder):
+    (folder / "models").mkdir()
+    for words in (("plan", "models", "--to", "13"), ("verify", "models", "erf.onnx"), ("models",)):
+        assert "models: this is a folder; name a model in it" in run(*words).stderr
+    assert "did you mean" not in run("accepts", "erf.onnx", "--targets", "models").stderr
+
+
+def test_targets_takes_one_model(folder):
+    assert "takes one MODEL" in run("targets", "erf.onnx", "softmax.onnx").stderr
+
+
+def test_a_batch_does_not_write_to_the_standard_output(folder):
+    assert "give a folder instead of -" in run("batch", "erf.onnx", "-", "--to", "13").stderr
+    assert not (folder / "-").exists()
 
 
 def test_names_reach_no_terminal_unescaped(folder):

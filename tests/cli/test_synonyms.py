@@ -23,6 +23,11 @@ def test_an_option_of_another_converter_is_answered_with_its_name_here(option):
     assert failure("convert", "m.onnx", option, "13").endswith(f"no option {option}; use --to")
 
 
+@pytest.mark.parametrize("option", ["--to", "--target-opset", "--opset-version"])
+def test_accepts_takes_the_version_of_another_program_as_opset(option):
+    assert failure("accepts", "m.onnx", option, "13").endswith(f"no option {option}; use --opset")
+
+
 def test_each_meaning_is_an_option_or_argument_of_a_command():
     context = click.Context(main)
     known = set()

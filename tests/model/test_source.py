@@ -246,12 +246,21 @@ def test_a_fifo_is_written_to_and_read_from(words, tmp_path):
 
 
 @POSIX
-@pytest.mark.parametrize("words", [("check",), ("plan", "--to", 13), ("plan", "--to", 9), ("lowest",)])  # fmt: skip
-def test_other_commands_read_a_pipe_once(words, tmp_path):
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check",), ("plan", "--to", 13), ("plan", "--to", 9), ("lowest",), ("info",),
+        ("accepts", "--for", "onnxruntime==1.10"), ("targets", "onnxruntime==1.10"),
+        ("diff", "m.onnx"), ("verify", "m.onnx"),
+    ],
+)  # fmt: skip
+def test_other_commands_read_a_pipe_once(words, name, tmp_path):
     data = save(tmp_path / "m.onnx").read_bytes()
-    piped = run(words[0], "/dev/stdin", *words[1:], input=data)
-    plain = run(words[0], tmp_path / "m.onnx", *words[1:])
-    assert (piped.returncode, piped.stdout) == (plain.returncode, plain.stdout)
+    piped = run(words[0], name, *words[1:], input=data, cwd=tmp_path)
+    plain = run(words[0], "m.onnx", *words[1:], cwd=tmp_path)
+    assert piped.returncode == plain.returncode
+    assert piped.stdout.replace(b"/dev/stdin", b"m.onnx") == plain.stdout
 
 
 @POSIX

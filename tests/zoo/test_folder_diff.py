@@ -70,4 +70,9 @@ def test_what_the_command_prints(tmp_path):
     done = run(tmp_path / "old", tmp_path / "new")
     assert done.exit_code == 2
     assert "b.onnx: cannot be compared" in done.stdout
+    assert done.stdout.startswith("MAJOR: ")  # whatever the other model changes
+    (tmp_path / "new" / "a.onnx").write_bytes((tmp_path / "old" / "a.onnx").read_bytes())
+    done = run(tmp_path / "old", tmp_path / "new")
+    assert done.stdout.startswith("Not known: 1 model cannot be compared.")
+    assert done.stdout.endswith("replace the models that cannot be compared, and compare again.\n")
     assert "is a folder and" in run(tmp_path / "old", tmp_path / "new" / "a.onnx").stderr

@@ -23,7 +23,7 @@ import opshift
 from opshift import terms
 from opshift.cli import commands, doors, exit_codes, settings
 from opshift.cli.exit_codes import BAD_INPUT, INTERRUPTED
-from opshift.cli.options import GroupedCommand, WholeWords, files_beside, shown_options
+from opshift.cli.options import GroupedCommand, WholeWords, is_model, shown_options, similar_files
 from opshift.cli.synonyms import misplaced, other_command, synonym
 from opshift.cli.terminal import Output
 from opshift.isolation_default import Isolation, set_default, usual
@@ -60,10 +60,10 @@ class Commands(click.Group):
         word = args[0]
         names = self.list_commands(ctx)
         if word not in names:
-            if word.lower().endswith(".onnx") or os.path.exists(word):
+            if is_model(word):
                 return DEFAULT, self.get_command(ctx, DEFAULT), args
             same = other_command(word)
-            near = suggestion(word, [*names, "--help", *files_beside(word)], 1)
+            near = suggestion(word, [*names, "--help"], 1) or similar_files(word)
             cure = f"; use `opshift {same}`" if same else near
             ctx.fail(f"{word!r} is neither a command nor a file{cure}")
         settings.apply(ctx, self.get_command(ctx, word), word)
@@ -178,7 +178,7 @@ def _bad_value(error: click.BadParameter, param: click.Parameter) -> str:
         remedy = suggestion(word, choices) or f"; give {' or '.join(choices)}"
         return f"{name}: {word!r} is not a valid value{remedy}"
     if isinstance(kind, click.Path) and word:
-        return f"{name}: {message}{suggestion(word, files_beside(word)) or '; check the path'}"
+        return f"{name}: {message}{similar_files(word) or '; check the path'}"
     return f"{name}: {message}"
 
 

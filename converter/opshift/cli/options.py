@@ -332,7 +332,7 @@ def _sentence(error: OSError) -> str:
     """Returns the message of a file error, with similar file names if the file does not exist."""
     if not isinstance(error, FileNotFoundError) or not error.filename:
         return _cause(error)
-    return _cause(error) + suggestion(str(error.filename), files_beside(str(error.filename)))
+    return _cause(error) + similar_files(str(error.filename))
 
 
 def _cause(error: OSError) -> str:
@@ -341,15 +341,29 @@ def _cause(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
+# Windows has no file for the standard input; there, only `opshift convert` reads it.
+STDIN = "/dev/stdin" if os.path.exists("/dev/stdin") else "-"
+
+
 class ModelPath(click.Path):
-    """The path of a model; for a version or a runtime in its place, the error names the option."""
+    """The path of a model, or `-` for the standard input.
+
+    For a version or a runtime in its place, the error names the option.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "-":
+            return STDIN
         if ctx is not None and isinstance(value, str):
             available = functools.partial(shown_options, ctx.command, ctx)
             if option := misplaced(value, available):
                 raise click.UsageError(f"{value} is not a file; write {option} {value}", ctx)
         return super().convert(value, param, ctx)
+
+
+def is_model(word: str) -> bool:
+    """Returns whether a word is the path of a model, which need not exist, or `-`."""
+    return word == "-" or word.lower().endswith(".onnx") or os.path.exists(word)
 
 
 def shown_options(command: click.Command, ctx: click.Context) -> list[str]:
@@ -358,13 +372,18 @@ def shown_options(command: click.Command, ctx: click.Context) -> list[str]:
     return [word for param in shown for word in param.opts if word.startswith("-")]
 
 
-def files_beside(path: str) -> list[str]:
-    """Returns the paths of all files in the folder of a path, for a suggestion."""
-    folder = os.path.dirname(path)
+def similar_files(path: str) -> str:
+    """Returns a suggestion of files in the folder of a path, whose extensions do not count."""
+    folder, word = os.path.split(path)
     try:
-        return [os.path.join(folder, name) for name in os.listdir(folder or ".")]
+        names = [name for name in os.listdir(folder or ".") if name != word]
     except OSError:
-        return []
+        return ""
+    return suggestion(path, [os.path.join(folder, name) for name in names], key=_stem)
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(os.path.basename(path))[0]
 
 
 def known_operator(domain: str, op: str, operators: Sequence[str]) -> None:

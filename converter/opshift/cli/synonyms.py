@@ -12,11 +12,12 @@ SIMILAR = 0.85  # the least similarity (0 to 1) of a mistyped option and an opti
 # suggested.
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "--target": ("--to", "--for"),
+    "--to": ("--opset",),
     "--opset": ("--to",),
-    "--target-opset": ("--to",),
-    "--target-version": ("--to",),
-    "--opset-version": ("--to",),
-    "--to-opset": ("--to",),
+    "--target-opset": ("--to", "--opset"),
+    "--target-version": ("--to", "--opset"),
+    "--opset-version": ("--to", "--opset"),
+    "--to-opset": ("--to", "--opset"),
     "--version": ("--to",),
     "--runtime": ("--for", "--runtimes"),
     "--device": ("--for", "--runtimes"),

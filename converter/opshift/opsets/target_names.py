@@ -74,10 +74,10 @@ def _advice() -> str:
 
 def _require_runtime(text: str, plain: str) -> None:
     """Raises BadTarget if a text is an opset, or an upper limit such as `<1.10`."""
-    if re.fullmatch(r"(opset-*)?\d+|latest", plain):
+    if version := re.fullmatch(r"(?:opset-*)?(\d+|latest|(?:ai\.onnx|com)[\w.]*=\d+)", plain):
         raise BadTarget(
-            f"{text!r} is an opset and not a runtime; give it as the opset:"
-            f" {terms.option('target', 'N')}"
+            f"{text!r} is a version and not a runtime; give it as the version:"
+            f" {terms.option('target', version[1])}"
         )
     if "<" in plain:
         raise BadTarget(

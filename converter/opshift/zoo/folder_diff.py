@@ -79,8 +79,15 @@ class FolderDiff(Shown):
         return max((change.level for change in self.models), default=Level.NONE)
 
     @property
+    def _certain(self) -> bool:
+        """Whether no unread model can raise the level."""
+        return not self.unread or self.level is Level.MAJOR
+
+    @property
     def advice(self) -> str:
         """The SemVer advice for the collection, in one sentence."""
+        if not self._certain:
+            return "Advice: replace the models that cannot be compared, and compare again."
         if self.level is Level.NONE:
             return "Advice: keep the version of the collection, because no user is affected."
         return f"Advice: raise the {self.level.name} number of the collection's version."
@@ -88,7 +95,11 @@ class FolderDiff(Shown):
     def lines(self) -> Iterator[Line]:
         """Yields the level of change of all models, the models per level, and changed models."""
         role = {Level.NONE: Role.GOOD, Level.MAJOR: Role.BAD}.get(self.level, Role.CAUTION)
-        yield Line(f"{self.level.name}: {_EFFECTS[self.level]}", role)
+        verdict = f"{self.level.name}: {_EFFECTS[self.level]}"
+        if not self._certain:
+            number = counted(len(self.unread), "model")
+            role, verdict = Role.BAD, f"Not known: {number} cannot be compared."
+        yield Line(verdict, role)
         counts = Counter(change.level for change in self.models)
         per_level = ", ".join(
             f"{counts[level]} {level.name}" for level in sorted(counts, reverse=True)

@@ -6,6 +6,7 @@ Folders, patterns and lists may also be in an object store, and a list may conta
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
 import os
@@ -90,7 +91,7 @@ def _look(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
             if os.path.isfile(path) and not _inside(path, leave_out):
                 yield os.path.relpath(path, base), path
     else:
-        raise FileNotFoundError(f"{printable(source)}: there is no such folder, pattern or file")
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder, pattern or file", source)
 
 
 def _below(source: str, leave_out: str) -> Iterator[tuple[str, str]]:

@@ -164,6 +164,8 @@ def command(
         raise click.UsageError(
             "the command names no folder for the results; give DST, or --dry-run to write nothing"
         )
+    if dst == "-":
+        raise click.UsageError("a batch writes a file for each model; give a folder instead of -")
     with _engine(kind, cluster, workers, timeout, memory) as engine, _stops_cleanly(engine):
         display = progress.live(engine.crew) if output.live else progress.plain()
         with display if output.progress else progress.silent() as heard:

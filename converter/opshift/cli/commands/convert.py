@@ -292,10 +292,10 @@ def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, Fi
     from opshift.model.bytes.source import Opened
 
     if in_place:
-        if source == "-":
+        if source == options.STDIN:
             raise click.UsageError("--in-place cannot replace the standard input; give -o OUT")
         output = place.to_replace(source)
-    file = Opened("standard input", fd=0) if source == "-" else Opened(source)
+    file = Opened("standard input", fd=0) if source == options.STDIN else Opened(source)
     if output == "-":
         return file, place.Stream(STDOUT, fd=1)
     return file, place.at(output or source)

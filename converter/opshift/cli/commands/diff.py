@@ -18,8 +18,8 @@ from opshift.cli.terminal import Output
     "opshift diff model.onnx converted.onnx -v",
     "opshift diff zoo-1.0 zoo-1.1",
 )
-@click.argument("first", metavar="A", type=click.Path())
-@click.argument("second", metavar="B", type=click.Path())
+@click.argument("first", metavar="A", type=options.ModelPath())
+@click.argument("second", metavar="B", type=options.ModelPath())
 @documents
 @common
 def command(output: Output, first: str, second: str) -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @options.command("opshift plan model.onnx --to 9", "opshift plan model.onnx --for tensorrt==8.4")
-@click.argument("source", metavar="IN", type=click.Path(dir_okay=False))
+@click.argument("source", metavar="IN", type=options.ModelPath())
 @reports
 @documents
 @common

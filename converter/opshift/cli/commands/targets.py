@@ -59,18 +59,16 @@ def command(
 
     if report is not None:
         return _learn(output, report, words)
-    if words and _is_path(words[0]):
-        return _survey(output, words[0], words[1:], every, request)
+    if any(word.lower().endswith(".onnx") for word in words[1:]):
+        raise click.UsageError("`opshift targets` takes one MODEL; give it before the runtimes")
+    if words and options.is_model(words[0]):
+        source = options.ModelPath().convert(words[0], None, None)
+        return _survey(output, source, words[1:], every, request)
     if request != Options():
         raise click.UsageError(
             "options of a conversion are given without a model; give MODEL before the runtimes"
         )
     return _list(output, words)
-
-
-def _is_path(word: str) -> bool:
-    """Returns whether an argument is the path of a model; the file need not exist."""
-    return os.path.exists(word) or word.lower().endswith(".onnx")
 
 
 def _learn(output: Output, report: str, words: tuple[str, ...]) -> int:

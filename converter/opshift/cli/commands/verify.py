@@ -25,8 +25,8 @@ ENGINES = ("auto", "onnxruntime", "opshift")
     "opshift verify model.onnx model13.onnx",
     "opshift verify a.onnx b.onnx --inputs data.npz --rtol 1e-5",
 )
-@click.argument("a", metavar="A", type=click.Path(dir_okay=False))
-@click.argument("b", metavar="B", type=click.Path(dir_okay=False))
+@click.argument("a", metavar="A", type=options.ModelPath())
+@click.argument("b", metavar="B", type=options.ModelPath())
 @click.option(
     "--inputs",
     type=click.Path(),

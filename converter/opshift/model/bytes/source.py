@@ -141,7 +141,8 @@ def opened(model: object) -> Opened:
 def _opened(path: str) -> int:
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
-        raise _error(path, "this is a folder; `opshift batch` converts all models of a folder")
+        batch = "(`opshift batch` converts all of them)"
+        raise _error(path, f"this is a folder; name a model in it {batch}")
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
         raise _error(path, "this is a device and not a model; give a file or a pipe")
     return os.open(path, os.O_RDONLY | BINARY)
