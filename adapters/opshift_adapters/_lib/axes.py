@@ -34,20 +34,20 @@ def in_order(
     if known is None or known.ndim != 1 or not known.size:
         return KEEP
     counted = np.array(_from_front(node, known.tolist(), inserted), known.dtype)
-    entries = {name: value for name in along if (value := node.input(name)) is not None}
-    lists = {
-        name: found
-        for name, value in entries.items()
-        if (found := value.const_or_none()) is not None
-    }
     new = {}
-    if len(lists) == len(entries) and not (counted < 0).any():
-        order = np.argsort(counted, kind="stable")
-        counted = counted[order]
-        for name, found in lists.items():
-            moved = found.reshape(-1, len(order))[:, order].ravel()
-            if (moved != found).any():
-                new[name] = op.const(moved, like=entries[name])
+    if counted.min() >= 0 and (np.diff(counted) < 0).any():
+        entries = {name: value for name in along if (value := node.input(name)) is not None}
+        lists = {
+            name: found
+            for name, value in entries.items()
+            if (found := value.const_or_none()) is not None
+        }
+        if len(lists) == len(entries):
+            counted = counted[order := np.argsort(counted, kind="stable")]
+            for name, found in lists.items():
+                moved = found.reshape(-1, len(order))[:, order].ravel()
+                if (moved != found).any():
+                    new[name] = op.const(moved, like=entries[name])
     if (counted == known).all():
         return KEEP
     return op.same(node, inputs={"axes": op.const(counted, like=given), **new})

@@ -165,6 +165,8 @@ def inline_functions(
 
     Returns the functions that were called. Calls of a function that calls itself stay.
     """
+    if not functions:
+        return set()
     bodies = {which: body for which, body in functions_of(model).items() if which in functions}
     recursive = set[FunctionId]().union(*cycles(calls_of(bodies)))
     inlined = {which: body for which, body in bodies.items() if which not in recursive}
