@@ -68,11 +68,16 @@ def test_every_tensor_is_found_once():
     assert len(found) > 50
 
 
-@pytest.mark.parametrize(
-    ("text", "sizes"), [(FLAT, [2]), (NESTED, [3, 3, 3, 5]), (FUNCTION, [2, 2])]
-)
-def test_every_declared_size_is_found(text, sizes):
-    assert sorted(Sizes(model(text).SerializeToString()).declared()) == sizes
+@pytest.mark.parametrize("text", [FLAT, NESTED, FUNCTION])
+def test_the_largest_declared_size_is_found_in_each_place(text):
+    proto = model(text)
+    for graph in walk.graphs_in(proto.graph):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            for dim in value.type.tensor_type.shape.dim:
+                before, dim.dim_value = dim.dim_value, 7000
+                assert Sizes(proto.SerializeToString()).largest() == 7000
+                dim.dim_value = before
+    assert Sizes(proto.SerializeToString()).largest() in range(1, 7000)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from opshift.model.walk import graphs_in, nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, rank_of
 from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto, helper
-from opshift.protos.copies import copied
 
 if TYPE_CHECKING:
     from opshift.author.traits import DeclaredRules
@@ -29,7 +28,7 @@ ROUNDS = 4  # because one wrong length can hide another; the last round infers n
 HIDDEN = "opshift.hidden."
 
 
-def infer(model: bytes | ModelProto, adapters: DeclaredRules) -> ModelProto:
+def infer(model: bytes | ModelProto | ModelBytes, adapters: DeclaredRules) -> ModelProto:
     """Runs onnx's inference, and replaces the output shapes that a rule proves wrong.
 
     Inference then runs again with the shapes from the rules.
@@ -45,7 +44,7 @@ def infer(model: bytes | ModelProto, adapters: DeclaredRules) -> ModelProto:
         if not new.keys() - misjudged.keys():
             break
         misjudged |= new
-        inferred = _without(model, misjudged, adapters)
+        inferred = _without(source.data, misjudged, adapters)
     return inferred
 
 
@@ -123,10 +122,10 @@ def _numbered(model: ModelProto) -> Iterator[tuple[GraphProto, NodeProto]]:
 
 
 def _without(
-    model: bytes | ModelProto, misjudged: Mapping[Output, TypeProto], adapters: DeclaredRules
+    model: bytes, misjudged: Mapping[Output, TypeProto], adapters: DeclaredRules
 ) -> ModelProto:
     """Runs inference of a model, but with given types for some of the outputs."""
-    copy = copied(model)
+    copy = ModelProto.FromString(model)
     numbered = list(_numbered(copy))
     names: dict[Output, str] = {}
     for (i, j), kind in misjudged.items():

@@ -117,15 +117,17 @@ def _infer(
     """Runs inference in several passes; finds no types if the first pass rejects the model."""
     scopes: list[GraphTypes] = []
     inferred: ModelProto | None = None
+    seen = ModelBytes.of(model)
     for _ in range(PASSES):
         try:
-            model = inferred = corrected.infer(model, adapters)
+            model = inferred = corrected.infer(seen, adapters)
         except safe_inference.COMPLAINTS:
             # If inference rejects a model, opshift uses the declarations of the model.
             return scopes, inferred
         scopes = by_graph(model, nested=nested)
         if not _write_ranks(model, scopes, adapters.rules(OutputRanks)):
             return scopes, model
+        seen = ModelBytes(model.SerializeToString(), seen.may_be_hidden)  # it has the same nodes
     return scopes, inferred
 
 

@@ -76,7 +76,7 @@ def _inferred(shown: ShownModel, *, strict: bool = False, data_prop: bool = Fals
 def may_propagate(model: ModelBytes, *, risky: bool = False) -> bool:
     """Returns whether data propagation is safe, because no dimension is huge."""
     sizes, names_one = look_at(Sizes, model.data), False
-    if max(sizes.declared(), default=0) > MOST_PROPAGATED:
+    if sizes.largest() > MOST_PROPAGATED:
         return False
     for tensor in sizes.tensors():
         if max(tensor.dims, default=0) > MOST_PROPAGATED:
@@ -85,7 +85,7 @@ def may_propagate(model: ModelBytes, *, risky: bool = False) -> bool:
     if not names_one:
         return True
     inferred = piecewise.infer(model, risky=risky).SerializeToString()
-    return max(look_at(Sizes, inferred).declared(), default=0) <= MOST_PROPAGATED
+    return look_at(Sizes, inferred).largest() <= MOST_PROPAGATED
 
 
 def _names_a_huge_size(tensor: SizedTensor) -> bool:
@@ -127,8 +127,11 @@ def is_at_risk(model: bytes | ModelProto | ModelBytes, adapters: DeclaredRules) 
 
 def _may_be_hidden(model: ModelBytes, adapters: DeclaredRules) -> bool:
     """Returns whether the model may have an operator that inference crashes on or rejects."""
-    at_fault = {op for kind in (Fragile, Undefaulted) for _, op in adapters.traits(kind)}
-    return not model.operators.isdisjoint(at_fault) or shrinking.may_hold(model, adapters)
+    if model.may_be_hidden is None:
+        at_fault = {op for kind in (Fragile, Undefaulted) for _, op in adapters.traits(kind)}
+        fragile = not model.operators.isdisjoint(at_fault)
+        model.may_be_hidden = fragile or shrinking.may_hold(model, adapters)
+    return model.may_be_hidden
 
 
 def _survivable(source: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) -> ShownModel:

@@ -10,6 +10,7 @@ from opshift.author.registry import Registry
 from opshift.author.traits import DeclaredRules
 from opshift.convert.change import Step
 from opshift.model import imports, repair
+from opshift.model.bytes.outline import ModelBytes
 from opshift.model.document import Document
 from opshift.model.functions import functions_of
 from opshift.model.scope import Imports, Root, call_id
@@ -120,8 +121,8 @@ def _context(document: Document, imported: Imports) -> onnx_checker.CheckerConte
 
 def whole(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | None:
     """Returns the checker's error on a model, or None."""
-    if full and safe_inference.is_at_risk(view, adapters):
-        return whole(view, adapters, full=False) or types(view, adapters)
+    if full and safe_inference.is_at_risk(seen := ModelBytes.of(view), adapters):
+        return whole(view, adapters, full=False) or types(seen, adapters)
     error = _objection(lambda: onnx_checker.check_model(view, full_check=full))
     if error and full and _has_sparse_weights(view):
         return whole(view, adapters, full=False)
@@ -162,7 +163,7 @@ def _unfit(node: NodeProto, versions: Mapping[str, int], *, is_inner: bool) -> s
 
 
 def types(
-    model: bytes | ModelProto, adapters: DeclaredRules, *, data_prop: bool = False
+    model: bytes | ModelProto | ModelBytes, adapters: DeclaredRules, *, data_prop: bool = False
 ) -> str | None:
     """Returns the error of strict type inference on a model, or None."""
     return _objection(

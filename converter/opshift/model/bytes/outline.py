@@ -128,11 +128,12 @@ class Sizes(_Parts):
     def __init__(self, data: bytes) -> None:
         super().__init__(outline.Sizes.FromString(data))
 
-    def declared(self) -> Iterator[int]:
-        """Yields the declared sizes of values in the main graph and its subgraphs."""
-        for graph in self.main:
-            for value in (graph.input, graph.output, graph.value_info):
-                yield from value.type.tensor_type.shape.dim.dim_value
+    def largest(self) -> int:
+        """Returns the largest declared size of values in the main graph and its subgraphs."""
+        values = (
+            value for graph in self.main for value in (graph.input, graph.output, graph.value_info)
+        )
+        return max(max(value.type.tensor_type.shape.dim.dim_value, default=0) for value in values)
 
     def tensors(self) -> Iterator[outline.SizedTensor]:
         """Yields every tensor of the model."""
@@ -154,8 +155,9 @@ def look_at(kind: type[_View], data: bytes) -> _View:
 class ModelBytes:
     """The bytes of a model with its outline, which is parsed at most once."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, may_be_hidden: bool | None = None) -> None:
         self.data = data
+        self.may_be_hidden = may_be_hidden  # the answer of `safe_inference`, if it was asked
 
     @classmethod
     def of(cls, model: bytes | ModelProto | ModelBytes) -> ModelBytes:

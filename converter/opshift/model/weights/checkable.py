@@ -64,7 +64,11 @@ def checkable(
         if cut is not None:
             return cut
     view = copied(skeleton)
-    _show_nested(view, weights)
+    _hoist_all(view)
+    hoisted = view.SerializeToString(deterministic=True)
+    if wire.MARK_KEY not in hoisted and EXTERNAL_FIELD not in hoisted:
+        return hoisted
+    _fill(view, weights)
     return view
 
 
@@ -116,12 +120,16 @@ def _cut(data: bytes, stubs: Iterable[TensorProto], extra: bytes) -> bytes | Non
     return b"".join([head, *pieces, memoryview(data)[end:]])
 
 
-def _show_nested(view: ModelProto, weights: Weights | None) -> None:
-    """Turns tensors without payload into inputs of the main graph, or else into zeros."""
+def _hoist_all(view: ModelProto) -> None:
+    """Turns tensors without payload into inputs of the main graph, if their names are unique."""
     names = Counter(walk.defined_names(view.graph))
     inputs: list[ValueInfoProto] = []
     _hoist(view.graph, names, inputs, main=True)
     view.graph.input.extend(inputs)
+
+
+def _fill(view: ModelProto, weights: Weights | None) -> None:
+    """Fills the remaining tensors without payload with zeros."""
     for item in walk.items(view):
         if isinstance(item, TensorProto):
             _zero(item)
