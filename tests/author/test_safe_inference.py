@@ -7,11 +7,14 @@ import contextlib
 import subprocess
 import sys
 
+import numpy as np
 import onnx.parser
 import opshift
 import pytest
-from opshift.author import registry, safe_inference
+from onnx import numpy_helper
+from opshift.author import piecewise, registry, safe_inference
 from opshift.author.traits import Fragile
+from opshift.model import walk
 from opshift.model.bytes.outline import ModelBytes
 from opshift.verify import verify
 
@@ -164,3 +167,65 @@ def test_a_huge_size_is_not_declared(size, answer):
     proto = onnx.parser.parse_model(f"{HEADER}(float[1] x) => (float[M] y) {{ y = Neg(x) }}")
     proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = size
     assert safe_inference.may_propagate(ModelBytes(proto.SerializeToString())) is answer
+
+
+SPARSE = {
+    "main graph": "(float[3] x) => (float[a,b] y) { h = Add(x, w) y = Softmax<axis=0>(h) }",
+    "only operand": "(float[3] x) => (float[a,b] y) { h = Softmax<axis=0>(w) y = Add(h, x) }",
+    "branch": "(float[3] x, bool c) => (float[a,b] y) { y = If(c) <then_branch = g () => (y) { h = Mul(w, x) y = Softmax<axis=0>(h) }, else_branch = g () => (y) { y = Add(w, x) }> }",
+}
+
+
+def with_weight(text: str, *, sparse: bool) -> onnx.ModelProto:
+    """A model whose graph, or whose first branch, has a 3x3 weight, sparse or dense."""
+    model = onnx.parser.parse_model(HEADER + text)
+    for graph in (model.graph, *(a.g for n in model.graph.node for a in n.attribute if a.g.node)):
+        written = {name for node in graph.node for name in node.output}
+        if not any("w" in node.input for node in graph.node) or "w" in written:
+            continue
+        dense = np.diag(np.float32([1, 2, 3]))
+        if not sparse:
+            graph.initializer.append(numpy_helper.from_array(dense, "w"))
+            continue
+        tensor = graph.sparse_initializer.add(dims=dense.shape)
+        tensor.values.CopyFrom(numpy_helper.from_array(np.float32([1, 2, 3]), "w"))
+        tensor.indices.CopyFrom(numpy_helper.from_array(np.int64([0, 4, 8])))
+    return model
+
+
+@pytest.mark.parametrize("text", SPARSE.values(), ids=SPARSE)
+def test_a_sparse_initializer_has_the_type_of_a_dense_one(text):
+    sparse, dense = (with_weight(text, sparse=which) for which in (True, False))
+    found = safe_inference.infer(sparse, registry.default())
+    expected = safe_inference.infer(dense, registry.default())
+    for one, other in zip(walk.graphs_in(found.graph), walk.graphs_in(expected.graph), strict=True):
+        types = {info.name: info.type for info in (*one.value_info, *one.output)}
+        assert types.items() >= {info.name: info.type for info in other.value_info}.items()
+        assert [*one.output] == [*other.output]
+    originals = walk.graphs_in(sparse.graph)
+    for one, original in zip(walk.graphs_in(found.graph), originals, strict=True):
+        assert one.sparse_initializer == original.sparse_initializer
+    for target in (21, 12, 11):
+        if target > onnx.defs.onnx_opset_version():
+            continue
+        result = opshift.convert_version(sparse, target)
+        twin = opshift.convert_version(dense, target)
+        assert [n.op_type for n in walk.nodes(result)] == [n.op_type for n in walk.nodes(twin)]
+        assert result.graph.output == twin.graph.output
+        assert verify(sparse, result, isolated=False).equal
+
+
+def test_pieces_of_a_model_know_the_types_of_sparse_initializers(monkeypatch):
+    for limit in ("MOST_COPIES", "SMALL"):
+        monkeypatch.setattr(piecewise, limit, 0)
+    monkeypatch.setattr(piecewise, "PIECE", 1)
+    text = SPARSE["main graph"].replace("{ h", "{ z = Identity(w) h").replace("y = ", "s = ")
+    text = text.replace(
+        " }",
+        " y = If(c) <then_branch = g () => (t) { t = Neg(s) }, else_branch = g () => (e) { e = Abs(s) }> }",
+    )
+    text = text.replace("x)", "x, bool c)", 1)
+    model = with_weight(text, sparse=True)
+    found = safe_inference.infer(model, registry.default()).graph
+    ranks = {info.name: len(info.type.tensor_type.shape.dim) for info in found.value_info}
+    assert ranks["z"] == ranks["h"] == ranks["s"] == 2

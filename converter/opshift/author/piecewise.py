@@ -107,14 +107,15 @@ class _Types:
         self.prefix = prefix  # for the symbols that inference generates
         graph = model.graph
         self.weights = {tensor.name: tensor for tensor in graph.initializer}
-        self.known: dict[str, TypeProto] = {
-            name: tensor_type(tensor) for name, tensor in self.weights.items()
-        }
         self.given = {info.name: info for info in graph.input}
         self.declared: dict[str, ValueInfoProto] = {}
         for info in (*graph.value_info, *graph.output):
             self.declared.setdefault(info.name, info)
-        self.known |= {name: info.type for name, info in self.given.items()}
+        self.known: dict[str, TypeProto] = {
+            **{name: info.type for name, info in self.declared.items()},
+            **{name: tensor_type(tensor) for name, tensor in self.weights.items()},
+            **{name: info.type for name, info in self.given.items()},
+        }
         self.inferred: dict[str, TypeProto] = {}
         self.functions = functions_of(model)
         self.calls = calls_of(self.functions)

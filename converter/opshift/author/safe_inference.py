@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prevents crashes of onnx's inference, which ends the process for some unknown types.
 
-Inference also rejects some nodes that omit an attribute with a default.
+Inference also rejects some nodes that omit an attribute with a default, and treats a sparse
+initializer as a scalar.
 """
 
 from __future__ import annotations
 
 import functools
 import struct
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -19,11 +21,12 @@ from opshift.author.traits import Fragile, Undefaulted
 from opshift.model import imports
 from opshift.model.bytes.outline import ModelBytes, Sizes, look_at
 from opshift.model.bytes.outline_pb2 import SizedTensor
-from opshift.model.walk import graphs_in, nodes, nodes_in
+from opshift.model.scope import tensor_type
+from opshift.model.walk import containers, graphs_in, nodes, nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from opshift.opsets.types import LARGEST_RANK
-from opshift.protos import ModelProto, onnx_checker, shape_inference
+from opshift.protos import GraphProto, ModelProto, TensorProto, onnx_checker, shape_inference
 
 if TYPE_CHECKING:
     from opshift.author.traits import DeclaredRules
@@ -106,8 +109,11 @@ def _is_huge_in(raw: bytes, kind: int) -> bool:
 
 
 def _give_back(inferred: ModelProto, data: bytes) -> None:
-    """Restores the domains of nodes that were hidden from inference."""
-    for node, original in zip(nodes(inferred), nodes(ModelProto.FromString(data)), strict=True):
+    """Restores the domains of hidden nodes, and the sparse initializers."""
+    source = ModelProto.FromString(data)
+    for graph, first in zip(_graphs(inferred), _graphs(source), strict=True):
+        graph.sparse_initializer.extend(first.sparse_initializer)
+    for node, original in zip(nodes(inferred), nodes(source), strict=True):
         if node.domain == NOBODY:
             node.domain = original.domain
         if len(node.attribute) > len(original.attribute):
@@ -126,22 +132,26 @@ def is_at_risk(model: bytes | ModelProto | ModelBytes, adapters: DeclaredRules) 
 
 
 def _may_be_hidden(model: ModelBytes, adapters: DeclaredRules) -> bool:
-    """Returns whether the model may have an operator that inference crashes on or rejects."""
+    """Returns whether inference may crash on the model, reject it, or find wrong types."""
     if model.may_be_hidden is None:
         at_fault = {op for kind in (Fragile, Undefaulted) for _, op in adapters.traits(kind)}
-        fragile = not model.operators.isdisjoint(at_fault)
-        model.may_be_hidden = fragile or shrinking.may_hold(model, adapters)
+        model.may_be_hidden = (
+            any(graph.HasField("sparse_initializer") for graph in model.content.graphs)
+            or not model.operators.isdisjoint(at_fault)
+            or shrinking.may_hold(model, adapters)
+        )
     return model.may_be_hidden
 
 
 def _survivable(source: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) -> ShownModel:
-    """Copies a model, hides nodes that crash inference, and adds attributes that inference needs.
+    """Copies a model, hides what inference misjudges, and adds attributes that inference needs.
 
     To hide a node, the copy gives the node a domain that inference does not know.
     """
     if not _may_be_hidden(source, adapters):
         return ShownModel(source)
     copy = ModelProto.FromString(source.data)
+    _declare_sparse(copy)
     _write_defaults(copy, adapters)
     copy.opset_import.add(domain=NOBODY, version=1)
     for function in copy.functions:
@@ -178,6 +188,21 @@ def _hide_fragile(copy: ModelProto, adapters: DeclaredRules) -> bool:
         ):
             node.domain = domain
     return bool(hidden)
+
+
+def _declare_sparse(model: ModelProto) -> None:
+    """Replaces sparse initializers by declared values, because operators read dense tensors."""
+    for graph in _graphs(model):
+        declared = {info.name for info in (*graph.input, *graph.value_info)}
+        for sparse in graph.sparse_initializer:
+            if sparse.values.name not in declared:
+                dense = TensorProto(data_type=sparse.values.data_type, dims=sparse.dims)
+                graph.value_info.add(name=sparse.values.name, type=tensor_type(dense))
+        del graph.sparse_initializer[:]
+
+
+def _graphs(model: ModelProto) -> Iterator[GraphProto]:
+    return (item for item in containers(model) if isinstance(item, GraphProto))
 
 
 def _write_defaults(model: ModelProto, adapters: DeclaredRules) -> None:

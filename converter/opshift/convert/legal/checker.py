@@ -14,7 +14,7 @@ from opshift.model.bytes.outline import ModelBytes
 from opshift.model.document import Document
 from opshift.model.functions import functions_of
 from opshift.model.scope import Imports, Root, call_id
-from opshift.model.walk import HOLDERS, Container, containers, named, nodes_in
+from opshift.model.walk import HOLDERS, Container, named, nodes_in
 from opshift.model.weights import Weights
 from opshift.opsets import changelog, schemas
 from opshift.protos import (
@@ -124,15 +124,7 @@ def whole(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | 
     if full and safe_inference.is_at_risk(seen := ModelBytes.of(view), adapters):
         return whole(view, adapters, full=False) or types(seen, adapters)
     error = _objection(lambda: onnx_checker.check_model(view, full_check=full))
-    if error and full and _has_sparse_weights(view):
-        return whole(view, adapters, full=False)
     return error or _of_documents(view)
-
-
-def _has_sparse_weights(view: bytes | ModelProto) -> bool:
-    """Returns whether a model has sparse initializers, whose types inference finds wrongly."""
-    graphs = containers(as_model(view))
-    return any(isinstance(graph, GraphProto) and graph.sparse_initializer for graph in graphs)
 
 
 def _of_documents(view: bytes | ModelProto) -> str | None:
