@@ -21,7 +21,10 @@ from opshift.convert import step as step_module
 from opshift.convert.blockers import Outgrown, StepRefused
 from opshift.convert.step import Stepper, cross
 from opshift.errors import FaultyChange
+from opshift.model import walk
+from opshift.model.scope import call_id
 from opshift.opsets import schemas
+from opshift.verify.oracle import evaluate
 from steps import opened, stepper
 from text_models import model, ops
 
@@ -652,3 +655,31 @@ def test_a_verdict_answers_for_a_node_that_an_adapter_writes():
     answer, op = crossed("Relu", 14, 13, adapters, opset=14, kind="int8")
     assert answer is not KEEP
     assert op.made.nodes
+
+
+OMITTING = {
+    "empty": '{ y = m.F(x, "") }',
+    "missing": "{ y = m.F(x) }",
+    "one of two calls": "{ k = Constant<value = float {0.5}>() h = m.F(x, k) y = m.F(h) }",
+    "through a caller": "{ y = m.Outer(x) }",
+}
+CLIPPING = """
+<domain: "m", opset_import: ["" : 12]> F (a, low) => (b) { b = Clip(a, low) }
+<domain: "m", opset_import: ["" : 12, "m" : 1]> Outer (a, low) => (b) { b = m.F(a, low) }
+"""
+
+
+@pytest.mark.parametrize("text", OMITTING.values(), ids=OMITTING)
+def test_a_function_with_an_input_that_a_call_omits_is_inlined(text):
+    proto = model(f"(float[2] x) => (float[2] y) {text} {CLIPPING}", more=', "m" : 1')
+    result = convert_version(proto, 10)
+    assert not any(call_id(node)[0] == "m" for node in walk.nodes(result))
+    x = np.float32([-1, 2])
+    assert (evaluate(result, {"x": x})[0] == evaluate(proto, {"x": x})[0]).all()
+    assert len(convert_version(proto, 11).functions) == 2  # Clip stays as it is
+
+
+def test_a_function_stays_if_each_call_has_the_input():
+    text = "{ k = Constant<value = float {0.5}>() y = m.F(x, k) }"
+    proto = model(f"(float[2] x) => (float[2] y) {text} {CLIPPING}", more=', "m" : 1')
+    assert [function.name for function in convert_version(proto, 10).functions] == ["F", "Outer"]

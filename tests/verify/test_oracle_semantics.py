@@ -490,3 +490,16 @@ def test_a_tree_that_never_ends_is_not_walked_for_ever(op: str) -> None:
     parsed = model(text, 21, ml=5 if op == "TreeEnsemble" else 3)
     with pytest.raises(OracleError, match="cycle"):
         evaluate(parsed, make_inputs(parsed))
+
+
+def test_a_function_reads_an_input_that_the_call_omits_as_absent() -> None:
+    text = """<ir_version: 9, opset_import: ["" : 21, "m" : 1]>
+    g (float[2] x, bool c) => (float[2] y, float[2] z) { y = m.F(x, "", c) z = m.F(x, x, c) }
+    <domain: "m", opset_import: ["" : 21]> F (a, high, c) => (b) {
+      b = If(c) <then_branch = g () => (t) { t = Clip(a, "", high) },
+                else_branch = g () => (e) { e = Clip(a, high) }>
+    }"""
+    x = np.float32([-1, 2])
+    for flag in (True, False):
+        values = evaluate(model(text), {"x": x, "c": np.array(flag)})
+        assert compare(values, [x, x]) is None

@@ -6,6 +6,7 @@ If one node is refused, no node changes.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -45,7 +46,8 @@ from opshift.convert.replay.binding import NodeTokens
 from opshift.convert.replay.call_records import Branch, Records
 from opshift.convert.replay.leaves import RefusedLeaf, Template
 from opshift.errors import AdapterBug, FaultyChange, Refusal
-from opshift.model.scope import Key, Place, Root, Scope
+from opshift.model.functions import omitted_inputs
+from opshift.model.scope import FunctionId, Key, Place, Root, Scope
 from opshift.model.sweep import sweep
 from opshift.model.walk import named
 from opshift.opsets import layouts, schemas
@@ -364,6 +366,13 @@ class Stepper:
             if not isinstance(adapter.verdict, Unchanged):
                 self.step.touched[place] = adapter.source
             return None
+        if name := self._omitted_by_a_call(scope, proto):
+            if self.boundary not in EQUAL_FORMS:
+                reason = f"a call of the function omits its input {name!r}"
+                self.blockers.add(
+                    scope, proto, Refusal(Why.NOT_EXPRESSIBLE, reason), known_at_call=True
+                )
+            return None
         node, op, sound, kind = answer
         if op.made.approximations:
             require_declared(adapter)
@@ -376,6 +385,20 @@ class Stepper:
             sound.add(kind)
         done = NodeChange(place, task, op.made, node, op)
         return done if self.runs is None or self.runs(done) else None
+
+    def _omitted_by_a_call(self, scope: Scope, proto: NodeProto) -> str | None:
+        """Returns an input of a node that is an input of its function and that a call omits."""
+        root = scope.root
+        if root.function is None or root.top.inputs.isdisjoint(proto.input):
+            return None
+        omitted = self._omitted[root.function]
+        names = (name for name in proto.input if name in omitted)
+        return next((name for name in names if scope.owner(name) is root.top), None)
+
+    @functools.cached_property
+    def _omitted(self) -> dict[FunctionId, set[str]]:
+        """The inputs of functions that some call omits."""
+        return omitted_inputs(self.document.model)
 
     def _runs_if_allowed(self, place: Place, task: Task) -> bool:
         """Returns whether the runtime would run the new nodes if approximations were allowed."""

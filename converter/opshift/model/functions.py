@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -82,6 +83,29 @@ def callers_of(
         for callee in callees:
             callers.setdefault(callee, []).append(which)
     return callers
+
+
+def omitted_inputs(model: ModelProto) -> dict[FunctionId, set[str]]:
+    """Returns the inputs of each function that some call omits, directly or through a caller."""
+    bodies = functions_of(model)
+    omitted: dict[FunctionId, set[str]] = {which: set() for which in bodies}
+    waiting = [*tops(model)]
+    while waiting:
+        caller = waiting.pop()
+        absent = {""}
+        if isinstance(caller, FunctionProto):
+            absent |= omitted[function_id(caller)]
+        for call in nodes_in(caller):
+            if (body := bodies.get(which := call_id(call))) is None:
+                continue
+            given = itertools.chain(call.input, itertools.repeat(""))
+            new = {
+                formal for formal, name in zip(body.input, given, strict=False) if name in absent
+            }
+            if new - omitted[which]:
+                omitted[which] |= new
+                waiting.append(body)
+    return omitted
 
 
 def recursion(calls: Mapping[FunctionId, Collection[FunctionId]]) -> Iterator[str]:

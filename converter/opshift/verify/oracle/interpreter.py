@@ -41,6 +41,7 @@ from opshift.verify.oracle.values import (
 
 Seen = Callable[[str, Value], None]
 Load = Callable[[TensorProto], np.ndarray]
+ABSENT = object()  # the value of a function's input that the call omits
 
 
 def evaluate(
@@ -162,8 +163,12 @@ class Frame:
             raise OracleError(f"function {function.name} has no attribute {', '.join(unknown)}")
         if len(inputs) > len(function.input) or len(node.output) > len(function.output):
             raise OracleError(f"function {function.name} is called with too many values")
-        inputs = inputs + [None] * (len(function.input) - len(inputs))
-        values = ChainMap(dict(zip(function.input, inputs, strict=True)))
+        values = ChainMap[str, Value](dict.fromkeys(function.input, ABSENT))
+        values.update(
+            (formal, value)
+            for formal, actual, value in zip(function.input, node.input, inputs, strict=False)
+            if actual
+        )
         opsets = _imports(function.opset_import)
         inner = Frame(
             opsets,
@@ -232,11 +237,14 @@ class Frame:
         return value
 
     def _resolved(self, node: NodeProto) -> NodeProto:
-        """Returns a node whose references to attributes are replaced by the attributes."""
-        if not any(attribute.ref_attr_name for attribute in node.attribute):
+        """Returns a node with the attributes and without the inputs that the call lacks."""
+        absent = [i for i, name in enumerate(node.input) if self.values.get(name) is ABSENT]
+        if not absent and not any(attribute.ref_attr_name for attribute in node.attribute):
             return node
         resolved = NodeProto()
         resolved.CopyFrom(node)
+        for i in absent:
+            resolved.input[i] = ""
         del resolved.attribute[:]
         for attribute in node.attribute:
             if attribute.ref_attr_name:
