@@ -368,3 +368,18 @@ def test_a_model_that_a_conversion_repairs_can_be_verified(repaired, tmp_path):
     for source in (repaired, path):
         verification = verify(source, convert_version(path, 13), isolated=False)
         assert verification.equal, verification
+
+
+def test_a_run_in_this_process_does_not_change_the_inputs():
+    """onnxruntime writes the running mean of the first node into its input."""
+    text = """<ir_version: 7, opset_import: ["" : 14]>
+    g (float16[2,3] x, float16[3] s, float[3] m, float[3] v, bool c) => (float[3] rm) {
+      h, n, k = BatchNormalization<training_mode = 1>(x, s, s, m, v)
+      rm = If(c) <then_branch = t () => (float[3] a) { a = Identity(n) },
+                 else_branch = e () => (float[3] b) { b = Identity(n) }>
+    }"""
+    model = onnx.parser.parse_model(text)
+    half, single = np.ones((2, 3), np.float16), np.ones(3, np.float32)
+    inputs = {"x": half * 5, "s": half[0], "m": single, "v": single.copy(), "c": np.array(True)}
+    assert verify(model, model, inputs, engine="onnxruntime", isolated=False).equal
+    assert (single == 1).all()

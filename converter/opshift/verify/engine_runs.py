@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -47,7 +48,8 @@ def onnxruntime(path: str, cases: Sequence[Mapping[str, Any]], seed: int) -> Res
     options.log_severity_level = 4
     session = ort.InferenceSession(path, options, ["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    return _each(lambda inputs: session.run(None, dict(inputs)), names, cases)
+    # onnxruntime may write into the arrays of inputs, which other runs read too.
+    return _each(lambda inputs: session.run(None, copy.deepcopy(dict(inputs))), names, cases)
 
 
 def _each(evaluate: Any, names: Sequence[str], cases: Sequence[Mapping[str, Any]]) -> Results:
