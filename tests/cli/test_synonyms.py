@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from opshift.cli.entry import main
-from opshift.cli.synonyms import COMMANDS, SYNONYMS, synonym
+from opshift.cli.synonyms import COMMANDS, REPLACING, SYNONYMS, synonym
 
 
 def failure(*words: str) -> str:
@@ -21,6 +21,14 @@ def failure(*words: str) -> str:
 )
 def test_an_option_of_another_converter_is_answered_with_its_name_here(option):
     assert failure("convert", "m.onnx", option, "13").endswith(f"no option {option}; use --to")
+
+
+@pytest.mark.parametrize("option", sorted(REPLACING))
+def test_an_option_to_replace_files_is_never_answered_with_in_place_alone(option):
+    says = failure("convert", "m.onnx", "--to", "13", "-o", "n.onnx", option)
+    assert "leave it out, because an existing result is replaced" in says
+    assert "leave it out" in failure("batch", "old", "new", "--to", "13", option)
+    assert "--in-place" not in failure("check", "m.onnx", option)
 
 
 @pytest.mark.parametrize("option", ["--to", "--target-opset", "--opset-version"])

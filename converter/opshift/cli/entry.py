@@ -24,7 +24,7 @@ from opshift import terms
 from opshift.cli import commands, doors, exit_codes, settings
 from opshift.cli.exit_codes import BAD_INPUT, INTERRUPTED
 from opshift.cli.options import GroupedCommand, WholeWords, is_model, shown_options, similar_files
-from opshift.cli.synonyms import misplaced, other_command, synonym
+from opshift.cli.synonyms import REPLACING, misplaced, other_command, synonym
 from opshift.cli.terminal import Output
 from opshift.isolation_default import Isolation, set_default, usual
 from opshift.text import printable, suggestion
@@ -145,6 +145,9 @@ def _other_option(name: str, ctx: click.Context) -> str:
         for param in parameters
         if isinstance(param, click.Argument)
     ]
+    if name in REPLACING and not {"--output", "DST"}.isdisjoint([*options, *arguments]):
+        source = " (--in-place replaces the source)" if "--in-place" in options else ""
+        return f"; leave it out, because an existing result is replaced without it{source}"
     if equivalent := synonym(name, (*options, *arguments)):
         verb = "give it as the argument" if equivalent in arguments else "use"
         return f"; {verb} {equivalent}"

@@ -28,9 +28,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "--output-file": ("--output", "DST"),
     "--output-model": ("--output", "DST"),
     "--save": ("--output", "DST"),
-    "--overwrite": ("--in-place",),
     "--inplace": ("--in-place",),
-    "--force": ("--in-place",),
     "--static": ("--shape", "--dim"),
     "--input-shape": ("--shape",),
     "--overwrite-input-shape": ("--shape",),
@@ -46,6 +44,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "--compare": ("--verify",),
     "--html": ("--report",),
 }
+# The options of other tools that allow a program to replace files.
+REPLACING = frozenset(["--force", "--overwrite", "--yes", "-f", "-y"])
 # For each command of another tool: the command line of opshift with the same effect.
 COMMANDS: dict[str, str] = {
     "upgrade": "convert",
