@@ -8,11 +8,21 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import ModelProto
-from opshift import BadTarget, InvalidModel, Refused, Why, convert, convert_version, plan
+from opshift import (
+    AdapterBug,
+    BadTarget,
+    InvalidModel,
+    Refused,
+    Why,
+    convert,
+    convert_version,
+    plan,
+)
 from opshift.author import registry
 from opshift.author.verdicts import LEAVE, Adapter
 from opshift.cli.entry import main
 from opshift.convert.blockers import StepRefused
+from opshift.convert.change import Step
 from opshift.convert.step import Stepper
 from opshift.opsets import fields
 from opshift.testing import example_model
@@ -240,3 +250,19 @@ def test_operators_of_others_are_written_out_unless_the_runtime_has_them(runtime
     assert ops(result.model) == written
     doubt = f"whether {runtime} has the domain com.microsoft (1 node)"
     assert (doubt in result.report.runtime.unknown) == ("onnxruntime" not in runtime)
+
+
+@pytest.mark.parametrize("version", [0, -1])
+@pytest.mark.parametrize("wanted", [{"target": 13, **PLAIN}, {"target": "opencv==4.5.5"}])
+def test_a_version_below_the_first_one_ends_with_an_error(version, wanted):
+    """No operator exists there; a conversion looked for them for ever."""
+    made = vendor(GELU)
+    made.opset_import[1].version = version
+    with pytest.raises(InvalidModel, match=f"imports com.microsoft {version}, but"):
+        convert_version(made, **wanted)
+
+
+def test_an_operator_that_no_step_replaces_ends_with_an_error(monkeypatch):
+    monkeypatch.setattr(Stepper, "run", lambda stepper: Step("com.microsoft", 1, 1))
+    with pytest.raises(AdapterBug, match="no adapter replaces Gelu"):
+        convert_version(vendor(GELU), 17, **PLAIN)

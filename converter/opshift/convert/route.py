@@ -12,6 +12,7 @@ from opshift.convert.blockers import StepRefused
 from opshift.convert.end_checks import done
 from opshift.convert.legal import runtime
 from opshift.convert.state import Boundaries, State
+from opshift.errors import AdapterBug, InvalidModel
 from opshift.model import imports
 from opshift.model.scope import FunctionId, Key, Place, Root
 from opshift.opsets import schemas
@@ -80,12 +81,17 @@ def _write_out(state: State, leaving: Collection[Key], *, needed: bool = True) -
 
     A rewrite may need the type of a value that another operator of `leaving` computes. The type is
     known only after the other operator is rewritten, so the caller repeats the call until no node
-    is left. With `needed`, the function raises `StepRefused` if it rewrote no node.
+    is left. With `needed`, the function raises an error if it rewrote no node.
     """
     _plan(state, leaving)
     written, refused = False, []
     for domain in sorted({domain for domain, _ in leaving}):
-        for version in sorted({root.imports.get(domain) or 1 for root in state.document.roots}):
+        for version in request.present(state.document, domain):
+            if version < 1:
+                raise InvalidModel(
+                    f"the model imports {domain or 'ai.onnx'} {version}, but its versions begin"
+                    " with 1; correct the opset_import"
+                )
             stepper = state.stepper(domain, version, version)
             stepper.boundary = LEAVE
             stepper.left = frozenset(key for key in leaving if key[0] == domain)
@@ -99,8 +105,10 @@ def _write_out(state: State, leaving: Collection[Key], *, needed: bool = True) -
     if written:
         state.settle_nodes()
         state.reopen()
-    elif needed and refused:
+    elif refused and needed:
         raise _joined(refused)
+    elif needed:  # the caller would repeat the call for ever
+        raise AdapterBug(f"no adapter replaces {', '.join(op for _, op in sorted(leaving))}")
     return written
 
 
