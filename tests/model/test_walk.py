@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import opshift
 import pytest
-from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 from opshift.model import repair, walk
 from opshift.model.document import Document
 from opshift.model.functions import inline_functions
@@ -111,3 +111,8 @@ def test_a_call_is_written_out_wherever_it_is(place):
     written = [list(n.input) + list(n.output) for n in walk.nodes(model) if n.op_type == "Relu"]
     assert written == [["x", "y"]]
     assert not [n for n in walk.nodes(model) if n.op_type == "Called"]
+
+
+def test_a_node_is_named_in_one_line():
+    named = walk.named(NodeProto(op_type="Const\nant\u2028", name="a\nb"))
+    assert named == "Const\\nant\\u2028 'a\\nb'"

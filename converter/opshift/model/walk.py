@@ -20,6 +20,7 @@ from opshift.protos import (
     SparseTensorProto,
     TensorProto,
 )
+from opshift.text import printable
 
 Container: TypeAlias = GraphProto | FunctionProto
 Item: TypeAlias = TensorProto | SparseTensorProto
@@ -63,7 +64,7 @@ def name_of(node: NodeProto) -> str:
 
 def named(node: NodeProto) -> str:
     """Returns a node's description for a sentence: the operator, and the name or first output."""
-    return f"{node.op_type} {name_of(node)!r}"
+    return f"{printable(node.op_type)} {name_of(node)!r}"
 
 
 def holds_graphs(node: NodeProto) -> bool:
