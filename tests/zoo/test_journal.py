@@ -7,7 +7,10 @@ import contextlib
 import json
 import os
 import random
+import signal
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -135,10 +138,10 @@ def test_a_journal_is_never_seen_unfinished(tmp_path, monkeypatch):
 
 def test_the_faster_of_two_processes_creates_the_journal(tmp_path, monkeypatch):
     path, link = tmp_path / "j", journals.linked
+    filled(tmp_path / "other")
 
     def after_another(name: str, place: str) -> bool:
-        monkeypatch.setattr(journals, "linked", link)
-        filled(path)
+        path.write_bytes((tmp_path / "other").read_bytes())
         return link(name, place)
 
     monkeypatch.setattr(journals, "linked", after_another)
@@ -301,3 +304,37 @@ def test_a_beginning_that_did_not_end_begins_again(tmp_path: Path) -> None:
     assert works(journal)
     assert journal.notes == []
     journal.close()
+
+
+KILLED = """
+import os, signal, sqlite3, sys
+from opshift.zoo import journal
+
+def kill(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+class Killed(sqlite3.Connection):
+    def execute(self, sql, *rest):
+        done = super().execute(sql, *rest)
+        return kill() if "{at}" in sql else done
+
+connect = sqlite3.connect
+sqlite3.connect = lambda *a, **k: connect(*a, **k, factory=Killed)
+link = journal.linked
+journal.linked = lambda *names: link(*names) and "{at}" == "linked" and kill()
+journal.Journal("done/j")
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+@pytest.mark.parametrize("at", ["BEGIN", "CREATE", "COMMIT", "linked"])
+def test_a_killed_creation_leaves_nothing_after_the_next_run(at: str, tmp_path: Path) -> None:
+    folder = tmp_path / "done"
+    code = KILLED.format(at=at)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len([*folder.iterdir()]) > 1 or at != "linked"
+    journal = Journal(str(folder / "j"))
+    assert works(journal)
+    journal.close()
+    assert [path.name for path in folder.iterdir()] == ["j"]

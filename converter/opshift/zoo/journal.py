@@ -9,13 +9,13 @@ import json
 import os
 import sqlite3
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from opshift import terms
 from opshift.errors import BadDestination
+from opshift.model.bytes.claim import Claim, tidy
 from opshift.model.bytes.staging import linked
 from opshift.zoo.outcome import Outcome
 
@@ -123,7 +123,9 @@ class _DamagedError(OSError):
 
 
 def _opened(path: str) -> sqlite3.Connection:
-    if not os.path.exists(path):
+    if os.path.exists(path):
+        tidy(os.path.realpath(path))
+    else:
         _create(os.path.realpath(path))
     _require_journal(path)
     with contextlib.ExitStack() as undone:
@@ -149,14 +151,18 @@ def _opened(path: str) -> sqlite3.Connection:
 
 def _create(path: str) -> None:
     """Creates a journal that no other process sees unfinished; a kill leaves no empty file."""
-    with tempfile.TemporaryDirectory(prefix=".opshift-", dir=os.path.dirname(path)) as folder:
-        name = os.path.join(folder, "journal")
+    claim = Claim.on(*os.path.split(path))
+    try:
+        name = claim.name()
         with contextlib.closing(sqlite3.connect(name, isolation_level=None)) as db:
+            db.execute("PRAGMA journal_mode = MEMORY")  # the next run does not remove other files
             _begin(db)
         with contextlib.suppress(FileExistsError):  # another process was faster
             if not linked(name, path):
                 with open(path, "xb") as file:
                     file.write(Path(name).read_bytes())
+    finally:
+        claim.release(sweeps=True)
 
 
 def _begin(db: sqlite3.Connection) -> None:
