@@ -7,11 +7,13 @@ import os
 import signal
 from typing import Any
 
+from opshift.cli import streams
 from opshift.cli.exit_codes import INTERRUPTED
 
 
 def run(prog_name: str | None = None) -> None:
     """Runs the command as the main function of a process; SIGTERM ends it as Ctrl-C does."""
+    streams.fill()
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _interrupt)
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opshift.cli import options
+from opshift.cli import options, streams
 from opshift.cli.answers import converted
 from opshift.cli.conversion_options import all_options
 from opshift.cli.options import common, documents, guarded, reports
@@ -297,6 +297,8 @@ def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, Fi
         output = place.to_replace(source)
     file = Opened("standard input", fd=0) if source == options.STDIN else Opened(source)
     if output == "-":
+        if "stdout" in streams.closed:
+            raise click.UsageError("the standard output is closed; give -o OUT")
         return file, place.Stream(STDOUT, fd=1)
     return file, place.at(output or source)
 
