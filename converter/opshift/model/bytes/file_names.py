@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shortens file names, so that a name with a suffix does not exceed the allowed length."""
+"""Derives names that are UTF-8 and, with a suffix, do not exceed the allowed length."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def digest(name: str) -> str:
 
 
 def stem(name: str) -> str:
-    """Returns the name, or a shorter name if a longer suffix would make it too long."""
+    """Returns the name, or a name that a model can contain and that has room for a suffix."""
     data = os.fsencode(name)
-    if len(data) <= _LONGEST:
+    if len(data) <= _LONGEST and name == name.encode(errors="ignore").decode():
         return name
     exact = hashlib.sha256(data).hexdigest()[:12]
     return f"{data[: _LONGEST - 13].decode(errors='ignore')}-{exact}"

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of data files: a model can contain them, and the file system accepts them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from opshift import convert_file
+from opshift.model.bytes import file_names
+from text_models import model
+
+ODD = (b"a\xff.onnx", b"\xff", b"a\xff" + 250 * b"b", 255 * b"c", 127 * "é".encode())
+
+
+@pytest.mark.parametrize("name", ODD, ids=repr)
+def test_a_stem_is_utf8_and_leaves_room_for_a_suffix(name: bytes) -> None:
+    stem = file_names.stem(os.fsdecode(name))
+    assert len(stem.encode()) + len(".1234567.data") <= 255
+    assert stem != file_names.stem(os.fsdecode(name + b"."))
+
+
+def test_a_usual_name_is_its_own_stem() -> None:
+    assert file_names.stem("größe\n.onnx") == "größe\n.onnx"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other file systems need UTF-8")
+def test_a_result_with_a_name_that_is_not_utf8_has_a_data_file(tmp_path: Path) -> None:
+    source, result = tmp_path / "in.onnx", tmp_path / os.fsdecode(b"a\xff.onnx")
+    proto, numbers = model("(float[N] x) => (float[N] y) { y = Add(x, w) }"), np.arange(4096.0)
+    proto.graph.initializer.append(numpy_helper.from_array(numbers.astype(np.float32), "w"))
+    onnx.save(proto, source)
+    for _ in range(2):  # the second result replaces the first one and its data
+        convert_file(source, result, 13, external="one-file")
+        weight = numpy_helper.to_array(onnx.load(result).graph.initializer[0])
+        assert weight.tolist() == numbers.tolist()
+        assert len([*tmp_path.iterdir()]) == 3
