@@ -30,11 +30,13 @@ FEWER = (5, 10, 20)  # elements that cost as much as a hundred others
 MOST = (
     2.35  # twice the elements more: work that grows with n needs twice as much, with n * n 4 times
 )
+DEPTH = int(os.environ.get("OPSHIFT_GROWTH", "0"))
+SURVEYED = "onnxruntime" if DEPTH else "opencv"  # 28 releases and 5
 VERBS: dict[str, Callable[[ModelProto, int], object]] = {
     "convert": opshift.convert_version,
     "plan": opshift.plan,
     "check": lambda model, target: opshift.check(model),
-    "targets": lambda model, target: opshift.survey(model, ["onnxruntime"]),
+    "targets": lambda model, target: opshift.survey(model, [SURVEYED]),
     "accepts": lambda model, target: opshift.accepts(model, "onnxruntime==1.10"),
     "lowest": lambda model, target: opshift.lowest_versions(model),
     "info": lambda model, target: opshift.info(model),
@@ -48,7 +50,6 @@ VERBS: dict[str, Callable[[ModelProto, int], object]] = {
 INVALID = (
     "nodes in the wrong order", "nodes in a cycle", "nodes that block", "functions in a circle",
 )  # fmt: skip
-DEPTH = int(os.environ.get("OPSHIFT_GROWTH", "0"))
 LARGEST_EXPONENT = 1.15
 SHORT, PATIENCE = 5.0, 15.0  # seconds of CPU for a call that is repeated, and before larger models
 
