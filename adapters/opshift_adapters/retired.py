@@ -140,9 +140,9 @@ def constant_fill(node: Node, op: Builder) -> Result:
         raise InvalidModel(
             f"ConstantFill {node.name!r} has a shape of {lengths[0]} sizes, which are too many"
         )
-    known = shape.const_or_none() if op.version < 9 else None
-    if known is not None and prod(known.tolist()) <= MOST_FILLED:
-        return op.const(np.full(known, value.const()), kind)
+    constant = shape.const_or_none() if op.version < 9 else None
+    if constant is not None and prod(constant.tolist()) <= MOST_FILLED:
+        return op.const(np.full(constant, value.const()), kind)
     return op.ConstantOfShape(shape, value=value.const().reshape(1))
 
 

@@ -35,9 +35,9 @@ def grid(op: Builder, queries: Value, keys: Value, offset: Value | None) -> tupl
 
 
 def counted(op: Builder, size: Value, shape: list[int]) -> Value:
-    known = size.const_or_none()
-    if known is not None and known.item() <= LONGEST:
-        return op.const(np.arange(known.item()).reshape(shape))
+    constant = size.const_or_none()
+    if constant is not None and constant.item() <= LONGEST:
+        return op.const(np.arange(constant.item()).reshape(shape))
     return op.Reshape(arange(op, op.Squeeze(size)), op.const(shape))
 
 
@@ -75,8 +75,8 @@ def full_mask(node: Node, op: Builder, keys: Value) -> Value | None:
     if mask is None or reaches_all(node, mask):
         return mask
     length = None if mask.dims_or_none is None else mask.dims[-1]
-    own = op.const([length]) if isinstance(length, int) else op.Shape(mask, start=-1)
-    pads = op.Concat(op.const([0]), keys - own, axis=0)
+    constant = op.const([length]) if isinstance(length, int) else op.Shape(mask, start=-1)
+    pads = op.Concat(op.const([0]), keys - constant, axis=0)
     hidden = op.const(False if mask.elem_type == T.BOOL else -np.inf, like=mask)
     return op.Pad(mask, pads, hidden, op.const([-1]))
 
@@ -122,11 +122,11 @@ def for_each_query_head(op: Builder, node: Node, x: Value, query: Value) -> Valu
     return op.Reshape(wide, sizes, allowzero=1)
 
 
-def root_of_scale(op: Builder, given: float | None, query: Value) -> Value:
+def root_of_scale(op: Builder, scale: float | None, query: Value) -> Value:
     """Returns the square root of the attention scale; Q and K are both multiplied by this root."""
     size = None if query.dims_or_none is None else query.dims[3]
-    if given is not None:
-        return op.const(np.sqrt(np.float32(given)), like=query)  # in float, like `scale`
+    if scale is not None:
+        return op.const(np.sqrt(np.float32(scale)), like=query)  # in float, like `scale`
     if isinstance(size, int):  # for heads of size 0, the products are 0 at any scale
         return op.const(np.sqrt(1 / np.sqrt(np.float64(size or 1))), like=query)
     root = op.Sqrt(op.Cast(size_at(op, query, 3), to=T.DOUBLE))
@@ -154,8 +154,8 @@ def softmax_in(op: Builder, scores: Value, precise: int, kind: int) -> Value:
 
 def nothing_if_hidden(op: Builder, chances: Value, bias: Value) -> Value:
     """Replaces NaN by zeros in the probabilities of a query whose keys are all hidden."""
-    known = bias.const_or_none()
-    if known is not None and not (known == -np.inf).all(axis=-1).any():
+    constant = bias.const_or_none()
+    if constant is not None and not (constant == -np.inf).all(axis=-1).any():
         return chances
     highest = op.ReduceMax(bias, op.const([-1]))
     blind = op.Equal(highest, op.const(-np.inf, like=bias))

@@ -29,11 +29,11 @@ def in_order(
         ordered = sorted(_from_front(node, axes, inserted))
         return KEEP if axes == ordered else op.same(node, axes=ordered)
     positions = node.schema.input_positions if node.schema is not None else {}
-    given = node.input("axes") if "axes" in positions else None
-    known = given.const_or_none() if given is not None else None
-    if known is None or known.ndim != 1 or not known.size:
+    axes_input = node.input("axes") if "axes" in positions else None
+    constant = axes_input.const_or_none() if axes_input is not None else None
+    if constant is None or constant.ndim != 1 or not constant.size:
         return KEEP
-    counted = np.array(_from_front(node, known.tolist(), inserted), known.dtype)
+    counted = np.array(_from_front(node, constant.tolist(), inserted), constant.dtype)
     new = {}
     if counted.min() >= 0 and (np.diff(counted) < 0).any():
         entries = {name: value for name in along if (value := node.input(name)) is not None}
@@ -48,9 +48,9 @@ def in_order(
                 moved = found.reshape(-1, len(order))[:, order].ravel()
                 if (moved != found).any():
                     new[name] = op.const(moved, like=entries[name])
-    if (counted == known).all():
+    if (counted == constant).all():
         return KEEP
-    return op.same(node, inputs={"axes": op.const(counted, like=given), **new})
+    return op.same(node, inputs={"axes": op.const(counted, like=axes_input), **new})
 
 
 def _from_front(node: Node, axes: list[int], inserted: bool) -> list[int]:
@@ -75,7 +75,7 @@ def has_empty_name(node: Node) -> bool:
 def without_empty(node: Node, op: Builder) -> Value | None:
     """Returns the node without `axes` if these are an empty list or an empty name, else None."""
     if has_empty_list(node) or has_empty_name(node):
-        given = {name: node.attr(name) for name in node.attributes if name != "axes"}
-        only: Value = op.emit(node.op, node["data"], **given)
+        attributes = {name: node.attr(name) for name in node.attributes if name != "axes"}
+        only: Value = op.emit(node.op, node["data"], **attributes)
         return only
     return None

@@ -11,8 +11,8 @@ from opshift.adapter import Builder, InvalidModel, T, Value, dtype_of, np
 
 def shape_of(op: Builder, x: Value) -> Value:
     """Returns the shape of `x` as a constant if it is static, else as a computed value."""
-    known = x.shape_or_none
-    return op.Shape(x) if known is None else op.const(list(known))
+    shape = x.shape_or_none
+    return op.Shape(x) if shape is None else op.const(list(shape))
 
 
 def counted_axis(x: Value, axis: int) -> int:
@@ -25,9 +25,9 @@ def size_of(op: Builder, x: Value, axis: int) -> Value:
     """Returns one dimension of `x` as an int64 scalar."""
     axis = counted_axis(x, axis)
     dims = x.dims_or_none
-    known = dims[axis] if dims is not None else None
-    if isinstance(known, int):
-        return op.const(known)
+    size = dims[axis] if dims is not None else None
+    if isinstance(size, int):
+        return op.const(size)
     return op.Gather(op.Shape(x), op.const(axis), axis=0, since=11)
 
 
@@ -64,19 +64,19 @@ def padded_shape(op: Builder, shape: Value, rank: int) -> Value:
     return op.Concat(op.const([1] * (rank - length)), shape, axis=0)
 
 
-def longer_sizes(op: Builder, own: Value, other: Value) -> Value:
+def longer_sizes(op: Builder, sizes: Value, other_sizes: Value) -> Value:
     """Returns the result of broadcasting two shapes of equal length."""
-    one = op.Equal(own, op.const([1] * own.shape[0]))
-    taken = op.Cast(one, to=T.INT64) * other
-    return taken + op.Cast(~one, to=T.INT64) * own
+    equal = op.Equal(sizes, op.const([1] * sizes.shape[0]))
+    chosen = op.Cast(equal, to=T.INT64) * other_sizes
+    return chosen + op.Cast(~equal, to=T.INT64) * sizes
 
 
-def one_number(x: Value, other: Value) -> Any:
-    """Returns the number if `x` is a constant of one element that does not enlarge `other`."""
-    known = x.const_or_none()
-    if known is None or known.size != 1 or known.ndim > (other.rank_or_none or 0):
+def one_number(x: Value, source: Value) -> Any:
+    """Returns the number if `x` is a constant of one element that does not enlarge `source`."""
+    constant = x.const_or_none()
+    if constant is None or constant.size != 1 or constant.ndim > (source.rank_or_none or 0):
         return None
-    return known.item()
+    return constant.item()
 
 
 END = 2**63 - 1
@@ -118,9 +118,9 @@ def one_slice(op: Builder, x: Value, number: float, axis: int) -> Value:
     """Returns a tensor filled with a number: it has the shape of `x`, but size 1 along `axis`."""
     dims = x.dims_or_none or (None,) * x.rank
     sizes = [1 if i == axis else size for i, size in enumerate(dims)]
-    known = [size for size in sizes if isinstance(size, int)]
-    if len(known) == len(sizes) and math.prod(known) <= LONGEST:
-        return op.const(np.full(known, number, dtype_of(x.elem_type)), like=x)
+    fixed = [size for size in sizes if isinstance(size, int)]
+    if len(fixed) == len(sizes) and math.prod(fixed) <= LONGEST:
+        return op.const(np.full(fixed, number, dtype_of(x.elem_type)), like=x)
     shape, one = op.Shape(x), op.const([1])
     parts = [part(op, shape, 0, axis), one] if axis else [one]
     if axis < x.rank - 1:
@@ -163,9 +163,9 @@ LONGEST = 1 << 20  # a longer constant would make up most of the model
 
 def arange(op: Builder, n: Value) -> Value:
     """Returns 0, 1, ..., n-1 for an int64 scalar n."""
-    known = n.const_or_none()
-    if known is not None and known.flat[0] <= LONGEST:
-        return op.const(np.arange(int(known.flat[0])))
+    constant = n.const_or_none()
+    if constant is not None and constant.flat[0] <= LONGEST:
+        return op.const(np.arange(int(constant.flat[0])))
     # A decomposition of Range below opset 11 allows negative limits, but a count is not negative.
     if op.version >= 11:
         return op.Range(op.const(0), n, op.const(1))
@@ -234,10 +234,10 @@ def count_from_front(op: Builder, place: Value, size: Value) -> Value:
     If the size is known, the result is (place + size) % size, by a table if the size is small.
     An unknown size is added to negative indices, because runtimes refuse a division by size 0.
     """
-    known = size.const_or_none()
-    if known is None or not known.all():
+    constant = size.const_or_none()
+    if constant is None or not constant.all():
         return add_where_negative(op, place, size)
     shifted = place + size
-    if known.size == 1 and known.item() <= SHORT:
-        return op.Gather(op.const(np.tile(np.arange(known.item()), 2)), shifted, axis=0)
+    if constant.size == 1 and constant.item() <= SHORT:
+        return op.Gather(op.const(np.tile(np.arange(constant.item()), 2)), shifted, axis=0)
     return shifted - shifted / size * size

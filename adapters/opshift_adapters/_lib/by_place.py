@@ -48,13 +48,13 @@ def unfit_updates(node: Node) -> str | None:
         return f"the updates have {updates} axes, but the indices have {indices}"
     if not isinstance(named, int) or data is None or not indices or updates is None:
         return None
-    wanted = indices - 1 + data - named
-    if updates != wanted:
-        return f"the updates have {updates} axes, but must have {wanted}"
-    found, sizes = node["updates"].dims, (*node["indices"].dims[:-1], *node["data"].dims[named:])
-    for one, size in zip(found, sizes, strict=True):
-        if isinstance(one, int) and isinstance(size, int) and one != size:
-            return f"the updates have an axis of size {one}, but it must have size {size}"
+    rank_of_updates = indices - 1 + data - named
+    if updates != rank_of_updates:
+        return f"the updates have {updates} axes, but must have {rank_of_updates}"
+    dims, sizes = node["updates"].dims, (*node["indices"].dims[:-1], *node["data"].dims[named:])
+    for dim, size in zip(dims, sizes, strict=True):
+        if isinstance(dim, int) and isinstance(size, int) and dim != size:
+            return f"the updates have an axis of size {dim}, but it must have size {size}"
     return None
 
 
@@ -104,8 +104,8 @@ def _at_once(op: Builder, rows: Rows, count: int, rank: int) -> Value:
     chosen = _named(op, rows, count)
     if rank > 1:
         chosen = op.Unsqueeze(chosen, op.const(list(range(2, rank + 1))))
-    one = op.const(neutral(rows.name, rows.news.elem_type), like=rows.news)
-    listed = op.Where(chosen, rows.news, one)
+    constant = op.const(neutral(rows.name, rows.news.elem_type), like=rows.news)
+    listed = op.Where(chosen, rows.news, constant)
     if rows.name == "add":
         return op.ReduceSum(listed, op.const([1]), keepdims=0)
     return op.emit(REDUCERS[rows.name], listed, axes=[1], keepdims=0)
@@ -144,19 +144,19 @@ def _by_lists(op: Builder, rows: Rows, lists: _Lists, shape: list[int]) -> Value
     last = one_slice(op, rows.news, neutral(rows.name, rows.news.elem_type), 0)
     news, vector = op.Concat(rows.news, last, axis=0), len(shape) == 1
     pick = op.GatherElements if vector else op.Gather
-    found = op.Reshape(pick(news, lists.rows, axis=0), op.const([-1, math.prod(shape)]))
+    reshaped = op.Reshape(pick(news, lists.rows, axis=0), op.const([-1, math.prod(shape)]))
     if rows.name == "add":
-        total = op.MatMul(as_type(op, lists.ones, news.elem_type), found)
+        total = op.MatMul(as_type(op, lists.ones, news.elem_type), reshaped)
     else:
-        total = op.emit(REDUCERS[rows.name], found, axes=[0], keepdims=0)
+        total = op.emit(REDUCERS[rows.name], reshaped, axes=[0], keepdims=0)
     return total if vector else op.Reshape(total, op.const(shape))
 
 
 def _lists(op: Builder, places: Value, shape: list[int], length: int) -> _Lists | None:
     """Returns the list of rows of each index, or None if the lists may become too long."""
-    known, count = places.const_or_none(), shape[0]
-    if known is not None:
-        lists = _known_lists(known, count)
+    indices, count = places.const_or_none(), shape[0]
+    if indices is not None:
+        lists = _known_lists(indices, count)
         if lists.size > MOST_IN_KNOWN_LISTS * (count + length):
             return None
         return _Lists(op.const(lists.ravel()), op.const(np.ones(len(lists)), T.FLOAT))
@@ -206,9 +206,9 @@ def _by_doubling(op: Builder, rows: Rows) -> Value:
     An appended row has neutral numbers. In each step, a row is combined with the row at its pointer
     and gets the pointer of that row.
     """
-    known, count = rows.places.const_or_none(), rows.count.const_or_none()
-    if known is not None and count is not None:
-        order = _known_order(op, known, int(count.item()))
+    places, count = rows.places.const_or_none(), rows.count.const_or_none()
+    if places is not None and count is not None:
+        order = _known_order(op, places, int(count.item()))
     else:
         order = _computed_order(op, rows)
     last = one_slice(op, rows.news, neutral(rows.name, rows.news.elem_type), 0)
@@ -255,9 +255,9 @@ def _doubled(op: Builder, name: str, runs: Value, order: _Order) -> Value:
     pointers = order.pointers
     if order.steps is None:
         return _doubled_in_loop(op, name, runs, pointers)
-    for left in reversed(range(order.steps)):
+    for step in reversed(range(order.steps)):
         runs = combined(op, name, runs, op.Gather(runs, pointers, axis=0))
-        if left:
+        if step:
             pointers = op.Gather(pointers, pointers, axis=0)
     return runs
 
@@ -279,7 +279,7 @@ def _doubled_in_loop(op: Builder, name: str, runs: Value, pointers: Value) -> Va
 
 def _filled(op: Builder, number: Value, size: Value) -> Value:
     """Returns a vector in which each element is the same number."""
-    known, length = number.const_or_none(), size.const_or_none()
-    if known is not None and length is not None and length.item() <= LONGEST:
-        return op.const(np.full(int(length.item()), known.item()))
+    constant, length = number.const_or_none(), size.const_or_none()
+    if constant is not None and length is not None and length.item() <= LONGEST:
+        return op.const(np.full(int(length.item()), constant.item()))
     return op.Expand(number, op.Reshape(size, op.const([1])))

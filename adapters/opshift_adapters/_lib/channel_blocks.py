@@ -42,10 +42,10 @@ class Misfit(Exception):  # noqa: N818 - not an error: blocks of another width m
 
 def width_around(node: Node) -> int:
     """Returns the block width of the model; refuses the node if the sizes prove no single width."""
-    found = node.survey(proved_width)
-    if isinstance(found, int):
-        return found
-    why, reason = found
+    width = node.survey(proved_width)
+    if isinstance(width, int):
+        return width
+    why, reason = width
     raise Refusal(why, f"{node.op} of {NCHWC}: {reason}")
 
 
@@ -58,20 +58,20 @@ def plain_channels(node: Node, dims: Sequence[int | str | None] | None) -> int |
     """Returns the number of channels in the input of ReorderInput, or None if it is unknown."""
     if dims is None or len(dims) != 4:
         return None
-    found = dims[3 if node.int("channels_last") else 1]
-    return found if isinstance(found, int) else None
+    channels = dims[3 if node.int("channels_last") else 1]
+    return channels if isinstance(channels, int) else None
 
 
 def proved_width(nodes: Iterator[Node], outputs: frozenset[str]) -> int | tuple[Why, str]:
     """Returns the only block width that fits all nodes, or the reason for a refusal."""
-    seen = list(nodes)
-    misfits = [misfit(seen, outputs, width) for width in WIDTHS]
+    members = list(nodes)
+    misfits = [misfit(members, outputs, width) for width in WIDTHS]
     fitting = [width for width, why in zip(WIDTHS, misfits, strict=True) if why is None]
     if len(fitting) > 1:
         return Why.NOT_EXPRESSIBLE, UNPROVED
     if not fitting:
         return Why.NOT_EXPRESSIBLE, f"no width of the blocks fits: {misfits[0]}"
-    return next((one for node in seen if (one := _obstacle(node)) is not None), fitting[0])
+    return next((one for node in members if (one := _obstacle(node)) is not None), fitting[0])
 
 
 def misfit(nodes: Iterable[Node], outputs: frozenset[str], width: int) -> str | None:
@@ -80,15 +80,15 @@ def misfit(nodes: Iterable[Node], outputs: frozenset[str], width: int) -> str | 
     for node in nodes:
         names = {output.name for output in node.outputs if output is not None}
         try:
-            found = reading.channels_written(node)
+            channels = reading.channels_written(node)
         except Misfit as why:
             return f"at {node.op} {node.name!r}, {why}"
         for name in names:  # separate subgraphs may use the same name for different values
             reading.channels.pop(name, None)
-        if found != PLAIN:
-            reading.channels.update(dict.fromkeys(names, found))
-            if left := names & outputs:
-                return f"the graph output {min(left)!r} has the blocked layout"
+        if channels != PLAIN:
+            reading.channels.update(dict.fromkeys(names, channels))
+            if escaping := names & outputs:
+                return f"the graph output {min(escaping)!r} has the blocked layout"
     return None
 
 
@@ -99,8 +99,8 @@ def _obstacle(node: Node) -> tuple[Why, str] | None:
     if node.op == "ReorderInput":
         x = node["X"]
         unknown = plain_channels(node, x.claimed_dims_or_none) is None
-        told = Why.NEEDS_SHAPE, f"the number of channels of {x.name!r} is unknown"
-        return told if unknown else None
+        reason = Why.NEEDS_SHAPE, f"the number of channels of {x.name!r} is unknown"
+        return reason if unknown else None
     if node.op == "Conv":
         name, numbers = attribute(node, "activation", ""), attribute(node, "activation_params", [])
         if name and not is_known_activation(name, len(numbers)):
@@ -144,12 +144,12 @@ def filter_of(node: Node, width: int) -> ConvFilter:
     shape = node["W"].shape_or_none
     if shape is None or len(shape) != 4:
         raise Misfit("the shape of the filter is unknown")
-    found = ConvFilter(shape[0], shape[1], node.int("group"), width)
-    sizes = [found.outputs, *([found.inputs] if found.has_inner_blocks else ())]
-    sizes += [found.outputs // found.groups] if found.has_inner_blocks else []
+    filter_ = ConvFilter(shape[0], shape[1], node.int("group"), width)
+    sizes = [filter_.outputs, *([filter_.inputs] if filter_.has_inner_blocks else ())]
+    sizes += [filter_.outputs // filter_.groups] if filter_.has_inner_blocks else []
     if any(size % width for size in sizes):
         raise Misfit(f"the filter of shape {list(shape)} does not fill blocks of {width}")
-    return found
+    return filter_
 
 
 class BlockReading:
@@ -171,9 +171,9 @@ class BlockReading:
         known = self._read(node["X"])
         if node.op != "ReorderOutput":
             return known
-        told = node.int("channels")
-        if known is not None and known != round_up(told, self.width):
-            raise Misfit(f"{told} channels need another number of blocks than {known} channels")
+        channels = node.int("channels")
+        if known is not None and known != round_up(channels, self.width):
+            raise Misfit(f"{channels} channels need another number of blocks than {known} channels")
         return PLAIN
 
     def _of_conv(self, node: Node) -> int:
@@ -186,27 +186,27 @@ class BlockReading:
             self._read(added, sizes.outputs)
         return sizes.outputs
 
-    def _read(self, value: Value, wanted: int | None = None) -> int | None:
-        """Returns the channels of a blocked value; raises Misfit if `wanted` differs."""
+    def _read(self, value: Value, expected: int | None = None) -> int | None:
+        """Returns the channels of a blocked value; raises Misfit if `expected` differs."""
         if value.name not in self.channels:
             raise Misfit(f"the input {value.name!r} does not have the blocked layout")
-        known = self.channels[value.name]
-        if None not in (known, wanted) and known != wanted:
-            raise Misfit(f"{value.name!r} has {known} channels, and {wanted} are needed")
-        return wanted if known is None else known
+        channels = self.channels[value.name]
+        if None not in (channels, expected) and channels != expected:
+            raise Misfit(f"{value.name!r} has {channels} channels, and {expected} are needed")
+        return expected if channels is None else channels
 
     def _kept(self, node: Node) -> Channels:
         """Returns the number of channels in the output of a plain operator, PLAIN if unblocked."""
-        given = [one for one in node.inputs if one is not None]
-        read = [self.channels[one.name] for one in given if one.name in self.channels]
+        inputs = [value for value in node.inputs if value is not None]
+        read = [self.channels[value.name] for value in inputs if value.name in self.channels]
         if not read:
             return PLAIN
         op = node.op if node.proto.domain in KNOWN and not node.is_call else ""
-        if op == "Concat" and len(read) == len(given) and node.attr("axis") in (1, -3):
-            return None if None in read else sum(one for one in read if one is not None)
+        if op == "Concat" and len(read) == len(inputs) and node.attr("axis") in (1, -3):
+            return None if None in read else sum(value for value in read if value is not None)
         counts = set(read) - {None}
-        others = (one for one in given if one.name not in self.channels)
-        if op in BY_PLACE and len(counts) < 2 and all(map(_is_single, others)):
+        plain = (value for value in inputs if value.name not in self.channels)
+        if op in BY_PLACE and len(counts) < 2 and all(map(_is_single, plain)):
             return next(iter(counts), None)
         raise Misfit("blocked channels are read as if they were not in blocks")
 

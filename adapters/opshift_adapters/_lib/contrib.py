@@ -13,10 +13,10 @@ MICROSOFT = "com.microsoft"
 
 def attribute(node: Node, name: str, default: Any) -> Any:
     """Returns an attribute, or the default of onnxruntime if the node does not set it."""
-    found = node.attr(name)
-    if found is None:
+    value = node.attr(name)
+    if value is None:
         return default
-    return found.decode() if isinstance(found, bytes) else found
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def written(node: Node, *names: str) -> dict[str, Any]:
@@ -93,5 +93,5 @@ def activated(op: Builder, x: Value, name: str, parameters: list[float]) -> Valu
         low, high = (op.const(parameter, like=x) for parameter in parameters)
         return op.Clip(x, low, high)
     named: dict[str, Any] = dict(zip(_PARAMETERS[name], parameters, strict=False))
-    made: Value = op.emit(name, x, **named)
-    return made
+    result: Value = op.emit(name, x, **named)
+    return result

@@ -30,13 +30,13 @@ def multiply_matrices(op: Builder, a: Value, b: Value) -> Value:
 
 def _digits(op: Builder, x: Value, bits: int, count: int) -> list[Value]:
     """Splits integers into signed digits in double, lowest first; their products sum exactly."""
-    rest = as_type(op, x, T.INT64)
+    remainder = as_type(op, x, T.INT64)
     base, digits = op.const(2**bits), []
     for _ in range(count - 1):
-        above = rest / base
-        digits.append(op.Cast(rest - above * base, to=T.DOUBLE))
-        rest = above
-    return [*digits, op.Cast(rest, to=T.DOUBLE)]
+        above = remainder / base
+        digits.append(op.Cast(remainder - above * base, to=T.DOUBLE))
+        remainder = above
+    return [*digits, op.Cast(remainder, to=T.DOUBLE)]
 
 
 def _one_unless_empty(op: Builder, a: Value) -> Value:

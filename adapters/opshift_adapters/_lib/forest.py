@@ -85,15 +85,15 @@ class Forest:
 
     def below(self, root: int) -> list[int]:
         """Returns the nodes of one tree, each parent before its children."""
-        found, waiting, seen = [], [root], {root}
+        members, waiting, visited = [], [root], {root}
         while waiting:
             index = waiting.pop()
-            found.append(index)
+            members.append(index)
             for child in self.after(index):
-                if child not in seen:
-                    seen.add(child)
+                if child not in visited:
+                    visited.add(child)
                     waiting.append(child)
-        return found
+        return members
 
 
 def grown(node: Node, nodes: list[Split | Leaf], roots: Iterable[int]) -> Forest:
@@ -182,15 +182,15 @@ def read_classic(node: Node, votes: str) -> Forest:
     missing = node.ints_or_none("nodes_missing_value_tracks_true") or [0] * len(ids)
     features = node.ints("nodes_featureids")
     true, false = node.ints("nodes_truenodeids"), node.ints("nodes_falsenodeids")
-    given: dict[int, list[tuple[int, Any]]] = {}
+    rows_by_tree: dict[int, list[tuple[int, Any]]] = {}
     lists = (node.ints(f"{votes}_{name}") for name in ("treeids", "nodeids", "ids"))
     for tree, leaf, target, weight in zip(*lists, either(node, f"{votes}_weights"), strict=True):
-        given.setdefault(place[tree, leaf], []).append((target, weight))
+        rows_by_tree.setdefault(place[tree, leaf], []).append((target, weight))
     nodes: list[Split | Leaf] = []
     children: set[int] = set()
     for i, mode in enumerate(modes):
         if mode == "LEAF":
-            nodes.append(Leaf(tuple(given.get(i, ()))))
+            nodes.append(Leaf(tuple(rows_by_tree.get(i, ()))))
             continue
         ends = place[trees[i], true[i]], place[trees[i], false[i]]
         children.update(ends)

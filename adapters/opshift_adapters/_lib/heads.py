@@ -43,9 +43,9 @@ def together(op: Builder, x: Value, whole: int | None = None) -> Value:
 def with_last_merged(op: Builder, x: Value, whole: int | None = None) -> Value:
     """Merges all axes from the third on; `whole` is the size of the merged axis if it is known."""
     sizes = (x.dims_or_none or (None,) * 3)[2:]
-    known = [size for size in sizes if isinstance(size, int)]
-    if len(known) == len(sizes):
-        whole = math.prod(known)
+    fixed = [size for size in sizes if isinstance(size, int)]
+    if len(fixed) == len(sizes):
+        whole = math.prod(fixed)
     if whole:
         return op.Reshape(x, op.const([0, 0, whole]))
     shape = op.Shape(x)
@@ -56,10 +56,10 @@ def with_last_merged(op: Builder, x: Value, whole: int | None = None) -> Value:
 def width(x: Value, axis: int, what: str) -> int:
     """Returns one size of a value; refuses the node if the size is unknown."""
     dims = x.dims_or_none
-    found = dims[axis] if dims is not None else None
-    if not isinstance(found, int):
+    size = dims[axis] if dims is not None else None
+    if not isinstance(size, int):
         raise Refusal(Why.NEEDS_SHAPE, f"the length of {what} must be known")
-    return found
+    return size
 
 
 def length(op: Builder, x: Value, axis: int) -> Value:
@@ -83,17 +83,17 @@ def attended(op: Builder, q: Value, k: Value, v: Value, scale: float, biases: li
 
 def scale_of(node: Node, size: int) -> float:
     """Returns the factor of the products: the attribute `scale`, or 1 / sqrt(size of a head)."""
-    given: float = attribute(node, "scale", 0.0)
-    if not given and not size:
+    scale: float = attribute(node, "scale", 0.0)
+    if not scale and not size:
         raise InvalidModel(f"{node.op} {node.name!r} has heads of size 0")
-    return given or 1 / math.sqrt(size)
+    return scale or 1 / math.sqrt(size)
 
 
 def padding(node: Node, op: Builder, mask: Value, batch: Value, k: Value, fill: Value) -> Value:
     """Returns the bias of a padding mask; a mask of rank 1 lists ends (and starts) of rows."""
     none = op.const(0, like=k)
-    kept = _between(op, mask, batch, k) if mask.rank == 1 else mask > 0
-    added = op.Where(kept, none, fill)
+    visible = _between(op, mask, batch, k) if mask.rank == 1 else mask > 0
+    added = op.Where(visible, none, fill)
     if mask.rank == 3:
         return op.Unsqueeze(added, op.const([1]))
     if mask.rank > 3:
@@ -115,19 +115,19 @@ def _between(op: Builder, mask: Value, batch: Value, k: Value) -> Value:
     if own is not None and own == whole:
         return before
     none = ends * op.const(0, like=mask)  # without starts, all rows begin at 0
-    rest = op.Concat(mask, none, axis=0)
-    starts = op.Slice(rest, count, count + count, op.const([0]))
+    joined = op.Concat(mask, none, axis=0)
+    starts = op.Slice(joined, count, count + count, op.const([0]))
     return before & op.GreaterOrEqual(places, op.Unsqueeze(starts, op.const([1])))
 
 
 def causal(op: Builder, q: Value, k: Value, fill: float) -> Value:
     """Returns the bias that hides the keys after each query."""
     one, zero = op.const(1), op.const(0)
-    total, own = length(op, k, 2), length(op, q, 2)
+    total, queries_length = length(op, k, 2), length(op, q, 2)
     keys = op.Range(zero, total, one)
-    queries = op.Range(total - own, total, one)
-    kept = op.LessOrEqual(keys, op.Unsqueeze(queries, op.const([1])))
-    return op.Where(kept, op.const(0, like=q), op.const(fill, like=q))
+    queries = op.Range(total - queries_length, total, one)
+    visible = op.LessOrEqual(keys, op.Unsqueeze(queries, op.const([1])))
+    return op.Where(visible, op.const(0, like=q), op.const(fill, like=q))
 
 
 def biases_of(
@@ -135,10 +135,10 @@ def biases_of(
 ) -> list[Value]:
     """Returns all biases of the scores: the padding mask, the causal mask and the bias input."""
     fill = op.const(attribute(node, "mask_filter_value", -10000.0), like=k)
-    found = [] if mask is None else [padding(node, op, mask, q, k, fill)]
+    biases = [] if mask is None else [padding(node, op, mask, q, k, fill)]
     if node.int("unidirectional"):
-        found.append(causal(op, q, k, LOWEST))
-    return found if bias is None else [*found, bias]
+        biases.append(causal(op, q, k, LOWEST))
+    return biases if bias is None else [*biases, bias]
 
 
 def turn(

@@ -52,8 +52,8 @@ def parted(op: Builder, x: Value) -> Value:
 
 def held_by_double(x: Value) -> bool:
     """Returns whether double is known to represent all integers of `x` exactly."""
-    found = x.bounds_or_none
-    return found is not None and found.lowest > -EXACT and found.highest < EXACT
+    bounds = x.bounds_or_none
+    return bounds is not None and bounds.lowest > -EXACT and bounds.highest < EXACT
 
 
 def not_nan(op: Builder, x: Value) -> Value:
@@ -71,6 +71,6 @@ def neighbours(op: Builder, x: Value) -> tuple[Value, Value] | None:
     if known is None or kind not in (T.FLOAT, T.DOUBLE, T.FLOAT16) or not np.isfinite(known).all():
         return None
     both = [np.nextafter(known, known.dtype.type(end)) for end in (-np.inf, np.inf)]
-    if any((np.abs(one) < T(kind).fraction.smallest_normal).any() for one in both):
+    if any((np.abs(neighbour) < T(kind).fraction.smallest_normal).any() for neighbour in both):
         return None
     return op.const(both[0], kind), op.const(both[1], kind)

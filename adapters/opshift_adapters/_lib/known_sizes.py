@@ -12,14 +12,14 @@ Dims: TypeAlias = Sequence[Size]
 
 def dims_of(node: Node, name: str) -> Dims | None:
     """Returns the dimensions of an input, or None if the operator lacks it at this opset."""
-    known = node.schema.input_positions if node.schema is not None else {}
-    value = node.input(name) if name in known else None
+    positions = node.schema.input_positions if node.schema is not None else {}
+    value = node.input(name) if name in positions else None
     return value and value.dims_or_none
 
 
-def differ(one: Size, other: Size) -> bool:  # pragma: no cover: only illegal nodes reach this
+def differ(a: Size, b: Size) -> bool:  # pragma: no cover: only illegal nodes reach this
     """Returns whether two sizes are known to differ."""
-    return isinstance(one, int) and isinstance(other, int) and one != other
+    return isinstance(a, int) and isinstance(b, int) and a != b
 
 
 def broadcasts(own: Dims, dims: Dims) -> bool:  # pragma: no cover: as above

@@ -38,8 +38,8 @@ def drop_legacy_broadcast(node: Node, op: Builder) -> Result:
 
 
 def _binary(op: Builder, name: str, a: Value, b: Value, **legacy: Any) -> Value:
-    made: Value = op.emit(name, a, b, **legacy)
-    return made
+    result: Value = op.emit(name, a, b, **legacy)
+    return result
 
 
 def to_legacy_broadcast(node: Node, op: Builder) -> Result:
@@ -66,9 +66,9 @@ def to_legacy_broadcast(node: Node, op: Builder) -> Result:
     return _binary(op, name, _expanded(op, a, b), _expanded(op, b, a))
 
 
-def _expanded(op: Builder, x: Value, other: Value) -> Value:
+def _expanded(op: Builder, x: Value, partner: Value) -> Value:
     """Broadcasts `x` to the shape of another input by Tile, or by Expand if a size is unknown."""
-    shape, dims, missing = shape_of(op, other), other.dims, other.rank - x.rank
+    shape, dims, missing = shape_of(op, partner), partner.dims, partner.rank - x.rank
     wide = op.Unsqueeze(x, axes=list(range(missing))) if missing > 0 else x
     repeated = repeated_to(op, wide, shape, dims)
     return op.Expand(x, shape) if repeated is None else repeated

@@ -43,8 +43,8 @@ def _holder(op: Builder, x: Value) -> int:
 
 
 def _held(op: Builder, x: Value, kind: int) -> Value:
-    known = x.const_or_none()
-    return op.Cast(x, to=kind) if known is None else op.const(known, kind)
+    constant = x.const_or_none()
+    return op.Cast(x, to=kind) if constant is None else op.const(constant, kind)
 
 
 def _halves(op: Builder, x: Value) -> tuple[Value, Value]:

@@ -52,12 +52,12 @@ def _are_finite_divisors(b: Value) -> bool:
 
 def _reduction(b: Value, kind: int) -> Reduction:
     """Returns the reduction with the fewest nodes that is exact for every dividend of `b`."""
-    known = b.const_or_none()
-    if known is None or not _are_finite_divisors(b):
+    constant = b.const_or_none()
+    if constant is None or not _are_finite_divisors(b):
         limits = T(kind).fraction
         bits = DOUBLE_BITS - limits.bits
         return Reduction(math.ceil((limits.above_all - limits.least) / bits), bits)
-    sizes = np.abs(known.astype(np.float64))
+    sizes = np.abs(constant.astype(np.float64))
     width = max(_width(float(size)) for size in sizes.ravel())
     if width == 1:
         return Reduction(1, DOUBLE_BITS)  # a quotient by a power of two is exact
@@ -101,9 +101,9 @@ def _factor(size: float, exponent: int) -> float:
 def _factors(op: Builder, rest: Value, reduction: Reduction) -> Value:
     """Writes nodes that select the factor of each number; small numbers have the factor 1."""
     ones = np.ones_like(reduction.factors[0])
-    found = op.const(reduction.factors[-1], T.FLOAT)
+    factors = op.const(reduction.factors[-1], T.FLOAT)
     for start, below in zip(
         reversed(reduction.starts), reversed((ones, *reduction.factors[:-1])), strict=True
     ):
-        found = op.Where(rest < op.const(start, T.DOUBLE), op.const(below, T.FLOAT), found)
-    return found
+        factors = op.Where(rest < op.const(start, T.DOUBLE), op.const(below, T.FLOAT), factors)
+    return factors

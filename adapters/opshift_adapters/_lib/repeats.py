@@ -30,14 +30,14 @@ def repeated_to(op: Builder, x: Value, shape: Value, goal: Dims) -> Value | None
     """
     ahead = x.rank - len(goal)
     pairs = zip(x.dims, (*[1] * ahead, *goal), strict=True)
-    told = [_is_repeated(have, want) for have, want in pairs]
-    if None in told:
+    repeats = [_is_repeated(have, want) for have, want in pairs]
+    if None in repeats:
         return None
-    if not any(told):
+    if not any(repeats):
         return x
     times: list[Value] = []
     end = -ahead
-    for again, group in itertools.groupby(told):
+    for again, group in itertools.groupby(repeats):
         start, end = end, end + len(list(group))
         whole = (start, end) == (0, len(goal))
         if not again:

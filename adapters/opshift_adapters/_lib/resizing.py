@@ -60,8 +60,8 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAx
         if keeps_aspect(node):
             lines = in_proportion(node, op, sizes, kind)
         else:
-            kept = _copied(x, sizes)
-            lines = [sized_line(op, x, axis, sizes, kind) for axis in range(kept, rank)]
+            copied = _copied(x, sizes)
+            lines = [sized_line(op, x, axis, sizes, kind) for axis in range(copied, rank)]
     elif scales is not None:
         crop = node.str("coordinate_transformation_mode") == "tf_crop_and_resize"
         changing = [axis for axis in range(rank) if crop or not scale_is_one(scales, axis)]
@@ -79,11 +79,11 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAx
         raise Refusal(
             Why.AMBIGUOUS, "tf_crop_and_resize needs a region (the input roi), which is missing"
         )
-    found = []
+    lines_of_axes = []
     for one in lines:
         ends = (op.Cast(element(op, roi, at), to=kind) for at in (one.axis, one.axis + rank))
-        found.append(ResampledAxis(one.axis, one.old, one.new, one.scale, *ends))
-    return found
+        lines_of_axes.append(ResampledAxis(one.axis, one.old, one.new, one.scale, *ends))
+    return lines_of_axes
 
 
 def _copied(x: Value, sizes: Value) -> int:
@@ -103,9 +103,9 @@ def _copied(x: Value, sizes: Value) -> int:
     return max(int(count.flat[0]), 0)
 
 
-def _keeps_its_size(one: ResampledAxis) -> bool:
+def _keeps_its_size(axis: ResampledAxis) -> bool:
     """Returns whether an axis is known to keep its size, so that align_corners moves no element."""
-    old, new = one.old.const_or_none(), one.new.const_or_none()
+    old, new = axis.old.const_or_none(), axis.new.const_or_none()
     return old is not None and new is not None and bool(old == new)
 
 
@@ -150,8 +150,8 @@ def axes(node: Node) -> list[int]:
     return list(range(rank)) if named is None else [axis % rank for axis in named]
 
 
-def _rearranged(op: Builder, given: Value, rest: Value, index: list[int]) -> Value:
-    return op.Gather(op.Concat(given, rest, axis=0), op.const(index), axis=0)
+def _rearranged(op: Builder, values: Value, rest: Value, index: list[int]) -> Value:
+    return op.Gather(op.Concat(values, rest, axis=0), op.const(index), axis=0)
 
 
 def keeps_aspect(node: Node) -> bool:
@@ -183,8 +183,8 @@ def smooth(node: Node, lists: Lists, x: Value) -> bool:
     """Returns whether the antialias filter may have an effect; it affects only axes that shrink."""
     if not _antialias(node):
         return False
-    known = {name: value and value.const_or_none() for name, value in lists.items()}
-    scales, sizes = known["scales"], known["sizes"]
+    constants = {name: value and value.const_or_none() for name, value in lists.items()}
+    scales, sizes = constants["scales"], constants["sizes"]
     if scales is not None:
         return bool((scales < 1).any())
     if keeps_aspect(node) or sizes is None or x.shape_or_none is None:

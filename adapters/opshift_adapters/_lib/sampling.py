@@ -49,8 +49,8 @@ class ResampledAxis:
 
 
 def _is(value: Value | None, number: float) -> bool:
-    known = value and value.const_or_none()
-    return known is not None and bool(known == number)
+    constant = value and value.const_or_none()
+    return constant is not None and bool(constant == number)
 
 
 def place_type(x: Value, mode: str) -> int:
@@ -67,8 +67,8 @@ def scaled_line(op: Builder, x: Value, axis: int, scales: Value, kind: int) -> R
 
 
 def scale_is_one(scales: Value, axis: int) -> bool:
-    known = scales.const_or_none()
-    return known is not None and bool(known[axis] == 1)
+    constant = scales.const_or_none()
+    return constant is not None and bool(constant[axis] == 1)
 
 
 def sized_line(op: Builder, x: Value, axis: int, sizes: Value, kind: int) -> ResampledAxis:
@@ -85,8 +85,8 @@ def resampled(op: Builder, x: Value, rank: int, lines: list[ResampledAxis], how:
     """Resamples the axes of `x` one after the other."""
     lines = [line for line in lines if not line.idle]
     if how.mode == "nearest":
-        for one in lines:
-            x = _nearest(op, x, rank, one, how)
+        for axis in lines:
+            x = _nearest(op, x, rank, axis, how)
         return x
     kind = x.elem_type
     if kind not in FLOATS:
@@ -95,8 +95,8 @@ def resampled(op: Builder, x: Value, rank: int, lines: list[ResampledAxis], how:
             "no specification defines the rounding of integers that Resize interpolates",
         )
     if not lines or kind in (T.FLOAT, T.DOUBLE):
-        for one in lines:
-            x = _blended(op, x, rank, one, how)
+        for axis in lines:
+            x = _blended(op, x, rank, axis, how)
         return x
     return op.Cast(resampled(op, op.Cast(x, to=T.FLOAT), rank, lines, how), to=kind)
 
@@ -119,36 +119,36 @@ def rank_of(x: Value, *per_axis: Value | None) -> int:
     return x.rank
 
 
-def _nearest(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
-    place = _places(op, one, how.places, T.FLOAT)
-    chosen = _picked(op, x, _rounded(op, place, one, how.rounding), one, T.FLOAT)
-    return _extrapolated(op, chosen, rank, place, one, how)
+def _nearest(op: Builder, x: Value, rank: int, axis: ResampledAxis, how: Filter) -> Value:
+    place = _places(op, axis, how.places, T.FLOAT)
+    chosen = _picked(op, x, _rounded(op, place, axis, how.rounding), axis, T.FLOAT)
+    return _extrapolated(op, chosen, rank, place, axis, how)
 
 
-def _blended(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
+def _blended(op: Builder, x: Value, rank: int, axis: ResampledAxis, how: Filter) -> Value:
     """Returns the weighted sum of the elements around each position."""
-    if how.smooth and not _is(one.scale < 1, 0):
-        return _smoothed(op, x, rank, one, how)
+    if how.smooth and not _is(axis.scale < 1, 0):
+        return _smoothed(op, x, rank, axis, how)
     kind = place_type(x, how.mode)
-    place = _places(op, one, how.places, kind)
+    place = _places(op, axis, how.places, kind)
     base = op.Floor(place)
     off = place - base
     weights = tap_weights(off, how.mode, how.cubic)
-    if one.scale.const_or_none() is None and not how.exclude_outside:
+    if axis.scale.const_or_none() is None and not how.exclude_outside:
         taps, weights = _around_elements(op, off, base, weights, how)
     else:
         first = 1 - len(weights) // 2
         taps = [base + (first + i) for i in range(len(weights))]
     if how.exclude_outside:
-        weights = _inside_only(op, taps, weights, one, kind)
+        weights = _inside_only(op, taps, weights, axis, kind)
     parts = [
-        _times(op, _picked(op, x, tap, one, kind), weight, rank, one.axis)
+        _times(op, _picked(op, x, tap, axis, kind), weight, rank, axis.axis)
         for tap, weight in zip(taps, weights, strict=True)
     ]
     total = parts[0]
     for part in parts[1:]:
         total = total + part
-    return _extrapolated(op, total, rank, place, one, how)
+    return _extrapolated(op, total, rank, place, axis, how)
 
 
 def _around_elements(
@@ -169,16 +169,16 @@ def _around_elements(
     on_an_element = tap_weights(op.const(0, like=off), how.mode, how.cubic)
     if [one.const().item() for one in on_an_element] != [0, 1, 0, 0]:  # the weights were rounded
         return taps, [weight * step + more for weight in weights]
-    own = weights[1] - still * (1 - share)
-    return taps, [weights[0] + more, own, weights[2] + more, weights[3] + more]
+    nearest = weights[1] - still * (1 - share)
+    return taps, [weights[0] + more, nearest, weights[2] + more, weights[3] + more]
 
 
-def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
+def _smoothed(op: Builder, x: Value, rank: int, axis: ResampledAxis, how: Filter) -> Value:
     """Writes sums weighted by the antialias filter, which is wider the more the axis shrinks."""
-    old, new, scale = (v.const_or_none() for v in (one.old, one.new, one.scale))
+    old, new, scale = (v.const_or_none() for v in (axis.old, axis.new, axis.scale))
     if old is None or new is None or scale is None:
-        return _smoothed_later(op, x, rank, one, how)
-    place = _places(op, one, how.places, T.DOUBLE)
+        return _smoothed_later(op, x, rank, axis, how)
+    place = _places(op, axis, how.places, T.DOUBLE)
     at = place.const()
     reach = int(np.ceil((2 if how.mode == "cubic" else 1) / scale))
     taps = np.floor(at)[:, None] + np.arange(-reach, reach + 2)
@@ -191,22 +191,22 @@ def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter)
     inside = np.clip(taps, 0, old - 1).astype(np.int64)
     np.add.at(matrix, (inside, np.arange(len(at))[:, None]), weights)
     read, shares = _read_only(matrix)
-    behind = [1] * (rank - one.axis - 1)
-    elements = op.Gather(x, op.const(read), axis=one.axis)
+    behind = [1] * (rank - axis.axis - 1)
+    elements = op.Gather(x, op.const(read), axis=axis.axis)
     parts = elements * op.const(shares.reshape(*shares.shape, *behind), like=x)
-    y = op.ReduceSum(parts, op.const([one.axis + 1]), keepdims=0)
-    return _extrapolated(op, y, rank, place, one, how)
+    y = op.ReduceSum(parts, op.const([axis.axis + 1]), keepdims=0)
+    return _extrapolated(op, y, rank, place, axis, how)
 
 
-def _smoothed_later(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
+def _smoothed_later(op: Builder, x: Value, rank: int, axis: ResampledAxis, how: Filter) -> Value:
     """Writes the antialias filter with weights that are computed when the model runs.
 
     An element outside of the filter may be infinite, so it is not read. The nearest element is read
     instead, and all taps that read it share its weight.
     """
-    one = replace(one, scale=as_type(op, one.scale, T.DOUBLE))
-    place, last = _places(op, one, how.places, T.DOUBLE), _last(op, one, T.DOUBLE)
-    narrow = op.Min(one.scale, op.const(1, T.DOUBLE))
+    axis = replace(axis, scale=as_type(op, axis.scale, T.DOUBLE))
+    place, last = _places(op, axis, how.places, T.DOUBLE), _last(op, axis, T.DOUBLE)
+    narrow = op.Min(axis.scale, op.const(1, T.DOUBLE))
     reach = op.Ceil((2 if how.mode == "cubic" else 1) / narrow)
     steps = op.Cast(arange(op, op.Cast(reach * 2 + 2, to=T.INT64)), to=T.DOUBLE) - reach
     taps = op.Unsqueeze(op.Floor(place), op.const([1])) + steps
@@ -220,11 +220,11 @@ def _smoothed_later(op: Builder, x: Value, rank: int, one: ResampledAxis, how: F
     counted = op.Cast(same, to=T.DOUBLE)
     share = op.ReduceSum(counted * weights, op.const([1])) / op.ReduceSum(counted, op.const([1]))
     shares = as_type(op, op.Where(same, share, weights), x.elem_type)
-    behind = list(range(2, rank - one.axis + 1))
-    elements = op.Gather(x, op.Cast(read, to=T.INT64), axis=one.axis)
+    behind = list(range(2, rank - axis.axis + 1))
+    elements = op.Gather(x, op.Cast(read, to=T.INT64), axis=axis.axis)
     parts = elements * (op.Unsqueeze(shares, op.const(behind)) if behind else shares)
-    y = op.ReduceSum(parts, op.const([one.axis + 1]), keepdims=0)
-    return _extrapolated(op, y, rank, place, one, how)
+    y = op.ReduceSum(parts, op.const([axis.axis + 1]), keepdims=0)
+    return _extrapolated(op, y, rank, place, axis, how)
 
 
 def _height(op: Builder, how: Filter, t: Value) -> Value:
@@ -270,28 +270,28 @@ def _times(op: Builder, x: Value, weight: Value, rank: int, axis: int) -> Value:
     return op.Mul(x, column(op, weight, rank, axis), since=7)
 
 
-def _picked(op: Builder, x: Value, at: Value, one: ResampledAxis, kind: int) -> Value:
+def _picked(op: Builder, x: Value, at: Value, axis: ResampledAxis, kind: int) -> Value:
     """Gathers the elements at integer positions; a position outside reads the edge of the axis."""
-    last = _last(op, one, kind)
-    return op.Gather(x, op.Cast(_inside(op, at, last), to=T.INT64), axis=one.axis)
+    last = _last(op, axis, kind)
+    return op.Gather(x, op.Cast(_inside(op, at, last), to=T.INT64), axis=axis.axis)
 
 
 def _inside(op: Builder, at: Value, last: Value) -> Value:
     return op.Min(op.Max(at, op.const(0, like=last)), last)
 
 
-def _last(op: Builder, one: ResampledAxis, kind: int) -> Value:
-    return op.Cast(one.old, to=kind) - 1
+def _last(op: Builder, axis: ResampledAxis, kind: int) -> Value:
+    return op.Cast(axis.old, to=kind) - 1
 
 
-def _rounded(op: Builder, place: Value, one: ResampledAxis, rounding: str) -> Value:
+def _rounded(op: Builder, place: Value, axis: ResampledAxis, rounding: str) -> Value:
     if rounding in ("floor", "ceil"):
         return op.Floor(place) if rounding == "floor" else op.Ceil(place)
     if rounding == "round_prefer_floor":
         return op.Ceil(place - 0.5)
     above = op.Ceil(place)
     if rounding == "by scale":  # opset 10: Floor if the axis grows, Ceil if it shrinks
-        return op.Where(one.scale > 1, op.Floor(place), above)
+        return op.Where(axis.scale > 1, op.Floor(place), above)
     back = above - place > 0.5
     return above - op.Cast(back, to=T.FLOAT)
 
@@ -317,18 +317,18 @@ def _inner(t: Value, a: float) -> Value:
 
 
 def _inside_only(
-    op: Builder, taps: list[Value], weights: list[Value], one: ResampledAxis, kind: int
+    op: Builder, taps: list[Value], weights: list[Value], axis: ResampledAxis, kind: int
 ) -> list[Value]:
     """Sets weights of taps outside of the axis to 0; scales the other weights to the sum 1."""
-    last = _last(op, one, kind)
-    kept = [
+    last = _last(op, axis, kind)
+    inside = [
         weight * op.Cast(~_outside(tap, last), to=kind)
         for tap, weight in zip(taps, weights, strict=True)
     ]
-    total = kept[0]
-    for weight in kept[1:]:
+    total = inside[0]
+    for weight in inside[1:]:
         total = total + weight
-    return [weight / total for weight in kept]
+    return [weight / total for weight in inside]
 
 
 def _outside(place: Value, last: Value) -> Value:
@@ -336,53 +336,53 @@ def _outside(place: Value, last: Value) -> Value:
 
 
 def _extrapolated(
-    op: Builder, y: Value, rank: int, place: Value, one: ResampledAxis, how: Filter
+    op: Builder, y: Value, rank: int, place: Value, axis: ResampledAxis, how: Filter
 ) -> Value:
     if how.places != "tf_crop_and_resize":
         return y
     kind = T.DOUBLE if place.elem_type == T.DOUBLE else T.FLOAT
-    outside = _outside(place, _last(op, one, kind))
-    known = outside.const_or_none()
-    if known is not None and not known.any():
+    outside = _outside(place, _last(op, axis, kind))
+    constant = outside.const_or_none()
+    if constant is not None and not constant.any():
         return y
-    return op.Where(column(op, outside, rank, one.axis), op.const(how.extrapolation, like=y), y)
+    return op.Where(column(op, outside, rank, axis.axis), op.const(how.extrapolation, like=y), y)
 
 
-def _places(op: Builder, one: ResampledAxis, name: str, kind: int) -> Value:
+def _places(op: Builder, axis: ResampledAxis, name: str, kind: int) -> Value:
     """Returns a vector: the position in the input from which each result element is sampled."""
-    at = op.Cast(arange(op, one.new), to=kind)
+    at = op.Cast(arange(op, axis.new), to=kind)
     if name == "asymmetric":
-        return at / one.scale
+        return at / axis.scale
     if name == "align_corners":
-        steps = op.Max(op.Cast(one.new, to=kind) - 1, op.const(1, kind))
-        return at * _last(op, one, kind) / steps
+        steps = op.Max(op.Cast(axis.new, to=kind) - 1, op.const(1, kind))
+        return at * _last(op, axis, kind) / steps
     if name == "tf_crop_and_resize":
-        return _cropped_places(op, one, at, kind)
-    shifted = (at + 0.5) / one.scale
+        return _cropped_places(op, axis, at, kind)
+    shifted = (at + 0.5) / axis.scale
     if name == "tf_half_pixel_for_nn":
-        return _unless_kept(op, one, shifted, at)
+        return _unless_kept(op, axis, shifted, at)
     if name == "half_pixel_symmetric":
-        old, new = op.Cast(one.old, to=kind), op.Cast(one.new, to=kind)
-        adjustment = new / (one.scale * old)
+        old, new = op.Cast(axis.old, to=kind), op.Cast(axis.new, to=kind)
+        adjustment = new / (axis.scale * old)
         return old * 0.5 * (1 - adjustment) + shifted - 0.5
     centred = shifted - 0.5
     if name == "pytorch_half_pixel":
-        several = op.Cast(one.new, to=kind) > 1
+        several = op.Cast(axis.new, to=kind) > 1
         return op.Where(several, centred, op.const(0, kind))
     return centred
 
 
-def _unless_kept(op: Builder, one: ResampledAxis, places: Value, at: Value) -> Value:
+def _unless_kept(op: Builder, axis: ResampledAxis, places: Value, at: Value) -> Value:
     """Returns `places`, or the unscaled positions `at` if the scale of the axis is 1."""
-    changed = (one.scale < 1) | (one.scale > 1)
+    changed = (axis.scale < 1) | (axis.scale > 1)
     return op.Where(changed, places, at)
 
 
-def _cropped_places(op: Builder, one: ResampledAxis, at: Value, kind: int) -> Value:
-    assert one.start is not None
-    assert one.end is not None
-    last = _last(op, one, kind)
-    new_last = op.Cast(one.new, to=kind) - 1
-    several = one.start * last + at * (one.end - one.start) * last / new_last
-    single = 0.5 * (one.start + one.end) * last
+def _cropped_places(op: Builder, axis: ResampledAxis, at: Value, kind: int) -> Value:
+    assert axis.start is not None
+    assert axis.end is not None
+    last = _last(op, axis, kind)
+    new_last = op.Cast(axis.new, to=kind) - 1
+    several = axis.start * last + at * (axis.end - axis.start) * last / new_last
+    single = 0.5 * (axis.start + axis.end) * last
     return op.Where(new_last > 0, several, single)

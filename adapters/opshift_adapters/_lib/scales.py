@@ -16,15 +16,15 @@ def widened(op: Builder, value: Value | None) -> Value | None:
     """Returns a constant in a wider element type if this opset lacks its element type."""
     if value is None or op.version >= T(value.elem_type).element.opset:
         return value
-    known = value.const_or_none()
-    if known is None:
+    constant = value.const_or_none()
+    if constant is None:
         kind = T(value.elem_type).name.lower()
         raise Refusal(
             Why.TYPE_NOT_AVAILABLE,
             f"this opset lacks {kind}, and {value.name!r} is not a constant, so that no other"
             " element type can replace it",
         )
-    return op.const(known.astype(np.float32), T(value.elem_type).element.replacement)
+    return op.const(constant.astype(np.float32), T(value.elem_type).element.replacement)
 
 
 def along(op: Builder, p: Value, x: Value, axis: int, block: int = 0) -> Value:
@@ -34,9 +34,9 @@ def along(op: Builder, p: Value, x: Value, axis: int, block: int = 0) -> Value:
     if p.rank == 0 or p.shape_or_none == (1,):
         return p if p.rank == 0 or x.rank_or_none else op.Reshape(p, op.const([]))
     behind = -axis - 1 if axis < 0 else max(x.rank - 1 - axis, 0)
-    known = p.const_or_none() if behind else None
-    if known is not None:
-        return op.const(known.reshape([known.size] + [1] * behind), like=p)
+    constant = p.const_or_none() if behind else None
+    if constant is not None:
+        return op.const(constant.reshape([constant.size] + [1] * behind), like=p)
     return op.Reshape(p, op.const([-1] + [1] * behind)) if behind else p
 
 
@@ -45,9 +45,9 @@ def _each_block_spread(op: Builder, p: Value, x: Value, axis: int, block: int) -
     behind = x.rank - 1 - axis
     repeats = op.const([1] * (axis + 1) + [block] + [1] * behind)
     repeated = op.Expand(op.Unsqueeze(p, op.const([axis + 1])), repeats)
-    known = p.shape_or_none
-    if known is not None:
-        goal = op.const([*known[:axis], known[axis] * block, *known[axis + 1 :]])
+    shape = p.shape_or_none
+    if shape is not None:
+        goal = op.const([*shape[:axis], shape[axis] * block, *shape[axis + 1 :]])
     else:
         merged = op.Reshape(size_of(op, p, axis) * op.const(block), op.const([1]))
         goal = op.Concat(op.Shape(p, end=axis), merged, op.Shape(p, start=axis + 1), axis=0)
@@ -94,18 +94,18 @@ def multiplied(op: Builder, node: Node, place: Place, x: Value | None = None) ->
         return unseen * shaped
     if zero is not None:
         whole = T.FLOAT if zero.elem_type in IN_FLOAT else T.INT32
-        known = zero.const_or_none()
-        if known is None:
+        constant = zero.const_or_none()
+        if constant is None:
             x = _numbers(op, x, whole) - place(as_type(op, zero, whole))
-        elif known.any():
-            x = _numbers(op, x, whole) - place(op.const(known.astype(np.float32), whole))
+        elif constant.any():
+            x = _numbers(op, x, whole) - place(op.const(constant.astype(np.float32), whole))
     return _numbers(op, x, T.FLOAT) * shaped
 
 
 def _numbers(op: Builder, codes: Value, kind: int) -> Value:
     """Casts codes; constants are cast at run time if the wider constant would enlarge the model."""
-    known = codes.const_or_none()
-    if known is None or known.size <= FEW_CODES or codes.elem_type_or_none == kind:
+    constant = codes.const_or_none()
+    if constant is None or constant.size <= FEW_CODES or codes.elem_type_or_none == kind:
         return as_type(op, codes, kind)
     # A node that is written with `outputs` is not folded.
     (computed,) = op.Cast(codes, to=kind, outputs=1)  # pragma: no cover: examples are small
@@ -153,8 +153,8 @@ def _codes(op: Builder, ratio: Value, point: int | Value, kind: int, less: int =
 
 def _point(op: Builder, zero: Value | None) -> int | Value:
     """Returns a zero point as a number if it is constant, else as a float value."""
-    known = np.array(0) if zero is None else zero.const_or_none()
-    return op.Cast(zero, to=T.FLOAT) if known is None else int(known.item())
+    constant = np.array(0) if zero is None else zero.const_or_none()
+    return op.Cast(zero, to=T.FLOAT) if constant is None else int(constant.item())
 
 
 def _ratio(op: Builder, node: Node, place: Place) -> Value:
@@ -178,17 +178,17 @@ def repeated(node: Node) -> Value | None:
     while (mover := maker(source, *MOVES)) is not None and (moved := mover.inputs[0]) is not None:
         source = moved
     first = maker(source, "DequantizeLinear")
-    told = None if first is None else _steps(first, "x", first["x"].elem_type_or_none)
+    steps = None if first is None else _steps(first, "x", first["x"].elem_type_or_none)
     ends = _steps(second, "y", T.UINT8), _steps(node, "x", node["x"].elem_type_or_none)
-    return second["x"] if told is not None and ends == (told, told) else None
+    return second["x"] if steps is not None and ends == (steps, steps) else None
 
 
 def maker(x: Value, *ops: str) -> Node | None:
     """Returns the node that computes a value, if it is one of these operators of ai.onnx."""
-    found = x.producer
-    if found is None or found.proto.domain not in ("", "ai.onnx") or found.schema is None:
+    producer = x.producer
+    if producer is None or producer.proto.domain not in ("", "ai.onnx") or producer.schema is None:
         return None
-    return found if found.op in ops else None
+    return producer if producer.op in ops else None
 
 
 def _steps(node: Node, side: str, kind: int | None) -> tuple[float, int | None, int] | None:
@@ -212,13 +212,13 @@ def requantized(op: Builder, x: Value, zero: Value | None) -> Value | None:
     source = maker(x, "QuantizeLinear")  # com.microsoft has a QuantizeLinear, too
     if op.version >= 11 or source is None:
         return None
-    own = source.input("y_zero_point")
+    y_zero_point = source.input("y_zero_point")
     data = source["x"]
     ratio = _ratio(op, source, lambda p: single(op, p, data))
-    point = _point(op, own and single(op, own, data))
-    alike = own is not None and zero is not None and own.is_same(zero)
-    other = point if alike else _point(op, zero and single(op, zero, x))
-    kind = own.elem_type if own is not None else T.UINT8
-    if isinstance(other, int):
-        return _codes(op, ratio, point, kind, other)
-    return _codes(op, ratio, point, kind) - other
+    point = _point(op, y_zero_point and single(op, y_zero_point, data))
+    alike = y_zero_point is not None and zero is not None and y_zero_point.is_same(zero)
+    other_point = point if alike else _point(op, zero and single(op, zero, x))
+    kind = y_zero_point.elem_type if y_zero_point is not None else T.UINT8
+    if isinstance(other_point, int):
+        return _codes(op, ratio, point, kind, other_point)
+    return _codes(op, ratio, point, kind) - other_point

@@ -36,14 +36,14 @@ class Turned(NamedTuple):
 
 def turned(value: Value) -> Turned | None:
     """Returns the Transpose, perhaps followed by a Cast, that computes a value at run time."""
-    made, cast = value.producer, None
-    if made is not None and made.op == "Cast":
-        made, cast = made["input"].producer, made
-    if made is None or made.op != "Transpose" or is_fixed(made["data"]):
+    producer, cast = value.producer, None
+    if producer is not None and producer.op == "Cast":
+        producer, cast = producer["input"].producer, producer
+    if producer is None or producer.op != "Transpose" or is_fixed(producer["data"]):
         return None
-    rank = made["data"].rank_or_none
-    order = made.ints_or_none("perm") or (None if rank is None else list(reversed(range(rank))))
-    return None if order is None or len(order) < 2 else Turned(made, cast, order)
+    rank = producer["data"].rank_or_none
+    order = producer.ints_or_none("perm") or (None if rank is None else list(reversed(range(rank))))
+    return None if order is None or len(order) < 2 else Turned(producer, cast, order)
 
 
 def is_fixed(value: Value) -> bool:

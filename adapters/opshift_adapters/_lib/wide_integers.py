@@ -79,12 +79,12 @@ def _rows(op: Builder, stack: Value) -> list[Value]:
     """Returns the value in each row of a stack, or [] if the rows are unknown."""
     producer = stack.producer
     if producer is not None and producer.op == "Cast":
-        found = [op.Cast(row, to=stack.elem_type) for row in _stacked_values(producer["input"])]
+        rows = [op.Cast(row, to=stack.elem_type) for row in _stacked_values(producer["input"])]
     else:
-        found = _stacked_values(stack)
+        rows = _stacked_values(stack)
     count = (stack.dims_or_none or (None,))[0]
-    if found or not isinstance(count, int) or count > MOST_ROWS:
-        return found
+    if rows or not isinstance(count, int) or count > MOST_ROWS:
+        return rows
     return [op.Gather(stack, op.const(i), axis=0) for i in range(count)]
 
 

@@ -15,8 +15,8 @@ def knows(node: Node, attribute: str) -> bool:
 
 def per_axis(node: Node, name: str, count: int | None = None) -> list[int]:
     """Returns strides or dilations of each axis; 1 if the node or the opset lacks the attribute."""
-    given = node.ints_or_none(name) if knows(node, name) else None
-    return given or [1] * (len(node.ints("kernel_shape")) if count is None else count)
+    numbers = node.ints_or_none(name) if knows(node, name) else None
+    return numbers or [1] * (len(node.ints("kernel_shape")) if count is None else count)
 
 
 def dilated(node: Node) -> bool:
@@ -38,8 +38,8 @@ def same_size(node: Node) -> bool:
 def size(x: Value, axis: int) -> int | None:
     """Returns a dimension if it is static, else None."""
     dims = x.dims_or_none
-    found = dims[axis] if dims is not None else None
-    return found if isinstance(found, int) else None
+    length = dims[axis] if dims is not None else None
+    return length if isinstance(length, int) else None
 
 
 def explicit_pads(node: Node, x: Value) -> list[int]:
@@ -47,8 +47,8 @@ def explicit_pads(node: Node, x: Value) -> list[int]:
     rank = len(node.ints("kernel_shape"))
     pads = node.ints_or_none("pads")  # `auto_pad` replaces `pads`
     if not same_size(node):
-        given = None if node.str("auto_pad") == "VALID" else pads
-        return given or [0] * (2 * rank)
+        stated_pads = None if node.str("auto_pad") == "VALID" else pads
+        return stated_pads or [0] * (2 * rank)
     less, more = [], []
     for axis, (span, stride) in enumerate(zip(spans(node), per_axis(node, "strides"), strict=True)):
         length = size(x, 2 + axis)
@@ -96,7 +96,7 @@ def counted_pads(node: Node, x: Value) -> tuple[list[int], list[int]]:
     if not node.int("count_include_pad"):
         return [0] * len(total), total
     inner = [min(pair) for pair in zip(asked, total, strict=True)]
-    return inner, [most - own for most, own in zip(total, inner, strict=True)]
+    return inner, [most - pad for most, pad in zip(total, inner, strict=True)]
 
 
 def rounds_up(node: Node) -> bool:
@@ -174,9 +174,9 @@ def ones_conv(op: Builder, x: Value, kernel: list[int], channels: int, **where: 
 
 def one_channel(op: Builder, x: Value, batch: int) -> Value:
     """Returns the shape of `x` with this batch size and one channel."""
-    known = x.shape_or_none
-    if known is not None:
-        return op.const([batch, 1, *known[2:]])
+    shape = x.shape_or_none
+    if shape is not None:
+        return op.const([batch, 1, *shape[2:]])
     return op.Concat(op.const([batch, 1]), part(op, op.Shape(x), 2), axis=0)
 
 

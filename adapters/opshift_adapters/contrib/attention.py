@@ -19,8 +19,8 @@ def _attended(node: Node, op: Builder, projected: Value, w: Value) -> Result:
     refuse(node, "past_present_share_buffer", "do_rotary")
     heads = node.int("num_heads")
     whole = width(w, 1, "the rows of its weights")
-    given = node.ints_or_none("qkv_hidden_sizes") if node.op == "Attention" else None
-    sizes = given or [whole // 3] * 3
+    qkv_hidden_sizes = node.ints_or_none("qkv_hidden_sizes") if node.op == "Attention" else None
+    sizes = qkv_hidden_sizes or [whole // 3] * 3
     q, k, v = (
         apart(op, part, heads) for part in op.Split(projected, op.const(sizes), axis=-1, outputs=3)
     )

@@ -12,8 +12,8 @@ def fused_gemm(node: Node, op: Builder) -> Result:
     same = {name: node.attr(name) for name in ("alpha", "beta", "transA", "transB")}
     y = op.Gemm(node["A"], node["B"], node.input("C"), **same)
     parameters = [attribute(node, f"activation_{one}", None) for one in ("alpha", "beta", "gamma")]
-    told = [parameter for parameter in parameters if parameter is not None]
-    return activated(op, y, attribute(node, "activation", ""), told)
+    parameters_set = [parameter for parameter in parameters if parameter is not None]
+    return activated(op, y, attribute(node, "activation", ""), parameters_set)
 
 
 @leaving("FusedMatMul TransposeMatMul", domain=MICROSOFT)

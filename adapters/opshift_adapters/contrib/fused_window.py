@@ -16,9 +16,9 @@ def fused_conv(node: Node, op: Builder) -> Result:
     y = op.Conv(node["X"], node["W"], node.input("B"), **written(node, *CONV))
     added = node.input("Z")
     y = y if added is None else y + added
-    told = [float(one) for one in attribute(node, "activation_params", [])]
+    parameters = [float(parameter) for parameter in attribute(node, "activation_params", [])]
     name = attribute(node, "activation", "")
-    return activated(op, y, name, told) if name else y
+    return activated(op, y, name, parameters) if name else y
 
 
 @leaving("ConvTransposeWithDynamicPads", domain=MICROSOFT, since=11)

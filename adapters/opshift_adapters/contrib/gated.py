@@ -31,7 +31,7 @@ def scaled_silu(node: Node, op: Builder) -> Result:
 def gated_rms_norm(node: Node, op: Builder) -> Result:
     """GatedRMSNorm is written as RMSNormalization in float, times the activation of the gate."""
     x, kind = node["X"], node["X"].elem_type
-    wide, scale, gate = (as_type(op, one, T.FLOAT) for one in named(node, "X scale gate"))
+    wide, scale, gate = (as_type(op, value, T.FLOAT) for value in named(node, "X scale gate"))
     width, whole = scale.dims[0], x.dims[-1]
     if not isinstance(width, int) or not isinstance(whole, int):
         raise Refusal(Why.NEEDS_SHAPE, f"the last size of {x.name!r} or of its scale is unknown")
@@ -60,5 +60,5 @@ def linear_attention_gate(node: Node, op: Builder) -> Result:
     """LinearAttentionGate becomes a scaled Softplus of a + dt_bias, and Sigmoid of b."""
     a, b = node["a"], node.input("b")
     decay = op.Softplus(as_type(op, a, T.FLOAT) + node["dt_bias"]) * node["decay_scale"]
-    found = as_type(op, decay, a.elem_type)
-    return found if node.n_outputs < 2 and b is None else (found, op.Sigmoid(node["b"]))
+    cast = as_type(op, decay, a.elem_type)
+    return cast if node.n_outputs < 2 and b is None else (cast, op.Sigmoid(node["b"]))

@@ -39,7 +39,7 @@ def _points(
     if zero is None:
         return op.const(1 << (bits - 1), kind)
     width = zero.shape[-1] * 8 // bits
-    found = unpacked(op, op.Gather(zero, indices, axis=0), bits, [-1, width, 1], kind)
+    points = unpacked(op, op.Gather(zero, indices, axis=0), bits, [-1, width, 1], kind)
     if width != blocks:
-        found = op.Slice(found, op.const([0]), op.const([blocks]), op.const([1]))
-    return found
+        points = op.Slice(points, op.const([0]), op.const([blocks]), op.const([1]))
+    return points

@@ -14,19 +14,19 @@ def group_query_attention(node: Node, op: Builder) -> Result:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with smooth_softmax is not in ai.onnx")
     heads, shared = node.int("num_heads"), node.int("kv_num_heads")
     q, k, v, size = _parts(node, op, heads, shared)
-    own = length(op, q, 1)
-    past = op.Cast(node["seqlens_k"], to=T.INT64) + op.const(1) - own
+    queries = length(op, q, 1)
+    past = op.Cast(node["seqlens_k"], to=T.INT64) + op.const(1) - queries
     past = op.Unsqueeze(op.Max(past, op.const(0)), op.const([1]))  # [batch, 1]
-    places = op.Range(op.const(0), own, op.const(1)) + past  # [batch, sequence]
+    places = op.Range(op.const(0), queries, op.const(1)) + past  # [batch, sequence]
     if attribute(node, "do_rotary", 0):
-        q, k = (_rotated(node, op, one, places, size) for one in (q, k))
+        q, k = (_rotated(node, op, value, places, size) for value in (q, k))
     keys, values = (
         _continued(node, op, node.input(name), op.Transpose(new, perm=[0, 2, 1, 3]), past)
         for name, new in (("past_key", k), ("past_value", v))
     )
     grouped = op.Reshape(q, op.const([0, 0, shared, heads // shared, size]))
     grouped = op.Transpose(grouped, perm=[0, 2, 3, 1, 4])  # [batch, shared, group, sequence, size]
-    wide_keys, wide_values = (op.Unsqueeze(one, op.const([2])) for one in (keys, values))
+    wide_keys, wide_values = (op.Unsqueeze(value, op.const([2])) for value in (keys, values))
     scores = op.MatMul(grouped, op.Transpose(wide_keys, perm=[0, 1, 2, 4, 3]))
     scores = scores * op.const(scale_of(node, size), like=q)
     if cap := attribute(node, "softcap", 0.0):
@@ -48,7 +48,7 @@ def _parts(node: Node, op: Builder, heads: int, shared: int) -> tuple[Value, Val
     else:
         size = whole // heads
     q = op.Reshape(q, op.const([0, 0, heads, size]))
-    k, v = (op.Reshape(one, op.const([0, 0, shared, size])) for one in (k, v))
+    k, v = (op.Reshape(value, op.const([0, 0, shared, size])) for value in (k, v))
     return q, k, v, size
 
 
@@ -67,10 +67,10 @@ def _continued(node: Node, op: Builder, cache: Value | None, new: Value, past: V
     total = op.Cast(node["total_sequence_length"], to=T.INT64)
     if cache is None:
         return new
-    room, own = length(op, cache, 2), length(op, new, 2)
+    room, count = length(op, cache, 2), length(op, new, 2)
     along = op.Range(op.const(0), op.Max(room, op.Reshape(total, op.const([]))), op.const(1))
     behind = along + room - past
-    behind = op.Min(behind, room + own - op.const(1))
+    behind = op.Min(behind, room + count - op.const(1))
     index = op.Unsqueeze(op.Where(along < past, along, behind), op.const([2]))
     rows = op.Transpose(op.Concat(cache, new, axis=2), perm=[0, 2, 1, 3])
     return op.Transpose(op.GatherND(rows, index, batch_dims=1), perm=[0, 2, 1, 3])
@@ -79,11 +79,11 @@ def _continued(node: Node, op: Builder, cache: Value | None, new: Value, past: V
 def _hidden(node: Node, op: Builder, places: Value, keys: Value) -> Value:
     """Returns the bias that hides keys after each query and before the window of the query."""
     along = op.Range(op.const(0), length(op, keys, 2), op.const(1))
-    own = op.Unsqueeze(places, op.const([2]))  # [batch, sequence, 1]
+    position = op.Unsqueeze(places, op.const([2]))  # [batch, sequence, 1]
     ends = op.Unsqueeze(op.Cast(node["seqlens_k"], to=T.INT64), op.const([1, 2]))
-    seen = op.LessOrEqual(along, op.Min(own, ends))
+    visible = op.LessOrEqual(along, op.Min(position, ends))
     window = node.int("local_window_size")
     if window > 0:
-        seen = seen & (along > own - op.const(window))
-    added = op.Where(seen, op.const(0, like=keys), op.const(LOWEST, like=keys))
+        visible = visible & (along > position - op.const(window))
+    added = op.Where(visible, op.const(0, like=keys), op.const(LOWEST, like=keys))
     return op.Unsqueeze(added, op.const([1, 2]))

@@ -35,7 +35,7 @@ def _zeros(op: Builder, zero: Value | None, bits: int, rows: int, blocks: int, k
         return op.const(1 << (bits - 1), kind)
     if zero.elem_type != T.UINT8:
         return op.Reshape(zero, op.const([rows, blocks, 1]))
-    found = unpacked(op, zero, bits, [rows, -1], kind)
+    points = unpacked(op, zero, bits, [rows, -1], kind)
     if bits == 4 and blocks % 2:
-        found = op.Slice(found, op.const([0]), op.const([blocks]), op.const([1]))
-    return op.Reshape(found, op.const([rows, blocks, 1]))
+        points = op.Slice(points, op.const([0]), op.const([blocks]), op.const([1]))
+    return op.Reshape(points, op.const([rows, blocks, 1]))

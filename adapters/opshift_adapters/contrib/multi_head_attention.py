@@ -17,12 +17,12 @@ def multi_head_attention(node: Node, op: Builder) -> Result:
         raise Refusal(
             Why.NOT_EXPRESSIBLE, f"{node.op} with Q, K and V in one tensor is impossible in ai.onnx"
         )
-    heads, bias, known = node.int("num_heads"), node.input("bias"), k.rank == 4
+    heads, bias, is_split = node.int("num_heads"), node.input("bias"), k.rank == 4
     size = width(q, 2, "a query") // heads
-    if bias is not None and not known:
+    if bias is not None and not is_split:
         q, k, v = _shifted(op, bias, q, k, v)
     q = apart(op, q, heads)
-    k, v = (k, v) if known else (apart(op, k, heads), apart(op, v, heads))
+    k, v = (k, v) if is_split else (apart(op, k, heads), apart(op, v, heads))
     k, v = with_past(op, node.input("past_key"), k), with_past(op, node.input("past_value"), v)
     biases = biases_of(node, op, node.input("key_padding_mask"), node.input("attention_bias"), q, k)
     y = attended(op, q, k, v, scale_of(node, size), biases)
@@ -31,6 +31,6 @@ def multi_head_attention(node: Node, op: Builder) -> Result:
 
 def _shifted(op: Builder, bias: Value, q: Value, k: Value, v: Value) -> tuple[Value, ...]:
     """Splits the bias, and adds the parts to the queries, keys and values."""
-    sizes = [width(one, 2, "a projection") for one in (q, k, v)]
+    sizes = [width(value, 2, "a projection") for value in (q, k, v)]
     parts = op.Split(bias, op.const(sizes), axis=0, outputs=3)
-    return tuple(one + part for one, part in zip((q, k, v), parts, strict=True))
+    return tuple(value + part for value, part in zip((q, k, v), parts, strict=True))

@@ -22,11 +22,11 @@ WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 
 def plain_filter(filter: Array, sizes: ConvFilter) -> Array:
     """Reorders a filter from the blocked layout, whose last axes are the blocks, to plain order."""
-    width, rest = sizes.width, filter.shape[2:]
+    width, window = sizes.width, filter.shape[2:]
     if sizes.has_inner_blocks:
-        parts = (sizes.outputs // width, sizes.inputs // width, *rest, width, width)
+        parts = (sizes.outputs // width, sizes.inputs // width, *window, width, width)
         return filter.reshape(parts).transpose(0, 5, 1, 4, 2, 3).reshape(filter.shape)
-    parts = (sizes.outputs // width, sizes.inputs, *rest, width)
+    parts = (sizes.outputs // width, sizes.inputs, *window, width)
     return filter.reshape(parts).transpose(0, 4, 1, 2, 3).reshape(filter.shape)
 
 
@@ -38,8 +38,8 @@ def conv(node: Node, op: Builder) -> Result:
     y: Value = op.Conv(node["X"], filter, node.input("B"), **written(node, "group", *WINDOW))
     added, name = node.input("Sum"), attribute(node, "activation", "")
     y = y if added is None else y + added
-    told = [float(one) for one in attribute(node, "activation_params", [])]
-    return activated(op, y, name, told) if name else y
+    parameters = [float(parameter) for parameter in attribute(node, "activation_params", [])]
+    return activated(op, y, name, parameters) if name else y
 
 
 @leaving("MaxPool AveragePool", domain=NCHWC, ignores={"storage_order": "no Indices output exists"})
@@ -47,30 +47,30 @@ def pool(node: Node, op: Builder) -> Result:
     """A blocked pooling is written as the pooling of ai.onnx."""
     width_around(node)
     counts = ("count_include_pad",) if node.op == "AveragePool" else ()
-    made: Value = op.emit(node.op, node["X"], **written(node, "ceil_mode", *counts, *WINDOW))
-    return made
+    result: Value = op.emit(node.op, node["X"], **written(node, "ceil_mode", *counts, *WINDOW))
+    return result
 
 
 @leaving("GlobalMaxPool GlobalAveragePool", domain=NCHWC)
 def global_pool(node: Node, op: Builder) -> Result:
     """A blocked global pooling is written as the global pooling of ai.onnx."""
     width_around(node)
-    made: Value = op.emit(node.op, node["X"])
-    return made
+    result: Value = op.emit(node.op, node["X"])
+    return result
 
 
 @leaving("Upsample", domain=NCHWC, since=10)
 def upsample(node: Node, op: Builder) -> Result:
     """A blocked Upsample is written as Resize by integer factors."""
     width_around(node)
-    scales = op.const([float(one) for one in attribute(node, "scales", [1] * 4)], dtype=T.FLOAT)
+    scales = op.const([float(scale) for scale in attribute(node, "scales", [1] * 4)], dtype=T.FLOAT)
     named = {
         "mode": node.str("mode"),
         "coordinate_transformation_mode": node.str("coordinate_transformation_mode"),
     }
     whole = op.const([], T.FLOAT)  # below opset 13, the input roi is required
-    made: Value = op.Resize(node["X"], whole, scales, nearest_mode="floor", **named)
-    return made
+    result: Value = op.Resize(node["X"], whole, scales, nearest_mode="floor", **named)
+    return result
 
 
 @leaving("ReorderInput", domain=NCHWC)

@@ -28,15 +28,15 @@ def rounded(op: Builder, y: Value, like: Value) -> Value:
 
 def as_float(op: Builder, x: Value) -> Value:
     """Casts codes to float; constants are folded."""
-    known = x.const_or_none()
-    return op.Cast(x, to=T.FLOAT) if known is None else op.const(known.astype("float32"))
+    constant = x.const_or_none()
+    return op.Cast(x, to=T.FLOAT) if constant is None else op.const(constant.astype("float32"))
 
 
 @leaving("QLinearAdd", domain=MICROSOFT, since=10)
 def qlinear_add(node: Node, op: Builder) -> Result:
     """QLinearAdd becomes a sum of codes times the ratios of the scales, by Mul and Add."""
     a, b, scale = named(node, "A B C_scale")
-    left, right = (one / scale for one in named(node, "A_scale B_scale"))
+    left, right = (scale_of_input / scale for scale_of_input in named(node, "A_scale B_scale"))
     lost = left * as_float(op, node["A_zero_point"]) + right * as_float(op, node["B_zero_point"])
     fixed = as_float(op, node["C_zero_point"]) - lost
     sums = op.Cast(b, to=T.FLOAT) * right + fixed
@@ -46,9 +46,9 @@ def qlinear_add(node: Node, op: Builder) -> Result:
 @leaving("QLinearMul", domain=MICROSOFT, since=10)
 def qlinear_mul(node: Node, op: Builder) -> Result:
     """QLinearMul becomes a product of codes times the ratio of the scales, by Mul."""
-    one = op.const(1, T.FLOAT)
-    left = op.DequantizeLinear(node["A"], one, node["A_zero_point"])
-    right = op.DequantizeLinear(node["B"], one, node["B_zero_point"])
+    constant = op.const(1, T.FLOAT)
+    left = op.DequantizeLinear(node["A"], constant, node["A_zero_point"])
+    right = op.DequantizeLinear(node["B"], constant, node["B_zero_point"])
     ratio = node["A_scale"] * node["B_scale"] / node["C_scale"]
     scaled = left * right * ratio
     return rounded(op, scaled + as_float(op, node["C_zero_point"]), node["A"])
@@ -151,8 +151,8 @@ def qlinear_global_average_pool(node: Node, op: Builder) -> Result:
 def _pooled(node: Node, op: Builder, name: str, same: dict[str, Any]) -> Value:
     x = real(node, op, "X x_scale x_zero_point")
     if not node.int("channels_last"):
-        made: Value = op.emit(name, x, **same)
-        return made
+        result: Value = op.emit(name, x, **same)
+        return result
     rank = node["X"].rank
     x = op.Transpose(x, perm=[0, rank - 1, *range(1, rank - 1)])
     return op.Transpose(op.emit(name, x, **same), perm=[0, *range(2, rank), 1])
@@ -170,8 +170,8 @@ def qlinear_conv(node: Node, op: Builder) -> Result:
     same = written(node, *CONV)
     x, *rest = map(node.input, CONV_INPUTS)
     if not node.int("channels_last"):
-        made: Value = op.QLinearConv(x, *rest, **same)
-        return made
+        result: Value = op.QLinearConv(x, *rest, **same)
+        return result
     rank = node["w"].rank
     x = op.Transpose(x, perm=[0, rank - 1, *range(1, rank - 1)])
     y: Value = op.QLinearConv(x, *rest, **same)

@@ -49,6 +49,6 @@ def _angles(node: Node, op: Builder, cache: Value, packed: bool) -> Value:
     if places.rank == 1:
         length = op.Gather(op.Shape(node["input"]), op.const(1 if packed else 2), axis=0)
         places = op.Range(op.const(0), length, op.const(1)) + places
-        found = op.Gather(cache, places, axis=0)
-        return op.Unsqueeze(found, op.const([1])) if packed else found
+        gathered = op.Gather(cache, places, axis=0)
+        return op.Unsqueeze(gathered, op.const([1])) if packed else gathered
     return op.Unsqueeze(op.Gather(cache, places, axis=0), op.const([2 if packed else 1]))

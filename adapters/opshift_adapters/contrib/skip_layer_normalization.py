@@ -16,8 +16,8 @@ def skip_layer_normalization(node: Node, op: Builder) -> Result:
     """SkipLayerNormalization becomes Add and LayerNormalization; the sum may be an output, too."""
     total, epsilon = _total(op, node), node.float("epsilon")
     count = 1 if node.output("mean") is None and node.output("inv_std_var") is None else 3
-    made = layer_normalized(op, total, node["gamma"], node.input("beta"), epsilon, count)
-    return *(made * 3)[:3], total
+    result = layer_normalized(op, total, node["gamma"], node.input("beta"), epsilon, count)
+    return *(result * 3)[:3], total
 
 
 @leaving("SkipSimplifiedLayerNormalization", domain=MICROSOFT, since=11)
@@ -51,10 +51,10 @@ def embed_layer_normalization(node: Node, op: Builder) -> Result:
     return (y, _mask_index(node, op, ids), total)[: node.n_outputs]
 
 
-def _positions(op: Builder, ids: Value, given: Value | None) -> Value:
+def _positions(op: Builder, ids: Value, positions: Value | None) -> Value:
     """Returns the positions of the words, by default 0, 1, 2, ..."""
-    if given is not None:
-        return given
+    if positions is not None:
+        return positions
     length = op.Gather(op.Shape(ids), op.const(1), axis=0)
     return op.Range(op.const(0), length, op.const(1))
 

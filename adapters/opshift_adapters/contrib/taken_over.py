@@ -11,9 +11,9 @@ from opshift_adapters._lib.kinds import as_type
 def expand_dims(node: Node, op: Builder) -> Result:
     """ExpandDims of com.microsoft is written as Unsqueeze, with its scalar axis as a vector."""
     axis = node["axis"]
-    known = axis.const_or_none()
-    if known is not None:
-        return op.Unsqueeze(node["X"], op.const(known.reshape(1).astype("int64")))
+    constant = axis.const_or_none()
+    if constant is not None:
+        return op.Unsqueeze(node["X"], op.const(constant.reshape(1).astype("int64")))
     return op.Unsqueeze(node["X"], op.Reshape(op.Cast(axis, to=T.INT64), op.const([1])))
 
 

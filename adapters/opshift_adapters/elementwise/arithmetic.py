@@ -109,16 +109,16 @@ def subtracts_uint8(node: Node) -> bool:
 
 @OPENVINO("Div", "openvino 2022.1", "Div of a computed or 8-bit integer does not truncate")
 def rounds_the_quotient(node: Node) -> bool:
-    kind, made = node["A"].elem_type_or_none, node["A"].producer
-    computed = made is not None and made.op in ("Add", "Sub", "Mul", "Mod", "Neg", "Abs")
+    kind, producer = node["A"].elem_type_or_none, node["A"].producer
+    computed = producer is not None and producer.op in ("Add", "Sub", "Mul", "Mod", "Neg", "Abs")
     return kind in (T.INT8, T.UINT8) or (computed and kind in WIDE_INTS)
 
 
 @OPENVINO("Sub", "openvino 2022.1", "Sub of a reduction of three axes gives other numbers")
 def subtracts_a_reduction(node: Node) -> bool:
     """Returns whether the second input comes from a reduction over the second of three axes."""
-    made, dims = node["B"].producer, node["B"].dims_or_none or ()
-    is_reduced = made is not None and made.op.startswith("Reduce")
+    producer, dims = node["B"].producer, node["B"].dims_or_none or ()
+    is_reduced = producer is not None and producer.op.startswith("Reduce")
     return is_reduced and len(dims) == 3 and dims[1] == 1 != dims[0]
 
 
@@ -183,8 +183,8 @@ def ends_a_normalization(node: Node, around: Surroundings) -> bool:
 
 def _made_by(node: Node, op: str) -> Node | None:
     """Returns the first node of this operator that computes an input of `node`, or None."""
-    made = (x.producer for x in node.inputs if x is not None)
-    return next((one for one in made if one is not None and one.op == op), None)
+    producers = (x.producer for x in node.inputs if x is not None)
+    return next((one for one in producers if one is not None and one.op == op), None)
 
 
 def leads_to(value: Value | None, around: Surroundings, *ops: str) -> bool:
@@ -277,8 +277,8 @@ def by_an_exponent_of_float(node: Node, op: Builder) -> Result:
     x, y = node["X"], node["Y"]
     if {x.elem_type_or_none, y.elem_type_or_none} != {T.FLOAT16} or op.version < 12:
         return KEEP  # below opset 12, an exponent has the type of its base
-    known = y.const_or_none()
-    power = op.Cast(y, to=T.FLOAT) if known is None else op.const(known, T.FLOAT)
+    constant = y.const_or_none()
+    power = op.Cast(y, to=T.FLOAT) if constant is None else op.const(constant, T.FLOAT)
     return op.same(node, inputs={"Y": power})
 
 
@@ -292,17 +292,17 @@ def pow_12_11(node: Node, op: Builder) -> Result:
     if base == power:
         return KEEP
     via = _power_type(base, y)
-    known = y.const_or_none()
-    if known is not None and via == base:
-        return op.Pow(x, op.const(known, base))
+    constant = y.const_or_none()
+    if constant is not None and via == base:
+        return op.Pow(x, op.const(constant, base))
     result = op.Pow(as_type(op, x, via), as_type(op, y, via))
     return as_type(op, result, base)
 
 
 def _power_type(base: int, y: Value) -> int:
     """Returns a float type that holds the exponents exactly; their parity decides the sign."""
-    known, power = y.const_or_none(), y.elem_type
-    if known is not None and _holds(base, known):
+    exponent, power = y.const_or_none(), y.elem_type
+    if exponent is not None and _holds(base, exponent):
         return base
     if T.DOUBLE in (base, power):
         return T.DOUBLE
@@ -369,8 +369,8 @@ def mod_10_9(node: Node, op: Builder) -> Result:
         table = _remainders(node["B"].const_or_none())
         if table is not None:
             return op.Gather(op.const(table, kind), rest + op.const(table.size // 2, like=rest))
-        other = _other_side(op, rest, b, node["B"])
-        rest = rest + b * op.Cast(other, to=a.elem_type)
+        is_other_side = _other_side(op, rest, b, node["B"])
+        rest = rest + b * op.Cast(is_other_side, to=a.elem_type)
     return op.Cast(rest, to=kind) if kind in SMALL_INTS else rest
 
 
@@ -387,10 +387,10 @@ def _remainders(divisor: Array | None) -> Array | None:
 
 def _other_side(op: Builder, rest: Value, b: Value, divisor: Value) -> Value:
     """Returns whether the remainder has the opposite sign of the divisor."""
-    known, zero = divisor.bounds_or_none, op.const(0, like=rest)
-    if known is not None and known.lowest > 0:
+    bounds, zero = divisor.bounds_or_none, op.const(0, like=rest)
+    if bounds is not None and bounds.lowest > 0:
         return rest < zero
-    if known is not None and known.highest < 0:
+    if bounds is not None and bounds.highest < 0:
         return rest > zero
     return _other_sign(op, rest, b)
 
@@ -464,11 +464,11 @@ def scale_of_a_normalization(node: Node, op: Builder) -> Result:
     if found is None or node["A"].elem_type not in FLOATS:
         return KEEP
     x, factor, axis = found
-    if (known := factor.const_or_none()) is None:
+    if (constant := factor.const_or_none()) is None:
         return KEEP
     perm = list(range(x.rank))
     perm[1], perm[axis] = axis, 1
-    scale, zeros = known.ravel(), np.zeros(known.size)
+    scale, zeros = constant.ravel(), np.zeros(constant.size)
     rest = [op.const(one, like=x) for one in (-zeros, zeros, zeros + 1)]
     moved = op.Transpose(x, perm=perm)
     scaled = op.BatchNormalization(moved, op.const(scale, like=x), *rest, epsilon=0.0)
@@ -484,9 +484,9 @@ def scale_of_a_normalization(node: Node, op: Builder) -> Result:
 def is_joined_with_arithmetic(node: Node, around: Surroundings) -> bool:
     result = node.outputs[0]
     after = around.readers(result) if result is not None else ()
-    joined = any(one.op in ("Add", "Sub", "Mul", "Div") for one in after)
-    known = node["Y"].const_or_none() if joined else None
-    return known is not None and known.size == 1
+    joined = any(reader.op in ("Add", "Sub", "Mul", "Div") for reader in after)
+    constant = node["Y"].const_or_none() if joined else None
+    return constant is not None and constant.size == 1
 
 
 @in_other_words("Div", approximate=True)
@@ -495,9 +495,9 @@ def product_with_reciprocal(node: Node, op: Builder) -> Result:
     a, b = node["A"], node["B"]
     if b.elem_type not in FLOATS:
         return KEEP
-    known = b.const_or_none()
-    if known is not None and known.size and (np.abs(np.frexp(known)[0]) == 0.5).all():
-        inverse = (1 / known).astype(known.dtype)
+    constant = b.const_or_none()
+    if constant is not None and constant.size and (np.abs(np.frexp(constant)[0]) == 0.5).all():
+        inverse = (1 / constant).astype(constant.dtype)
         least = T(b.elem_type).fraction.smallest_normal
         if np.isfinite(inverse).all() and (np.abs(inverse) >= least).all():
             return a * op.const(inverse, like=b)

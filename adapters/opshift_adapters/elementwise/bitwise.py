@@ -51,10 +51,10 @@ def bit_shift_28_27(node: Node, op: Builder) -> Result:
     """Below opset 28, BitShift is unsigned and needs short shifts; Where replaces other results."""
     x, amount = node["X"], node["Y"]
     kind, bits = x.elem_type, T(x.elem_type).element.bits
-    known = amount.const_or_none()
+    constant = amount.const_or_none()
     inside = None
     zero = op.const(0, like=x)
-    if known is None or not all(0 <= n < bits for n in known.flat):
+    if constant is None or not all(0 <= n < bits for n in constant.flat):
         inside = amount < op.const(bits, like=x)
         if kind not in UNSIGNED:
             inside = inside & ~(amount < zero)
@@ -90,10 +90,10 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
     weights = [2**i for i in range(bits)]
     if kind not in UNSIGNED or bits == 64:
         weights[-1] = -weights[-1]
-    for x, other in ((node["A"], node["B"]), (node["B"], node["A"])):
-        known = one_number(other, x)
-        if known is not None and (node.op != "BitwiseXor" or bits < 64):
-            return as_type(op, _with_number(op, node.op, x, int(known), weights), kind)
+    for x, mask in ((node["A"], node["B"]), (node["B"], node["A"])):
+        number = one_number(mask, x)
+        if number is not None and (node.op != "BitwiseXor" or bits < 64):
+            return as_type(op, _with_number(op, node.op, x, int(number), weights), kind)
     a, b = (_bits(op, node[name]) for name in ("A", "B"))
     if node.op == "BitwiseXor":
         apart = a - b
@@ -108,13 +108,13 @@ def _with_number(op: Builder, name: str, x: Value, number: int, weights: Sequenc
 
     Callers pass no BitwiseXor of 64 bits, because its sum exceeds the largest int64.
     """
-    held = [number >> i & 1 for i in range(len(weights))]
-    kept = {"BitwiseAnd": held, "BitwiseOr": [1 - bit for bit in held]}
-    signs = kept.get(name) or [1 - 2 * bit for bit in held]
+    bits = [number >> i & 1 for i in range(len(weights))]
+    by_operator = {"BitwiseAnd": bits, "BitwiseOr": [1 - bit for bit in bits]}
+    signs = by_operator.get(name) or [1 - 2 * bit for bit in bits]
     # The nodes that compute the bits of x do not depend on the number, so runtimes merge them.
     parts = op.const([w * sign for w, sign in zip(weights, signs, strict=True)])
     changed = _joined(op, _bits(op, x), parts)
-    start = 0 if name == "BitwiseAnd" else sum(w * b for w, b in zip(weights, held, strict=True))
+    start = 0 if name == "BitwiseAnd" else sum(w * b for w, b in zip(weights, bits, strict=True))
     return changed + op.const(start) if start else changed
 
 
@@ -124,10 +124,10 @@ MOST_KNOWN = 256  # constants of up to so many elements have their bits written 
 def _bits(op: Builder, x: Value) -> Value:
     """Returns the bits of integers as zeros and ones on a new last axis, the lowest bit first."""
     kind, bits, last = x.elem_type, T(x.elem_type).element.bits, op.const([-1])
-    known = x.const_or_none()
-    if known is not None and known.size <= MOST_KNOWN:
-        places = np.arange(bits).astype(known.dtype)
-        return op.const(known[..., None] >> places & known.dtype.type(1), T.INT64)
+    constant = x.const_or_none()
+    if constant is not None and constant.size <= MOST_KNOWN:
+        places = np.arange(bits).astype(constant.dtype)
+        return op.const(constant[..., None] >> places & constant.dtype.type(1), T.INT64)
     if bits == 64:  # onnxruntime 1.10 has Mod of uint64, but no Add, Sub and Mul of uint64
         wide, amounts = op.Unsqueeze(as_type(op, x, T.UINT64), last), op.const(range(64), T.UINT64)
         shifted = op.BitShift(wide, amounts, direction="RIGHT")
@@ -170,9 +170,9 @@ def bit_cast_26_25(node: Node, op: Builder) -> Result:
         return x
     if {x.elem_type, to} in SAME_BITS or (x.elem_type == T.BOOL and to in (T.INT8, T.UINT8)):
         return op.Cast(x, to=to)
-    known = x.const_or_none()
-    if known is not None and to in (*INTS, T.FLOAT, T.DOUBLE, T.FLOAT16):
-        return op.const(known.view(dtype_of(to)))
+    constant = x.const_or_none()
+    if constant is not None and to in (*INTS, T.FLOAT, T.DOUBLE, T.FLOAT16):
+        return op.const(constant.view(dtype_of(to)))
     raise Refusal(
         Why.NOT_EXPRESSIBLE,
         "before opset 26, no operator reinterprets the bits of"

@@ -56,14 +56,14 @@ def cast_while_converting(node: Node, op: Builder) -> Result:
     x, to = node["input"], node.int("to")
     if "saturate" in node.attributes:
         node.has("saturate")  # `saturate` affects only 8-bit floats
-    known, text = x.const_or_none(), x.elem_type == T.STRING
-    if known is None or not numpy_type(to) or (text and to == T.BOOL):
+    constant, text = x.const_or_none(), x.elem_type == T.STRING
+    if constant is None or not numpy_type(to) or (text and to == T.BOOL):
         kinds = f"{T(x.elem_type).name} to {T(to).name}".lower()
         raise Refusal(Why.TYPE_NOT_AVAILABLE, f"opset {op.version} has no Cast from {kinds}")
     if not text:
-        known = known.astype(np.float32)
+        constant = constant.astype(np.float32)
     try:
-        return op.const(known.astype(numpy_type(to)), to)
+        return op.const(constant.astype(numpy_type(to)), to)
     except (ValueError, OverflowError) as error:
         raise Refusal(
             Why.NOT_EXPRESSIBLE, f"{x.name!r} has a string that is not a number: {error}"
@@ -172,10 +172,10 @@ SATURATE = {"saturate": "`saturate` affects only Casts to 8-bit floats"}
 def cast_19_18(node: Node, op: Builder) -> Result:
     """Below opset 19, Cast lacks 8-bit floats and `saturate`; constants are cast at conversion."""
     x, to = node["input"], node.int("to")
-    known = x.elem_type_or_none
-    if known is None and any(map(x.may_be, FLOAT8)):
+    kind = x.elem_type_or_none
+    if kind is None and any(map(x.may_be, FLOAT8)):
         raise Refusal(Why.NEEDS_TYPE, f"the element type of {x.name!r} is unknown")
-    if known in FLOAT8:
+    if kind in FLOAT8:
         return cast_while_converting(node, op)
     if to in FLOAT8:
         raise Refusal(
@@ -208,8 +208,8 @@ CAST_28 = boundary(28, "Cast:a43dff", cast=cast_while_converting)
 
 
 @illegal("Cast")
-def no_such_type(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
+def no_such_type(attributes: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
     """`to` of Cast must be the number of an element type."""
-    to = given.get("to")
+    to = attributes.get("to")
     unknown = isinstance(to, int) and not T.has(to)
     return f"to is {to}, which is not an element type" if unknown else None

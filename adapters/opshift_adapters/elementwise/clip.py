@@ -130,7 +130,7 @@ def clip_12_11(node: Node, op: Builder) -> Result:
         return KEEP
     x, low, high = node["input"], node.input("min"), node.input("max")
     if low is not None and high is not None and _float_holds_between(low, high):
-        bounds = (op.const(one.const().astype(np.float32), T.FLOAT) for one in (low, high))
+        bounds = (op.const(bound.const().astype(np.float32), T.FLOAT) for bound in (low, high))
         return op.Cast(op.Clip(op.Cast(x, to=T.FLOAT), *bounds), to=x.elem_type)
     if low is not None:
         x = choose(op, x < low, low, x)

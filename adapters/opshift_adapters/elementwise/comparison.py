@@ -64,19 +64,19 @@ def by_the_sign_of_the_difference(node: Node, op: Builder) -> Result:
         return KEEP
     if node.op == "Greater":
         a, b = b, a
-    if any(_is_small(one) for one in (a, b)) or kind not in (T.INT64, T.UINT32):
+    if any(_is_small(value) for value in (a, b)) or kind not in (T.INT64, T.UINT32):
         return op.Cast(a, to=T.FLOAT) < op.Cast(b, to=T.FLOAT)
     a, b = as_type(op, a, T.INT64), as_type(op, b, T.INT64)
     # The difference of halved numbers cannot overflow, and the Cast to float keeps its sign.
     (half_a, rest_a), (half_b, rest_b) = _halved(op, a), _halved(op, b)
     half = op.Cast(half_a - half_b, to=T.FLOAT)
-    rest = op.Cast(rest_a - rest_b, to=T.FLOAT)
-    return half + half + rest < op.const(0.0, T.FLOAT)
+    fraction = op.Cast(rest_a - rest_b, to=T.FLOAT)
+    return half + half + fraction < op.const(0.0, T.FLOAT)
 
 
 def _is_small(x: Value) -> bool:
-    known = x.const_or_none()
-    return known is not None and all(abs(int(n)) < EXACT_IN_FLOAT for n in known.ravel())
+    constant = x.const_or_none()
+    return constant is not None and all(abs(int(n)) < EXACT_IN_FLOAT for n in constant.ravel())
 
 
 def _halved(op: Builder, x: Value) -> tuple[Value, Value]:
@@ -174,8 +174,8 @@ def _select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
     if kind in WIDE_INTS:
         if held_by_double(x) and held_by_double(y):
             return y + op.Cast(condition, to=kind) * (x - y)
-        taken = op.Cast(condition, to=kind) * x
-        return taken + op.Cast(~condition, to=kind) * y
+        chosen = op.Cast(condition, to=kind) * x
+        return chosen + op.Cast(~condition, to=kind) * y
     if x.rank_or_none == y.rank_or_none == 0:
         pair = op.Concat(op.Unsqueeze(y, axes=[0]), op.Unsqueeze(x, axes=[0]), axis=0)
         return op.Gather(pair, op.Cast(condition, to=T.INT32), axis=0)
@@ -221,9 +221,9 @@ def _gathered(op: Builder, condition: Value, x: Value, y: Value) -> Value:
     pair = [op.Reshape(op.Expand(v, shape), flat) for v in (y, x)]
     both = op.Reshape(op.Concat(*pair, axis=1), op.const([-1]))
     place, chosen = _positions(op, shape), op.Expand(condition, shape)
-    known = place.const_or_none()
-    if known is not None:  # in double, because Add accepts no integers below opset 6
-        doubled = op.const(2 * known, T.DOUBLE)
+    constant = place.const_or_none()
+    if constant is not None:  # in double, because Add accepts no integers below opset 6
+        doubled = op.const(2 * constant, T.DOUBLE)
         return op.Gather(both, op.Cast(op.Cast(chosen, to=T.DOUBLE) + doubled, to=T.INT64))
     index = place + place + op.Cast(chosen, to=T.INT64)
     return op.Gather(both, index, axis=0)
@@ -234,18 +234,18 @@ def _common_of_three(op: Builder, a: Value, b: Value, c: Value) -> Value:
     if None not in shapes:
         return op.const(broadcast(*(s for s in shapes if s is not None)))
     rank = max(v.rank for v in (a, b, c))
-    for one in (a, b, c):
-        if all(covers(one.dims, other.dims) for other in (a, b, c) if other is not one):
-            return op.Shape(one)
+    for value in (a, b, c):
+        if all(covers(value.dims, other.dims) for other in (a, b, c) if other is not value):
+            return op.Shape(value)
     first, second, third = (padded_shape(op, shape_of(op, v), rank) for v in (a, b, c))
     return longer_sizes(op, longer_sizes(op, first, second), third)
 
 
 def _positions(op: Builder, shape: Value) -> Value:
     """Returns a tensor of this shape with the flat index of each element (opset 7 to 12)."""
-    known = shape.const_or_none()
-    if known is not None and np.prod(known) <= 1024:  # a larger constant would enlarge the model
-        return op.const(np.arange(np.prod(known, dtype=np.int64)).reshape(known))
+    sizes = shape.const_or_none()
+    if sizes is not None and np.prod(sizes) <= 1024:  # a larger constant would enlarge the model
+        return op.const(np.arange(np.prod(sizes, dtype=np.int64)).reshape(sizes))
     index = op.const(0)
     for axis in range(shape.shape[0]):
         size = element(op, shape, axis)
@@ -308,8 +308,8 @@ def _equal_floats(op: Builder, a: Value, b: Value) -> Value:
 
 
 def _is_number(x: Value) -> bool:
-    known = x.const_or_none()
-    return known is not None and not np.isnan(known).any()
+    constant = x.const_or_none()
+    return constant is not None and not np.isnan(constant).any()
 
 
 @in_other_words("Greater Less")

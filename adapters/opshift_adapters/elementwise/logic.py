@@ -14,8 +14,8 @@ BROADCAST_7 = boundary(
 def logic_in_numbers(node: Node, op: Builder) -> Result:
     """And is written as the product of 0 and 1, Or as Max, and Xor as Sub cast to bool."""
     a, b = (op.Cast(node[name], to=T.FLOAT) for name in "AB")
-    found = {"And": op.Mul, "Or": op.Max, "Xor": op.Sub}[node.op](a, b)
-    return op.Cast(found, to=T.BOOL)
+    result = {"And": op.Mul, "Or": op.Max, "Xor": op.Sub}[node.op](a, b)
+    return op.Cast(result, to=T.BOOL)
 
 
 @in_other_words("Not")

@@ -54,8 +54,8 @@ def prelu_7_6(node: Node, op: Builder) -> Result:
         if len(dims) == 1:
             return KEEP
         return op.same(node, inputs={"slope": op.Reshape(slope, op.const([-1]))})
-    known = slope.const_or_none()
-    if known is not None and not np.isfinite(known).all():
+    constant = slope.const_or_none()
+    if constant is not None and not np.isfinite(constant).all():
         raise Refusal(Why.NOT_EXPRESSIBLE, "infinite slopes of PRelu are impossible below opset 7")
     below = op.Relu(-x)
     whole = slope if dims == x.dims and None not in dims else op.Expand(slope, shape_of(op, x))
@@ -80,7 +80,7 @@ PRELU_16 = boundary(16, "PRelu:a6b814", cast=cast_around("float"))
 def larger_of_both_slopes(node: Node, op: Builder) -> Result:
     """PRelu is written as Max(x, slope * x) if 0 < slope <= 1, else with Where."""
     x, slope = node["X"], node["slope"]
-    below, known = x * slope, slope.const_or_none()
-    if known is not None and x.elem_type in FLOATS and ((known > 0) & (known <= 1)).all():
+    below, constant = x * slope, slope.const_or_none()
+    if constant is not None and x.elem_type in FLOATS and ((constant > 0) & (constant <= 1)).all():
         return op.Max(x, below)
     return op.Where(x < op.const(0, like=x), below, x)

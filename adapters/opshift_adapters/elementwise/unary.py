@@ -112,7 +112,7 @@ def _round_in_float(op: Builder, x: Value) -> Value:
     """
     whole = op.const(3 * 2.0**22, T.FLOAT)
     above = op.Ceil(x)
-    nearest, highest = (op.Cast(one, to=T.FLOAT) + whole for one in (x, above))
+    nearest, highest = (op.Cast(value, to=T.FLOAT) + whole for value in (x, above))
     return above - op.Cast(nearest < highest, to=x.elem_type)
 
 
@@ -169,8 +169,8 @@ def one_by(node: Node, op: Builder) -> Result:
 @in_other_words("Ceil Floor")
 def from_the_other_side(node: Node, op: Builder) -> Result:
     """Ceil is written as -Floor(-x), and Floor as -Ceil(-x)."""
-    other = "Floor" if node.op == "Ceil" else "Ceil"
-    rounded: Value = op.emit(other, -node["X"])
+    opposite = "Floor" if node.op == "Ceil" else "Ceil"
+    rounded: Value = op.emit(opposite, -node["X"])
     return -rounded
 
 

@@ -116,8 +116,8 @@ def extremes_of_two(node: Node, op: Builder) -> Result:
     if len(inputs) == 1:
         return op.Identity(inputs[0])
     if inputs[0].elem_type in FLOATS:
-        other: Value = op.emit("Min" if node.op == "Max" else "Max", *(-x for x in inputs))
-        return -other
+        opposite: Value = op.emit("Min" if node.op == "Max" else "Max", *(-x for x in inputs))
+        return -opposite
 
     def chosen(a: Value, b: Value) -> Value:
         return op.Where(a > b if node.op == "Max" else a < b, a, b)

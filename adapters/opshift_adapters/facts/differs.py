@@ -30,10 +30,10 @@ def keys_that_match_nothing(node: Node) -> str | None:
 def indices_from_the_end(node: Node) -> str | None:
     """Reports negative indices of OneHot below opset 11."""
     indices = node["indices"]
-    known = indices.const_or_none()
+    constant = indices.const_or_none()
     if node.schema is None or node.schema.since >= 11 or indices.elem_type_or_none in UNSIGNED:
         return None
-    if known is not None and not (known < 0).any():
+    if constant is not None and not (constant < 0).any():
         return None
     return "a negative index of OneHot sets an element from the end, but should set none"
 
@@ -76,8 +76,8 @@ def votes_for_both_classes(node: Node) -> str | None:
 @differs("TreeEnsemble", domain=ML)
 def exchanged_transforms(node: Node) -> str | None:
     """Reports TreeEnsembles with the transform SOFTMAX or LOGISTIC, whose codes are swapped."""
-    told = {1: "SOFTMAX is computed as LOGISTIC", 2: "LOGISTIC is computed as SOFTMAX"}
-    return told.get(node.int("post_transform"))
+    texts = {1: "SOFTMAX is computed as LOGISTIC", 2: "LOGISTIC is computed as SOFTMAX"}
+    return texts.get(node.int("post_transform"))
 
 
 @differs("AveragePool MaxPool LpPool")
@@ -97,8 +97,8 @@ def bounds_that_are_nan(node: Node) -> str | None:
             bound = np.array(node.attr(name) if node.has(name) else 0.0)
         else:
             value = node.input(name)
-            found = value and value.const_or_none()
-            bound = np.array(0.0) if found is None else found
+            constant = value and value.const_or_none()
+            bound = np.array(0.0) if constant is None else constant
         if bound.dtype.kind == "f" and np.isnan(bound).any():
             return f"{name} of Clip is NaN and has no effect"
     return None
@@ -107,10 +107,10 @@ def bounds_that_are_nan(node: Node) -> str | None:
 @differs("Squeeze")
 def axes_of_none(node: Node) -> str | None:
     """Reports a Squeeze with an empty list as the input `axes`."""
-    known = node.schema.input_positions if node.schema is not None else {}
-    axes = node.input("axes") if "axes" in known else None
-    found = axes and axes.const_or_none()
-    if found is None or found.size:
+    positions = node.schema.input_positions if node.schema is not None else {}
+    axes = node.input("axes") if "axes" in positions else None
+    constant = axes and axes.const_or_none()
+    if constant is None or constant.size:
         return None
     return "an empty list of axes in Squeeze removes every axis of size 1"
 

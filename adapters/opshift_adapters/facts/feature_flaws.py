@@ -41,10 +41,10 @@ def vectors_of_other_features(node: Node) -> str | None:
     """Each support vector of an SVM needs one number for each feature."""
     classes = "vectors_per_class"
     vectors = node.int("n_supports") if node.op == "SVMRegressor" else sum(node.attr(classes) or ())
-    count, given = _features(node), len(node.attr("support_vectors") or ())
-    if count is None or vectors <= 0 or given == vectors * count:
+    count, numbers = _features(node), len(node.attr("support_vectors") or ())
+    if count is None or vectors <= 0 or numbers == vectors * count:
         return None
-    return f"the {vectors} support vectors have {given} numbers in total for {count} features"
+    return f"the {vectors} support vectors have {numbers} numbers in total for {count} features"
 
 
 @flaw("TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor", domain=ML)

@@ -134,9 +134,9 @@ updates_of_other_ranks = flaw("ScatterND")(unfit_updates)
 @flaw("OneHotEncoder", domain="ai.onnx.ml")
 def categories(node: Node) -> str | None:
     """The categories of OneHotEncoder must be either integers or strings."""
-    given = [name for name in ("cats_int64s", "cats_strings") if name in node.attributes]
-    told = "the node must have exactly one of cats_int64s and cats_strings"
-    return told if len(given) != 1 else None
+    names = [name for name in ("cats_int64s", "cats_strings") if name in node.attributes]
+    rule = "the node must have exactly one of cats_int64s and cats_strings"
+    return rule if len(names) != 1 else None
 
 
 @flaw("ConstantOfShape")
@@ -150,9 +150,9 @@ def fillings(node: Node) -> str | None:
 def zero_points_of_other_shapes(node: Node) -> str | None:
     """Zero points must have the shape of the scales; a scalar and a vector of size 1 are equal."""
     shapes = [value and value.shape_or_none for value in node.inputs[1:]]
-    known = [() if shape == (1,) else shape for shape in shapes if shape is not None]
-    words = " and the zero points ".join(f"have the shape {list(shape)}" for shape in known)
-    if len(set(known)) > 1:
+    shapes_found = [() if shape == (1,) else shape for shape in shapes if shape is not None]
+    words = " and the zero points ".join(f"have the shape {list(shape)}" for shape in shapes_found)
+    if len(set(shapes_found)) > 1:
         return f"the scales {words}"
     ranks = [value and value.rank_or_none for value in node.inputs[1:]]
     told = [rank for rank in ranks if rank is not None]
@@ -195,12 +195,12 @@ def bounds_of_other_counts(node: Node) -> str | None:
     lists = zip(("starts", "ends", "axes", "steps"), node.inputs[1:], strict=False)
     dims = {name: value.dims_or_none for name, value in lists if value is not None}
     counts = {name: one[0] for name, one in dims.items() if one and isinstance(one[0], int)}
-    told = " and ".join(f"{count} {name}" for name, count in counts.items())
+    listed = " and ".join(f"{count} {name}" for name, count in counts.items())
     if len(set(counts.values())) > 1:
-        return f"the node has lists of different lengths: {told}"
+        return f"the node has lists of different lengths: {listed}"
     rank = node["data"].rank_or_none
     wrong = rank is not None and max(counts.values(), default=0) > rank
-    return f"the node has {told}, but the input has {rank} axes" if wrong else None
+    return f"the node has {listed}, but the input has {rank} axes" if wrong else None
 
 
 @flaw("Resize")
@@ -222,10 +222,10 @@ def elements_lost(node: Node) -> str | None:
         return None
     copied = "allowzero" not in node.attributes or not node.int("allowzero")
     at_zero = enumerate(sizes.tolist())
-    found = [dims[at] if copied and not size and at < len(dims) else size for at, size in at_zero]
-    if not all(isinstance(one, int) for one in (*dims, *found)):
+    lengths = [dims[at] if copied and not size and at < len(dims) else size for at, size in at_zero]
+    if not all(isinstance(length, int) for length in (*dims, *lengths)):
         return None
-    counts = prod(dims), prod(found)  # type: ignore[arg-type]
+    counts = prod(dims), prod(lengths)  # type: ignore[arg-type]
     words = f"the node reshapes {counts[0]} elements to {counts[1]}"
     return words if len(set(counts)) > 1 else None
 
@@ -233,7 +233,7 @@ def elements_lost(node: Node) -> str | None:
 @flaw("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss")
 def labels_of_other_ranks(node: Node) -> str | None:
     """The scores of a loss operator must have one axis more than the labels (the classes)."""
-    scores, labels = (one and one.rank_or_none for one in node.inputs[:2])
+    scores, labels = (value and value.rank_or_none for value in node.inputs[:2])
     if scores is not None and scores < 2:
         return f"the scores have {scores} axes, but must have 2 or more"
     wrong = None not in (scores, labels) and scores != (labels or 0) + 1
@@ -245,12 +245,12 @@ def scales_of_other_counts(node: Node) -> str | None:
     """Resize needs a scale or a size for each axis in `axes`, or for every axis of X."""
     rank = node["X"].rank_or_none
     axes = node.ints("axes") if "axes" in node.attributes else None
-    wanted = rank if axes is None else len(axes)
+    expected = rank if axes is None else len(axes)
     for value in node.inputs[1:2] if len(node.inputs) == 2 else node.inputs[2:]:
         dims = value and value.dims_or_none
         count = dims[0] if dims and len(dims) == 1 else None
-        if isinstance(count, int) and wanted is not None and count not in (wanted, 0):
-            return f"the node has {count} scales or sizes for {wanted} axes"
+        if isinstance(count, int) and expected is not None and count not in (expected, 0):
+            return f"the node has {count} scales or sizes for {expected} axes"
         if count == 0 and len(node.inputs) == 2:
             return "the node has no scales"
     return None
@@ -315,8 +315,8 @@ def parameters_of_other_ranks(node: Node) -> str | None:
     """From opset 9 on, each parameter of BatchNormalization must be a vector."""
     new = node.schema is not None and node.schema.since >= 9
     ranks = [value and value.rank_or_none for value in node.inputs[1:5]]
-    other = [rank for rank in ranks if rank not in (None, 1)] if new else []
-    return f"a parameter has rank {other[0]}, but must have rank 1" if other else None
+    wrong_ranks = [rank for rank in ranks if rank not in (None, 1)] if new else []
+    return f"a parameter has rank {wrong_ranks[0]}, but must have rank 1" if wrong_ranks else None
 
 
 @flaw("GridSample")
@@ -338,12 +338,12 @@ def larger_later_input(node: Node) -> str | None:
     """Before opset 7 or 8, no input of Add, Max and similar operators is larger than the first."""
     if node.schema is None or node.schema.since >= 7:
         return None
-    a, *others = (value and value.dims_or_none for value in node.inputs)
+    a, *later = (value and value.dims_or_none for value in node.inputs)
     if a is None:
         return None
     at_end = "axis" not in node.attributes or not node.int("broadcast") or node.int("axis") == -1
     opset = 7 if "broadcast" in node.schema.attributes else 8
-    for b in filter(None, others):
+    for b in filter(None, later):
         pairs = zip(a[::-1], b[::-1], strict=False)
         longer = at_end and any(of_a == 1 != of_b and isinstance(of_b, int) for of_a, of_b in pairs)
         if longer or len(b) > len(a):
@@ -358,10 +358,10 @@ def matrix_of_another_size(node: Node) -> str | None:
     if matrix is None or len(matrix) != 3 or not sizes or not isinstance(sizes[0], int):
         return None
     axes = sizes[0] - 2
-    found, wanted = matrix[1:], (axes, axes + 1)
-    wrong = any(map(differ, found, wanted))
-    told = " by ".join("?" if one is None else str(one) for one in found)
-    return f"theta is {told}, but must be {axes} by {axes + 1}" if wrong else None
+    found, expected = matrix[1:], (axes, axes + 1)
+    wrong = any(map(differ, found, expected))
+    shown = " by ".join("?" if size is None else str(size) for size in found)
+    return f"theta is {shown}, but must be {axes} by {axes + 1}" if wrong else None
 
 
 @flaw("If Loop Scan SequenceMap")
@@ -378,8 +378,8 @@ def results_of_nobody(node: Node) -> str | None:
 def conditions_that_are_no_tensors(node: Node) -> str | None:
     """In the body of a Loop, the condition (as input and as output) must be a tensor."""
     body = node.attr("body") if "body" in node.attributes else None
-    given = (*body.input[1:2], *body.output[:1]) if body is not None else ()
-    wrong = [one.name for one in given if one.type.WhichOneof("value") not in (None, "tensor_type")]
+    infos = (*body.input[1:2], *body.output[:1]) if body is not None else ()
+    wrong = [one.name for one in infos if one.type.WhichOneof("value") not in (None, "tensor_type")]
     return f"the condition {wrong[0]!r} of the body is not a tensor" if wrong else None
 
 
@@ -406,7 +406,7 @@ def places_left_over(node: Node) -> str | None:
 def channels_of_other_groups(node: Node) -> str | None:
     """The input of a convolution must have `group` times as many channels as the kernel."""
     at = 3 if node.op == "QLinearConv" else 1
-    data, kernel = (one and one.dims_or_none for one in (node.input_at(0), node.input_at(at)))
+    data, kernel = (value and value.dims_or_none for value in (node.input_at(0), node.input_at(at)))
     if data is None or kernel is None or min(len(data), len(kernel)) < 2:
         return None
     pair, groups = (data[1], kernel[1]), node.int("group")
@@ -426,8 +426,8 @@ def branches_of_other_ranks(node: Node) -> str | None:
     """Before opset 11, the outputs of both branches of If must have equal ranks."""
     old = node.schema is not None and node.schema.since < 11
     pairs = zip(node.results("then_branch"), node.results("else_branch"), strict=False)
-    for one, other in pairs if old else ():
-        found = one.rank_or_none, other.rank_or_none
+    for first, second in pairs if old else ():
+        found = first.rank_or_none, second.rank_or_none
         if None not in found and len(set(found)) > 1:
             return f"the branches return the ranks {found[0]} and {found[1]}, which needs opset 11"
     return None
@@ -440,9 +440,9 @@ def offsets_of_other_groups(node: Node) -> str | None:
     places = [] if kernel is None else [size for size in kernel[2:] if isinstance(size, int)]
     if offset is None or len(offset) < 2 or kernel is None or len(places) < len(kernel) - 2:
         return None
-    found, wanted = offset[1], 2 * node.int("offset_group") * prod(places)
-    wrong = isinstance(found, int) and found != wanted
-    return f"the offset has {found} channels, but must have {wanted}" if wrong else None
+    channels, expected = offset[1], 2 * node.int("offset_group") * prod(places)
+    wrong = isinstance(channels, int) and channels != expected
+    return f"the offset has {channels} channels, but must have {expected}" if wrong else None
 
 
 @flaw("Col2Im")

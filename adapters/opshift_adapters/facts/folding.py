@@ -41,10 +41,10 @@ def known(node: Node, position: int) -> Array:
 
 def numbers(node: Node, position: int) -> Array:
     """Returns the constant at an input; raises ValueError if it has no ints, floats or bools."""
-    found = known(node, position)
-    if found.dtype.kind not in "iufb":
-        raise ValueError(found.dtype)
-    return found
+    constant = known(node, position)
+    if constant.dtype.kind not in "iufb":
+        raise ValueError(constant.dtype)
+    return constant
 
 
 def setting(node: Node, name: str, default: Any = None) -> Any:
@@ -63,10 +63,10 @@ def listed(node: Node, name: str, position: int) -> list[int] | None:
 
 def row(node: Node, position: int) -> list[int]:
     """Returns the integers of a constant vector; raises an error for any other constant."""
-    found = known(node, position)
-    if found.ndim != 1 or found.dtype.kind not in "iu":
-        raise ValueError(found.shape)
-    return [int(one) for one in found]
+    constant = known(node, position)
+    if constant.ndim != 1 or constant.dtype.kind not in "iu":
+        raise ValueError(constant.shape)
+    return [int(number) for number in constant]
 
 
 def sized(shape: Sequence[int]) -> tuple[int, ...]:
@@ -98,8 +98,8 @@ def entries(value: Value) -> Array:
     return np.array(sizes(node), dtype=object)
 
 
-def picked(found: Array) -> Array | None:
-    return static(found) if found.dtype == object else found
+def picked(result: Array) -> Array | None:
+    return static(result) if result.dtype == object else result
 
 
 @fold("Shape", sizes=(0,))
@@ -118,8 +118,8 @@ def size(node: Node) -> Array | None:
 def gather(node: Node) -> Array | None:
     data = entries(node["data"])
     axis, indices = setting(node, "axis", 0) % data.ndim, numbers(node, 1).astype(np.int64)
-    found = data.take(indices.ravel(), axis=axis)
-    return picked(found.reshape(data.shape[:axis] + indices.shape + data.shape[axis + 1 :]))
+    result = data.take(indices.ravel(), axis=axis)
+    return picked(result.reshape(data.shape[:axis] + indices.shape + data.shape[axis + 1 :]))
 
 
 @fold("Slice", sizes=(0,))

@@ -39,8 +39,8 @@ def elementwise(compute: Compute, kinds: str = "iuf") -> Run:
             return None
         sized(np.broadcast_shapes(*(operand.shape for operand in operands)))
         with np.errstate(all="ignore"):
-            found = compute(*operands)
-        return None if found is None else np.asarray(found)
+            result = compute(*operands)
+        return None if result is None else np.asarray(result)
 
     return run
 

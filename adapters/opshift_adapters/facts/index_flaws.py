@@ -13,10 +13,10 @@ Pads: TypeAlias = dict[int, tuple[int, int]]
 
 def _beyond(node: Node, name: str, size: Size) -> int | None:  # pragma: no cover: for illegal nodes
     """Returns the first constant index that is outside of an axis of this size, or None."""
-    known = node[name].const_or_none() if isinstance(size, int) else None
-    if known is None or known.dtype.kind not in "iu" or not isinstance(size, int):
+    constant = node[name].const_or_none() if isinstance(size, int) else None
+    if constant is None or constant.dtype.kind not in "iu" or not isinstance(size, int):
         return None
-    wrong = known[(known < -size) | (known >= size)].reshape(-1)
+    wrong = constant[(constant < -size) | (constant >= size)].reshape(-1)
     return int(wrong[0]) if wrong.size else None
 
 
@@ -40,8 +40,8 @@ def indices_of_more_places(node: Node) -> str | None:
     data, indices = dims_of(node, "data"), dims_of(node, "indices")
     pairs = list(zip(data or (), indices or (), strict=False))
     for axis, (size, count) in enumerate(pairs):
-        other = axis != node.int("axis") % len(pairs)
-        if other and isinstance(size, int) and isinstance(count, int) and count > size:
+        differs = axis != node.int("axis") % len(pairs)
+        if differs and isinstance(size, int) and isinstance(count, int) and count > size:
             return f"the node has {count} indices along axis {axis}, which has size {size}"
     return None
 
@@ -49,12 +49,12 @@ def indices_of_more_places(node: Node) -> str | None:
 @flaw("GatherND ScatterND")
 def places_outside(node: Node) -> str | None:
     """Each number in a constant row of indices (GatherND, ScatterND) must be inside of its axis."""
-    known, dims = node["indices"].const_or_none(), dims_of(node, "data")
+    indices, dims = node["indices"].const_or_none(), dims_of(node, "data")
     first = node.int("batch_dims") if knows(node, "batch_dims") else 0
-    if known is None or not known.ndim or dims is None:
+    if indices is None or not indices.ndim or dims is None:
         return None
-    for at, size in enumerate(dims[first : first + known.shape[-1]]):
-        column = known[..., at]
+    for at, size in enumerate(dims[first : first + indices.shape[-1]]):
+        column = indices[..., at]
         wrong = column[(column < -size) | (column >= size)] if isinstance(size, int) else column[:0]
         if wrong.size:
             return _index_flaw(int(wrong.reshape(-1)[0]), first + at, size)
@@ -66,15 +66,15 @@ def lengths_beyond_the_time(node: Node) -> str | None:
     """A constant sequence length must not exceed the size of the time axis."""
     name = "sequence_lens"
     value = node.input(name)
-    known = value and value.const_or_none()
+    constant = value and value.const_or_none()
     reverses = node.op == "ReverseSequence"
     dims = dims_of(node, "input" if reverses else "X")
     turned = "layout" in node.attributes and node.int("layout") == 1
     axis = node.int("time_axis") if reverses else int(turned)
     size = dims[axis] if dims and axis < len(dims) else None
-    if known is None or not isinstance(size, int) or not np.any(known > size):
+    if constant is None or not isinstance(size, int) or not np.any(constant > size):
         return None
-    return f"a sequence length is {int(known.max())}, but axis {axis} has size {size}"
+    return f"a sequence length is {int(constant.max())}, but axis {axis} has size {size}"
 
 
 @flaw("RoiAlign")
@@ -105,8 +105,8 @@ def _pads_by_axis(node: Node, rank: int) -> Pads:  # pragma: no cover: as above
     names = ("paddings", "pads")
     written = next((node.ints(name) for name in names if knows(node, name)), None)
     if written is None:
-        known = node["pads"].const_or_none()
-        written = [] if known is None else known.tolist()
+        constant = node["pads"].const_or_none()
+        written = [] if constant is None else constant.tolist()
     listed = node.input("axes") if node.schema and "axes" in node.schema.input_positions else None
     axes = listed.const_or_none() if listed else np.arange(rank)
     if axes is None or len(written) != 2 * axes.size:

@@ -18,8 +18,8 @@ def unless_negative(names: str) -> Callable[[Node], bool]:
 
     def excluded(node: Node) -> bool:
         for name in names.split():
-            given = np.asarray(_given(node, name))
-            if given.dtype.kind in "if" and np.any(given < 0):
+            sizes = np.asarray(_given(node, name))
+            if sizes.dtype.kind in "if" and np.any(sizes < 0):
                 return False  # pragma: no cover: no example has a negative size
         return True
 

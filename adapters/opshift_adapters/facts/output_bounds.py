@@ -31,8 +31,8 @@ def shape(node: Node) -> Told:
         return [for_all(0, LONGEST)]
     start = node.int("start") if "start" in node.attributes else 0
     end = node.int("end") if "end" in node.attributes else None
-    known = [(d, d) if isinstance(d, int) else (0, LONGEST) for d in dims[start:end]]
-    low, high = (np.array([one[i] for one in known], dtype=object) for i in range(2))
+    bounds = [(d, d) if isinstance(d, int) else (0, LONGEST) for d in dims[start:end]]
+    low, high = (np.array([bound[i] for bound in bounds], dtype=object) for i in range(2))
     return [Bounds(low, high, each=True)]
 
 
@@ -110,11 +110,11 @@ def _picks(node: Node) -> tuple[Pick, Pick]:
 @output_bounds("Cast")
 def cast(node: Node) -> Told:
     x, to = needed(node.inputs[0]), node.attr("to")
-    known = x.bounds_or_none
-    if known is None and x.elem_type != T.STRING:
-        own = T(x.elem_type).element
-        known = for_all(*own.limits) if own.is_integer and own.bits < 64 else None
-    return [_held(known or x.bounds, to)]
+    bounds = x.bounds_or_none
+    if bounds is None and x.elem_type != T.STRING:
+        element = T(x.elem_type).element
+        bounds = for_all(*element.limits) if element.is_integer and element.bits < 64 else None
+    return [_held(bounds or x.bounds, to)]
 
 
 def _held(bounds: Bounds, kind: Any) -> Bounds | None:
@@ -147,8 +147,8 @@ def subtract(node: Node) -> Told:
 @output_bounds("Mul")
 def multiply(node: Node) -> Told:
     def corners(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
-        found = [x * y for x in a for y in b]
-        return _over(found, np.minimum), _over(found, np.maximum)
+        products = [x * y for x in a for y in b]
+        return _over(products, np.minimum), _over(products, np.maximum)
 
     return computed(node, corners)
 
@@ -182,8 +182,8 @@ def absolute(node: Node) -> Told:
 
 def is_never_negative(x: Value) -> bool:
     """Returns whether no element of a value can be negative."""
-    made = x.producer
-    by_operator = made is not None and not made.proto.domain and made.op in FROM_ZERO_UP
+    producer = x.producer
+    by_operator = producer is not None and not producer.proto.domain and producer.op in FROM_ZERO_UP
     return by_operator or x.never_negative
 
 

@@ -52,8 +52,8 @@ def split(node: Node) -> Sequence[int]:
     "Cast", "CenterCropPad", "GroupNormalization", "MaxUnpool", "MeanVarianceNormalization", "Pad"
 )
 def like_the_first_input(node: Node) -> Sequence[int]:
-    found = node.inputs[0]
-    return [found.rank] if found is not None else []
+    first = node.inputs[0]
+    return [first.rank] if first is not None else []
 
 
 @output_ranks("BatchNormalization")

@@ -11,11 +11,11 @@ def factors_that_do_not_broadcast(node: Node) -> str | None:
     """Scale and bias of LayerNormalization and RMSNormalization must broadcast to the input."""
     dims = dims_of(node, "X")
     for name in ("Scale", "scale", "B"):
-        own = dims_of(node, name)
-        if dims is None or own is None:
+        own_dims = dims_of(node, name)
+        if dims is None or own_dims is None:
             continue
-        if len(own) > len(dims) or not broadcasts(own, dims):
-            return f"{name} of the shape {list(own)} does not broadcast to {list(dims)}"
+        if len(own_dims) > len(dims) or not broadcasts(own_dims, dims):
+            return f"{name} of the shape {list(own_dims)} does not broadcast to {list(dims)}"
     return None
 
 
@@ -55,21 +55,21 @@ def _heads(node: Node, name: str, count: str) -> tuple[Size, Size]:  # pragma: n
 @flaw("Attention")
 def heads_of_other_sizes(node: Node) -> str | None:
     """Numbers and sizes of heads must agree in Q, K, V and past keys and values."""
-    given = {"Q": "q_num_heads", "K": "kv_num_heads", "V": "kv_num_heads"}
-    for name, count in given.items():
+    attributes = {"Q": "q_num_heads", "K": "kv_num_heads", "V": "kv_num_heads"}
+    for name, count in attributes.items():
         dims, heads = dims_of(node, name), node.attr(count)
         width = dims[2] if dims is not None and len(dims) == 3 else None
         if isinstance(width, int) and heads and width % heads:
             return f"the last axis of {name} has size {width}, not a multiple of its {heads} heads"
-    heads_of = {name: _heads(node, name, count) for name, count in given.items()}
+    heads_of = {name: _heads(node, name, count) for name, count in attributes.items()}
     heads_of |= {name: _heads(node, name, "kv_num_heads") for name in ("past_key", "past_value")}
     alike = (("Q", "K", 1), ("K", "V", 0), ("K", "past_key", 0), ("K", "past_key", 1),
              ("V", "past_value", 0), ("V", "past_value", 1))  # fmt: skip
-    for one, other, part in alike:
-        pair = heads_of[one][part], heads_of[other][part]
+    for first, second, part in alike:
+        pair = heads_of[first][part], heads_of[second][part]
         if differ(*pair):
             words = "heads of {} numbers" if part else "{} heads"
-            return f"{one} has {words.format(pair[0])}, but {other} has {words.format(pair[1])}"
+            return f"{first} has {words.format(pair[0])}, but {second} has {words.format(pair[1])}"
     queries, keys = heads_of["Q"][0], heads_of["K"][0]
     odd = isinstance(queries, int) and isinstance(keys, int) and (not keys or queries % keys)
     return f"Q has {queries} heads, not a multiple of the {keys} heads of K" if odd else None
@@ -101,9 +101,9 @@ def masks_of_other_sizes(node: Node) -> str | None:
 def masks_for_another_batch(node: Node) -> str | None:
     """The outer axes of the mask of Attention must broadcast to batch and heads."""
     mask, queries = dims_of(node, "attn_mask") or (), dims_of(node, "Q")
-    wanted = (queries[0] if queries else None, _heads(node, "Q", "q_num_heads")[0])
-    if not broadcasts(mask[:-2], wanted):
-        return f"the mask has the shape {list(mask)}, but batch and heads are {list(wanted)}"
+    expected = (queries[0] if queries else None, _heads(node, "Q", "q_num_heads")[0])
+    if not broadcasts(mask[:-2], expected):
+        return f"the mask has the shape {list(mask)}, but batch and heads are {list(expected)}"
     return None
 
 
@@ -118,11 +118,11 @@ def angles_of_other_sizes(node: Node) -> str | None:
     width = node.attr("rotary_embedding_dim") or head
     if isinstance(width, int) and (width % 2 or (isinstance(head, int) and width > head)):
         return f"the node rotates {width} of the {head} numbers of a head, but must rotate pairs"
-    wanted: list[int | str | None] = [width // 2 if isinstance(width, int) else None]
+    expected: list[int | str | None] = [width // 2 if isinstance(width, int) else None]
     each = [dims[0], dims[-2]] if dims is not None and len(dims) in (3, 4) else []
     places = dims_of(node, "position_ids")
     if node.input("position_ids") is None:
-        wanted = [*each, *wanted]
+        expected = [*each, *expected]
     elif places is not None and any(map(differ, places, each)):
         return f"position_ids has the shape {list(places)} instead of {each}"
     cosines, sines = caches
@@ -132,9 +132,9 @@ def angles_of_other_sizes(node: Node) -> str | None:
     for cache in caches:
         if cache is not None and len(cache) != axes:
             return f"a cache has rank {len(cache)}, but must have rank {axes}"
-        pairs = zip((cache or ())[::-1], wanted[::-1], strict=False)
-        if cache is not None and any(differ(one, other) for one, other in pairs):
-            return f"a cache has the shape {list(cache)}, but must end in {wanted}"
+        pairs = zip((cache or ())[::-1], expected[::-1], strict=False)
+        if cache is not None and any(differ(size, expected_size) for size, expected_size in pairs):
+            return f"a cache has the shape {list(cache)}, but must end in {expected}"
     return None
 
 
@@ -213,10 +213,10 @@ def parameters_of_other_channels(node: Node) -> str | None:
         each = kernel[1] if kernel and len(kernel) > 1 else None
         channels = each * node.int("group") if isinstance(each, int) else None
     for name in ("B", "w_scale", "w_zero_point"):
-        own = dims_of(node, name)
-        for_all = name != "B" and own is not None and own[:1] == (1,)
-        if own and not for_all and differ(own[0], channels):
-            return f"{name} has {own[0]} numbers for {channels} channels"
+        shape = dims_of(node, name)
+        for_all = name != "B" and shape is not None and shape[:1] == (1,)
+        if shape and not for_all and differ(shape[0], channels):
+            return f"{name} has {shape[0]} numbers for {channels} channels"
     return None
 
 
@@ -226,13 +226,13 @@ def parameters_of_other_rows(node: Node) -> str | None:
     for letter, axis in (("a", -2), ("b", -1)):
         dims = dims_of(node, letter) or dims_of(node, letter.upper())
         for name in (f"{letter}_scale", f"{letter}_zero_point"):
-            own = dims_of(node, name)
-            if not dims or not own or len(dims) < 2:
+            shape = dims_of(node, name)
+            if not dims or not shape or len(dims) < 2:
                 continue
             lines = (dims[-2], 1) if letter == "a" else (1, dims[-1])
-            wanted = [dims[axis]] if len(own) == 1 else [*dims[:-2], *lines]
-            if not broadcasts(own, wanted):
-                return f"{name} has the shape {list(own)} instead of {wanted}"
+            expected = [dims[axis]] if len(shape) == 1 else [*dims[:-2], *lines]
+            if not broadcasts(shape, expected):
+                return f"{name} has the shape {list(shape)} instead of {expected}"
     return None
 
 
@@ -259,5 +259,5 @@ def matrices_of_other_sizes(node: Node) -> str | None:
     other, columns = b[::-1] if node.int("transB") else b
     if differ(inner, other):
         return f"A has {inner} columns, but B has {other} rows"
-    told = f"C of the shape {list(c or ())} does not broadcast to [{rows}, {columns}]"
-    return None if broadcasts(c or (), (rows, columns)) else told
+    message = f"C of the shape {list(c or ())} does not broadcast to [{rows}, {columns}]"
+    return None if broadcasts(c or (), (rows, columns)) else message

@@ -54,13 +54,13 @@ SIZES = (
 @flaw("PRelu")
 def slopes_that_do_not_broadcast(node: Node) -> str | None:
     """From opset 7 on, the slopes of PRelu must broadcast to the input."""
-    dims, own = dims_of(node, "X"), dims_of(node, "slope")
-    pairs = zip((own or ())[::-1], (dims or ())[::-1], strict=False)
+    dims, slope = dims_of(node, "X"), dims_of(node, "slope")
+    pairs = zip((slope or ())[::-1], (dims or ())[::-1], strict=False)
     old = node.schema is not None and node.schema.since < 7  # one slope per channel
-    if dims is None or own is None or old:
+    if dims is None or slope is None or old:
         return None
     if any(a != 1 and b != 1 and differ(a, b) for a, b in pairs):
-        return f"slopes of the shape {list(own)} do not broadcast to {list(dims)}"
+        return f"slopes of the shape {list(slope)} do not broadcast to {list(dims)}"
     return None
 
 
@@ -73,11 +73,11 @@ def channels_of_no_group(node: Node) -> str | None:
         return f"the {channels} channels are not a multiple of the {groups} groups"
     by_group = node.schema is not None and node.schema.since < 21
     for name in ("scale", "bias"):
-        own = dims_of(node, name)
+        shape = dims_of(node, name)
         wanted = groups if by_group else channels
-        if own is not None and len(own) == 1 and differ(own[0], wanted):
+        if shape is not None and len(shape) == 1 and differ(shape[0], wanted):
             return (
-                f"{name} has {own[0]} numbers for {wanted} {'groups' if by_group else 'channels'}"
+                f"{name} has {shape[0]} numbers for {wanted} {'groups' if by_group else 'channels'}"
             )
     return None
 
@@ -85,7 +85,7 @@ def channels_of_no_group(node: Node) -> str | None:
 @flaw("SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss")
 def more_labels_than_scores(node: Node) -> str | None:
     """A loss must not have more labels than scores; fewer labels are read by onnxruntime."""
-    scores, labels = (one and one.dims_or_none for one in node.inputs[:2])
+    scores, labels = (value and value.dims_or_none for value in node.inputs[:2])
     pairs = zip(labels or (), (scores[0], *scores[2:]) if scores else (), strict=False)
     if not any(isinstance(a, int) and isinstance(b, int) and a > b for a, b in pairs):
         return None
@@ -117,21 +117,21 @@ def batches_of_two_sizes(node: Node) -> str | None:
     """At opset 8, the inputs of a Scan must have equal batch sizes (axis 0)."""
     if node.schema is None or node.schema.since > 8:
         return None
-    given = [value.dims_or_none for value in node.inputs[1:] if value is not None]
-    found = {dims[0] for dims in given if dims and isinstance(dims[0], int)}
-    return f"the inputs have different batch sizes: {sorted(found)}" if len(found) > 1 else None
+    dims_of_inputs = [value.dims_or_none for value in node.inputs[1:] if value is not None]
+    batches = {dims[0] for dims in dims_of_inputs if dims and isinstance(dims[0], int)}
+    return f"the inputs have different batch sizes: {sorted(batches)}" if len(batches) > 1 else None
 
 
 @flaw("Col2Im")
 def blocks_that_do_not_fit(node: Node) -> str | None:
     """Axis 1 of the input of Col2Im must hold whole blocks, and axis 2 every block of the image."""
-    found = dims_of(node, "input")
+    shape = dims_of(node, "input")
     block, image = (node[name].const_or_none() for name in ("block_shape", "image_shape"))
-    if found is None or len(found) != 3 or block is None:
+    if shape is None or len(shape) != 3 or block is None:
         return None
     elements = int(block.prod())
-    if isinstance(found[1], int) and elements > 0 and found[1] % elements:
-        return f"axis 1 has size {found[1]}, not a multiple of the block size {elements}"
+    if isinstance(shape[1], int) and elements > 0 and shape[1] % elements:
+        return f"axis 1 has size {shape[1]}, not a multiple of the block size {elements}"
     if image is None or image.size != block.size:
         return None
     pads = np.reshape(node.ints_or_none("pads") or [0] * 2 * block.size, (2, -1)).sum(0)
@@ -139,7 +139,7 @@ def blocks_that_do_not_fit(node: Node) -> str | None:
     steps = np.array(node.ints_or_none("strides") or [1] * block.size)
     count = prod(((image + pads - spans) // steps + 1).tolist())
     return (
-        f"the node has {found[2]} blocks, but the image has {count}"
-        if differ(found[2], count)
+        f"the node has {shape[2]} blocks, but the image has {count}"
+        if differ(shape[2], count)
         else None
     )

@@ -155,8 +155,8 @@ def range_11_10(node: Node, op: Builder) -> Result:
     ends = [node["start"], node["limit"], node["delta"]]
     kind = _type_of_one(ends)
     (result,) = node.outputs
-    if result is not None and (known := result.const_or_none()) is not None:
-        return op.const(known, kind)
+    if result is not None and (constant := result.const_or_none()) is not None:
+        return op.const(constant, kind)
     if kind in FLOATS:
         return _float_range(op, kind, *ends)
     if _is(ends[2], 1):
@@ -170,8 +170,8 @@ def range_11_10(node: Node, op: Builder) -> Result:
 
 
 def _is(value: Value, number: int) -> bool:
-    known = value.const_or_none()
-    return known is not None and bool((known == number).all())
+    constant = value.const_or_none()
+    return constant is not None and bool((constant == number).all())
 
 
 def _not_below_zero(op: Builder, count: Value) -> Value:
@@ -199,8 +199,8 @@ def _float_range(op: Builder, kind: int, start: Value, limit: Value, delta: Valu
 
 def _type_of_one(values: Sequence[Value]) -> int:
     """Returns the common element type of the values, from any value whose type is known."""
-    known = (v.elem_type_or_none for v in values)
-    return next((kind for kind in known if kind is not None), None) or values[0].elem_type
+    kinds = (v.elem_type_or_none for v in values)
+    return next((kind for kind in kinds if kind is not None), None) or values[0].elem_type
 
 
 RANGE_27 = boundary(27, "Range:770b92", directions="up")

@@ -34,18 +34,18 @@ def mask_of(node: Node) -> Value | None:
 def trains(node: Node) -> bool | None:
     """Returns whether Dropout of opset 12 or later is in training mode; None if unknown."""
     training = node.input("training_mode")
-    known = training and training.const_or_none()
+    constant = training and training.const_or_none()
     if training is None:
         return False
-    return None if known is None else bool(known)
+    return None if constant is None else bool(constant)
 
 
 def narrow_types(node: Node, op: Builder) -> Result:
     """Below opset 22, Dropout has fewer types: 8-bit floats and `ratio` are cast to float."""
     data, ratio = node["data"], node.input("ratio")
     if ratio is not None:
-        known = ratio.const_or_none()
-        ratio = op.Cast(ratio, to=T.FLOAT) if known is None else op.const(known, T.FLOAT)
+        constant = ratio.const_or_none()
+        ratio = op.Cast(ratio, to=T.FLOAT) if constant is None else op.const(constant, T.FLOAT)
     kind = data.elem_type
     if kind not in FLOAT8:
         return op.same(node, inputs={"ratio": ratio}, outputs=node.n_outputs)
@@ -64,18 +64,18 @@ def dropped(op: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Valu
     kind, known = x.elem_type, ratio.const_or_none()
     draws: dict[str, Any] = {} if seed is None else {"seed": float(seed)}
     draw = op.RandomUniformLike(x, dtype=T.FLOAT, **draws)
-    kept = ~(draw < as_type(op, ratio, T.FLOAT))
+    mask = ~(draw < as_type(op, ratio, T.FLOAT))
     wide = T.DOUBLE if kind == T.DOUBLE else T.FLOAT
     if known is None:
-        one = op.const(1.0, wide)
-        scale = one / (one - as_type(op, ratio, wide))
+        constant = op.const(1.0, wide)
+        scale = constant / (constant - as_type(op, ratio, wide))
     else:
         share = float(known.item())
         if not 0 <= share < 1:
             raise InvalidModel(f"Dropout has the ratio {share:g}; give a ratio from 0 to below 1")
         scale = op.const(1 / (1 - share), wide)
-    y = as_type(op, x, wide) * op.Cast(kept, to=wide) * scale
-    return as_type(op, y, kind), kept
+    y = as_type(op, x, wide) * op.Cast(mask, to=wide) * scale
+    return as_type(op, y, kind), mask
 
 
 @adapter("Dropout", 12, 11, ignores={"seed": "only training draws random numbers"})
@@ -83,19 +83,19 @@ def dropout_12_11(node: Node, op: Builder) -> Result:
     """Below opset 12, Dropout only copies; training becomes a product with a random mask."""
     x, ratio, training = node["data"], node.input("ratio"), trains(node)
     if training is False:
-        known = ratio and ratio.const_or_none()
+        constant = ratio and ratio.const_or_none()
         moved = {"ratio": None, "training_mode": None}
-        share = None if known is None else float(known)
+        share = None if constant is None else float(constant)
         (y,) = op.same(node, inputs=moved, outputs=1, seed=None, ratio=share)
         if mask_of(node) is None:
             return (y,)
         return y, op.ConstantOfShape(op.Shape(x), value=np.array([True]))
     half = op.const(0.5, T.FLOAT)
-    y, kept = dropped(op, x, half if ratio is None else ratio, node.attr("seed"))
+    y, mask = dropped(op, x, half if ratio is None else ratio, node.attr("seed"))
     if training is None:
         switch = node["training_mode"]
-        return op.Where(switch, y, x), kept | ~switch
-    return y, kept
+        return op.Where(switch, y, x), mask | ~switch
+    return y, mask
 
 
 @adapter("Dropout", 11, 12)

@@ -32,8 +32,8 @@ def affine_grid_20_19(node: Node, op: Builder) -> Result:
 
 def _line(node: Node, op: Builder, size: Value, kind: int) -> Value:
     """Returns the pixel centres along one axis; the edges, or the end centres, are -1 and 1."""
-    corners, known = node.int("align_corners"), size.const_or_none()
-    if corners and known is not None and known == 1:
+    corners, constant = node.int("align_corners"), size.const_or_none()
+    if corners and constant is not None and constant == 1:
         raise Refusal(
             Why.AMBIGUOUS, "AffineGrid with align_corners is not defined for an axis of size 1"
         )

@@ -117,9 +117,9 @@ def _position_type(node: Node) -> int:
 
 def _sizes(op: Builder, x: Value, rank: int) -> Value:
     """Returns the spatial sizes of `x`, last axis first."""
-    known = x.dims_or_none
-    if known is not None and all(isinstance(size, int) for size in known[2:]):
-        return op.const([size for size in reversed(known[2:]) if isinstance(size, int)])
+    dims = x.dims_or_none
+    if dims is not None and all(isinstance(size, int) for size in dims[2:]):
+        return op.const([size for size in reversed(dims[2:]) if isinstance(size, int)])
     return op.Gather(op.Shape(x), op.const(list(range(rank - 1, 1, -1))), axis=0)
 
 
@@ -139,11 +139,11 @@ def _read_nearest(
     index, outside = _cells(node, op, op.Round(at), column(op, sizes, count + 2, 0))
     steps = index * column(op, _strides(op, sizes), count + 2, 0)
     columns = [op.Gather(steps, op.const(i), axis=0) for i in range(count)]
-    found = _elements(op, node["X"], data, functools.reduce(op.Add, columns), sizes, 0)
+    elements = _elements(op, node["X"], data, functools.reduce(op.Add, columns), sizes, 0)
     if outside is None:
-        return found
+        return elements
     away = functools.reduce(op.Or, [op.Gather(outside, op.const(i), axis=0) for i in range(count)])
-    return op.Where(op.Unsqueeze(away, op.const([1])), op.const(0, like=data), found)
+    return op.Where(op.Unsqueeze(away, op.const([1])), op.const(0, like=data), elements)
 
 
 def _read_around(node: Node, op: Builder, data: Value, at: Value, sizes: Value, mode: str) -> Value:
@@ -163,9 +163,9 @@ def _read_around(node: Node, op: Builder, data: Value, at: Value, sizes: Value, 
     weight = functools.reduce(op.Mul, [spread(weights, i) for i in range(count)])
     if (shape := _shape_of_few_channels(node)) is not None:
         return _sum_of_few_channels(op, data, place, weight, shape)
-    found = _elements(op, node["X"], data, place, sizes, 1)
+    elements = _elements(op, node["X"], data, place, sizes, 1)
     weight = op.Unsqueeze(weight, op.const([2]))
-    counted = op.Where(op.Cast(weight, to=T.BOOL), found * weight, op.const(0, kind))
+    counted = op.Where(op.Cast(weight, to=T.BOOL), elements * weight, op.const(0, kind))
     return op.ReduceSum(counted, op.const([0]), keepdims=0)
 
 
@@ -185,12 +185,12 @@ def _sum_of_few_channels(
     channels, positions, taps = shape[1], math.prod(shape[2:]), place.shape[0]
     lines = op.Reshape(data, op.const([channels, -1]))
     place = op.Expand(op.Reshape(place, op.const([1, -1])), op.const([channels, taps * positions]))
-    found = op.Reshape(
+    reshaped = op.Reshape(
         op.GatherElements(lines, place, axis=1), op.const([channels, taps, positions])
     )
     weight = op.Reshape(weight, op.const([taps, positions]))
     zero = op.const(0, like=weight)
-    counted = op.Where(op.Cast(weight, to=T.BOOL), found * weight, zero)
+    counted = op.Where(op.Cast(weight, to=T.BOOL), reshaped * weight, zero)
     total = op.ReduceSum(counted, op.const([1]), keepdims=0)
     return op.Reshape(total, op.const(shape))
 
@@ -242,9 +242,9 @@ def _elements(op: Builder, x: Value, data: Value, place: Value, sizes: Value, fr
         first = arange(op, size_of(op, x, 0)) * count_elements(op, sizes)
         place = place + column(op, first, count + 1, 0)
     last = op.Transpose(data, perm=[0, *range(2, count + 2), 1])
-    found = op.Gather(op.Flatten(last, axis=count + 1), place, axis=0)
+    gathered = op.Gather(op.Flatten(last, axis=count + 1), place, axis=0)
     spatial = range(front + 1, front + 1 + count)
-    return op.Transpose(found, perm=[*range(front + 1), front + 1 + count, *spatial])
+    return op.Transpose(gathered, perm=[*range(front + 1), front + 1 + count, *spatial])
 
 
 def _every_tap(op: Builder, values: Value, number: int, count: int, taps: int) -> Value:

@@ -80,12 +80,12 @@ def _candidates(node: Node, op: Builder) -> tuple[Value, Value, Value]:
     if dims is not None and isinstance(dims[2], int) and dims[2] > 0:
         return boxes, scores, good
     batches, pairs = part(op, op.Shape(boxes), 0, 1), part(op, op.Shape(scores), 0, 2)
-    one = op.Concat(pairs, op.const([1]), axis=0)
+    joined = op.Concat(pairs, op.const([1]), axis=0)
     box = op.ConstantOfShape(op.Concat(batches, op.const([1, 4]), axis=0))
-    never = op.ConstantOfShape(one, value=np.array([False]))
+    never = op.ConstantOfShape(joined, value=np.array([False]))
     return (
         op.Concat(boxes, box, axis=1),
-        op.Concat(scores, op.ConstantOfShape(one), axis=2),
+        op.Concat(scores, op.ConstantOfShape(joined), axis=2),
         op.Concat(good, never, axis=2),
     )
 
@@ -107,11 +107,11 @@ def _round(op: Builder, field: Field, i: Value, alive: Value) -> tuple[Value, ..
     there = op.ReduceSum(op.Cast(alive, to=T.FLOAT), axes=[2], keepdims=0)
     valid = op.Cast(there, to=T.BOOL) & (i < field.limit)
     itself = op.Equal(field.numbers, op.Unsqueeze(chosen, axes=[2]))
-    gone = itself | _overlapped(op, field, chosen + field.offsets)
-    left = alive & ~gone
-    rest = op.ReduceSum(op.Cast(left, to=T.FLOAT), keepdims=0)
-    more = op.Cast(rest, to=T.BOOL) & (i + op.const(1) < field.limit)
-    return more, left, chosen, valid
+    removed = itself | _overlapped(op, field, chosen + field.offsets)
+    remaining = alive & ~removed
+    total = op.ReduceSum(op.Cast(remaining, to=T.FLOAT), keepdims=0)
+    more = op.Cast(total, to=T.BOOL) & (i + op.const(1) < field.limit)
+    return more, remaining, chosen, valid
 
 
 def _overlapped(op: Builder, field: Field, place: Value) -> Value:

@@ -44,8 +44,8 @@ ADDED_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
 def resize_10_9(node: Node, op: Builder) -> Result:
     """Below opset 10, Resize becomes Upsample, or gathered elements if an axis shrinks."""
     x, scales = node["X"], node["scales"]
-    known = scales.const_or_none()
-    if known is not None and (known >= 1).all():
+    constant = scales.const_or_none()
+    if constant is not None and (constant >= 1).all():
         return op.Upsample(x, scales, mode=node.attr("mode"))
     return by_scales(op, x, scales, Filter(node.str("mode"), rounding="by scale"))
 
@@ -53,8 +53,8 @@ def resize_10_9(node: Node, op: Builder) -> Result:
 @form("Resize")
 def typed_scales(node: Node, op: Builder) -> Result:
     """`scales` of Resize-10 gets float_data, because onnxruntime 0.4 does not read raw_data."""
-    known = node["scales"].const_or_none() if op.version == 10 else None
-    return KEEP if known is None else op.same(node, inputs={"scales": op.const(known)})
+    constant = node["scales"].const_or_none() if op.version == 10 else None
+    return KEEP if constant is None else op.same(node, inputs={"scales": op.const(constant)})
 
 
 @misread(
@@ -82,10 +82,10 @@ def resize_10_11(node: Node, op: Builder) -> Result:
     x, scales = node["X"], node["scales"]
     if node.str("mode") == "linear":
         return _asymmetric(node, op, x, scales)
-    known = scales.const_or_none()
-    if known is not None and (known >= 1).all():
+    constant = scales.const_or_none()
+    if constant is not None and (constant >= 1).all():
         return _asymmetric(node, op, x, scales, nearest_mode="floor")
-    if known is not None and (known <= 1).all():
+    if constant is not None and (constant <= 1).all():
         return _asymmetric(node, op, x, scales, nearest_mode="ceil")
     one = op.const(1, T.FLOAT)
     larger = _asymmetric(node, op, x, op.Max(scales, one), nearest_mode="floor")
@@ -94,8 +94,8 @@ def resize_10_11(node: Node, op: Builder) -> Result:
 
 def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) -> Value:
     named |= {"mode": node.attr("mode"), "coordinate_transformation_mode": "asymmetric"}
-    made: Value = op.Resize(x, op.const([], T.FLOAT), scales, **named)
-    return made
+    result: Value = op.Resize(x, op.const([], T.FLOAT), scales, **named)
+    return result
 
 
 @adapter("Resize", 11, 10, handles_types=True, ignores=OF_OTHER_MODES)
@@ -114,12 +114,12 @@ def resize_11_10(node: Node, op: Builder) -> Result:
 
 def _as_scales(op: Builder, x: Value, sizes: Value) -> Value | None:
     """Returns constant scales that result in exactly these sizes, or None."""
-    goal, own = sizes.const_or_none(), x.shape_or_none
-    if goal is None or own is None or 0 in own:
+    goal, shape = sizes.const_or_none(), x.shape_or_none
+    if goal is None or shape is None or 0 in shape:
         return None
-    scales = goal.astype(np.float32) / np.array(own, dtype=np.float32)
+    scales = goal.astype(np.float32) / np.array(shape, dtype=np.float32)
     kinds = (np.float32, np.float64)  # runtimes multiply in one or the other type
-    fits = all((np.floor(scales.astype(k) * np.array(own, dtype=k)) == goal).all() for k in kinds)
+    fits = all((np.floor(scales.astype(k) * np.array(shape, dtype=k)) == goal).all() for k in kinds)
     return op.const(scales) if fits else None
 
 
@@ -200,13 +200,13 @@ def _whole_sizes(node: Node, op: Builder, sizes: Value | None) -> Value | None:
     x = node["X"]
     if sizes is None or sizes.const_or_none() is None or x.shape_or_none is None:
         return None
-    found = list(x.shape)
-    for one in in_proportion(node, op, sizes, T.DOUBLE):
-        new = int(one.new.const())
-        if abs(one.scale.const() * found[one.axis] - new) > 1e-9:
+    sizes_found = list(x.shape)
+    for axis in in_proportion(node, op, sizes, T.DOUBLE):
+        new = int(axis.new.const())
+        if abs(axis.scale.const() * sizes_found[axis.axis] - new) > 1e-9:
             return None
-        found[one.axis] = new
-    return op.const(found)
+        sizes_found[axis.axis] = new
+    return op.const(sizes_found)
 
 
 RESIZE_19_UP = boundary(19, "Resize:2a564e", directions="up")

@@ -121,9 +121,9 @@ def split_13_12(node: Node, op: Builder) -> Result:
     x, lengths, count = node["input"], node.input("split"), len(node.outputs)
     if lengths is None:
         return op.same(node, outputs=count)
-    known = lengths.const_or_none()
-    if known is not None:
-        return op.same(node, inputs={"split": None}, outputs=count, split=known.tolist())
+    constant = lengths.const_or_none()
+    if constant is not None:
+        return op.same(node, inputs={"split": None}, outputs=count, split=constant.tolist())
     axes = op.const([node.int("axis")])
     pieces, start = [], op.const([0])
     for i in range(count):
@@ -206,12 +206,12 @@ def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
 def tile_6_5(node: Node, op: Builder) -> Result:
     """Below opset 6, Tile repeats one axis of floats; each axis gets its own Tile or Concat."""
     x, repeats = node["input"], node["repeats"]
-    known = repeats.const_or_none()
-    if known is not None and x.elem_type in UNHELD and known.max(initial=0) <= MOST_COPIES:
-        return _side_by_side(op, x, known.tolist())
-    if known is not None and not (known != 1).any():
+    constant = repeats.const_or_none()
+    if constant is not None and x.elem_type in UNHELD and constant.max(initial=0) <= MOST_COPIES:
+        return _side_by_side(op, x, constant.tolist())
+    if constant is not None and not (constant != 1).any():
         return op.Identity(x)
-    each = known.tolist() if known is not None else _counts(op, repeats, _rank(x, repeats))
+    each = constant.tolist() if constant is not None else _counts(op, repeats, _rank(x, repeats))
     if x.elem_type == T.FLOAT16:  # float16 cannot represent large counts
         return op.Cast(_one_by_one(op, op.Cast(x, to=T.FLOAT), each, T.FLOAT), to=T.FLOAT16)
     return moved(op, [x], lambda floats, kind: _one_by_one(op, floats[0], each, kind))
@@ -250,10 +250,10 @@ def _side_by_side(op: Builder, x: Value, repeats: Sequence[int]) -> Value:
 
 
 @illegal("Split")
-def parts(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
+def parts(attributes: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
     """`num_outputs` of Split must be the number of outputs, or onnx's inference crashes."""
-    wanted = given.get("num_outputs", outputs)
-    return None if wanted == outputs else f"num_outputs is {wanted} instead of {outputs}"
+    num_outputs = attributes.get("num_outputs", outputs)
+    return None if num_outputs == outputs else f"num_outputs is {num_outputs} instead of {outputs}"
 
 
 @misread(
@@ -270,13 +270,13 @@ def splits_a_constant(node: Node) -> bool:
 def parts_as_constants(node: Node, op: Builder) -> Result:
     """OpenCV 4.5.5 cannot split a constant, so each part is written as a constant."""
     x, axis = node["input"], node.int("axis")
-    known = x.const_or_none() if 2 <= op.version < 13 else None
-    if known is None or not known.shape[axis]:
+    constant = x.const_or_none() if 2 <= op.version < 13 else None
+    if constant is None or not constant.shape[axis]:
         return KEEP
     lengths = node.ints_or_none("split")
-    each = -(-known.shape[axis] // node.n_outputs)
+    each = -(-constant.shape[axis] // node.n_outputs)
     ends = list(itertools.accumulate(lengths or [each] * node.n_outputs))[:-1]
-    return tuple(op.const(one, like=x) for one in np.split(known, ends, axis))
+    return tuple(op.const(piece, like=x) for piece in np.split(constant, ends, axis))
 
 
 @in_other_words("Split")
@@ -286,7 +286,7 @@ def slices(node: Node, op: Builder) -> Result:
     lengths = node.input("split") if op.version >= 13 else None
     size, count = x.dims[axis], node.n_outputs
     if lengths is not None:
-        parts = [int(one) for one in lengths.const()]
+        parts = [int(length) for length in lengths.const()]
     elif op.version < 13 and node.has("split"):
         parts = node.ints("split")
     elif isinstance(size, int):
@@ -304,10 +304,10 @@ def slices(node: Node, op: Builder) -> Result:
 @example("once", "(bool[2] x) => (bool[2] y) <int64[1] r = {1}> { y = Tile(x, r) }", gives="Concat")
 def joined_copies(node: Node, op: Builder) -> Result:
     """Tile is written as one Concat of copies for each axis, if the number of copies is known."""
-    x, known = node["input"], node["repeats"].const_or_none()
-    if known is None or not all(1 <= one <= MOST_COPIES for one in known):
+    x, repeats = node["input"], node["repeats"].const_or_none()
+    if repeats is None or not all(1 <= one <= MOST_COPIES for one in repeats):
         return KEEP
-    several = [axis for axis, count in enumerate(known) if count > 1]
-    for axis in several or [0] if len(known) else []:
-        x = op.Concat(*[x] * int(known[axis]), axis=axis)
-    return x if len(known) else KEEP
+    several = [axis for axis, count in enumerate(repeats) if count > 1]
+    for axis in several or [0] if len(repeats) else []:
+        x = op.Concat(*[x] * int(repeats[axis]), axis=axis)
+    return x if len(repeats) else KEEP

@@ -175,10 +175,10 @@ def _by_channel(op: Builder, x: Value, columns: Value, size: Value) -> Value:
 def spread_blocks(node: Node, op: Builder) -> Result:
     """DepthToSpace is written as Reshape to blocks, Transpose and Reshape."""
     x, block = node["input"], node.int("blocksize")
-    known = _known_image(x)
-    if known is None:
+    image = _known_image(x)
+    if image is None:
         return KEEP
-    channels, height, width = known
+    channels, height, width = image
     deep = op.version < 11 or node.str("mode") == "DCR"
     fewer = channels // block**2
     split = [block, block, fewer] if deep else [fewer, block, block]
@@ -191,10 +191,10 @@ def spread_blocks(node: Node, op: Builder) -> Result:
 def gathered_blocks(node: Node, op: Builder) -> Result:
     """SpaceToDepth is written as Reshape to blocks, Transpose and Reshape."""
     x, block = node["input"], node.int("blocksize")
-    known = _known_image(x)
-    if known is None:
+    image = _known_image(x)
+    if image is None:
         return KEEP
-    channels, height, width = known[0], known[1] // block, known[2] // block
+    channels, height, width = image[0], image[1] // block, image[2] // block
     columns = op.version >= 28 and node.str("mode") == "CRD"
     blocks = op.Reshape(x, op.const([-1, channels, height, block, width, block]))
     turned = op.Transpose(blocks, perm=[0, 1, 3, 5, 2, 4] if columns else [0, 3, 5, 1, 2, 4])
@@ -204,5 +204,5 @@ def gathered_blocks(node: Node, op: Builder) -> Result:
 def _known_image(x: Value) -> tuple[int, int, int] | None:
     """Returns the channels, the height and the width if all are known and not 0, else None."""
     dims = x.dims_or_none
-    known = [size for size in dims[1:] if isinstance(size, int)] if dims is not None else []
-    return (known[0], known[1], known[2]) if len(known) == 3 and all(known) else None
+    sizes = [size for size in dims[1:] if isinstance(size, int)] if dims is not None else []
+    return (sizes[0], sizes[1], sizes[2]) if len(sizes) == 3 and all(sizes) else None

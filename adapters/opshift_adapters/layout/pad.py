@@ -57,7 +57,7 @@ def _by_axis(node: Node, op: Builder) -> Value:
         if crops and not constant:
             x = _cropped(op, x, axis, *ends)
         more = [_positive(op, end) for end in ends] if crops else ends
-        if all(one.const_or_none() == 0 for one in more):
+        if all(value.const_or_none() == 0 for value in more):
             pass
         elif constant:
             x = _joined(op, x, _shape(op, x, rank), axis, more, _filler(node, op))
@@ -72,17 +72,17 @@ def _by_axis(node: Node, op: Builder) -> Value:
 
 def _amount(op: Builder, pads: Value, at: int) -> Value:
     """Returns the pad at index `at`, as a constant if its value is known from its bounds."""
-    found = pads.bounds_or_none
-    if found is not None and found.each and found.low.flat[at] == found.high.flat[at]:
-        return op.const([int(found.low.flat[at])])
+    bounds = pads.bounds_or_none
+    if bounds is not None and bounds.each and bounds.low.flat[at] == bounds.high.flat[at]:
+        return op.const([int(bounds.low.flat[at])])
     return part(op, pads, at, at + 1)
 
 
 def _never_negative(pads: Value, at: int) -> bool:
-    found = pads.bounds_or_none
-    if found is None or not found.each:
-        return found is not None and found.never_negative
-    return bool(found.low.flat[at] >= 0)
+    bounds = pads.bounds_or_none
+    if bounds is None or not bounds.each:
+        return bounds is not None and bounds.never_negative
+    return bool(bounds.low.flat[at] >= 0)
 
 
 def _any_sign(pads: Value, axes: Sequence[int]) -> bool:
@@ -99,16 +99,16 @@ def _amounts(node: Node, op: Builder) -> tuple[Value, list[int]]:
         if rank > LARGEST_RANK:
             raise InvalidModel(f"Pad {node.name!r} has pads for {rank} axes")
         return pads, list(range(rank))
-    known = named.const_or_none()
-    if known is not None:
-        return pads, [int(axis) for axis in known]
+    constant = named.const_or_none()
+    if constant is not None:
+        return pads, [int(axis) for axis in constant]
     return op.ScatterElements(*_computed_places(op, x, named), pads), list(range(x.rank))
 
 
 def _filler(node: Node, op: Builder) -> Value:
-    given = node.input("constant_value")
-    if given is not None:
-        return given
+    constant = node.input("constant_value")
+    if constant is not None:
+        return constant
     kind = node["data"].elem_type
     return op.const("" if kind == T.STRING else 0, kind)
 
@@ -146,10 +146,10 @@ def _without(op: Builder, x: Value, axes: Sequence[int], removed: Value) -> Valu
     """Returns `x` without the elements that negative pads of these axes remove."""
     count = len(axes)
     start, end = part(op, removed, 0, count), part(op, removed, count)
-    own = x.rank_or_none
-    places = list(axes) if own is None else [axis % own for axis in axes]
+    rank = x.rank_or_none
+    places = list(axes) if rank is None else [axis % rank for axis in axes]
     size = shape_of(op, x)
-    if places != list(range(own or 0)):
+    if places != list(range(rank or 0)):
         size = op.Gather(size, op.const(places), axis=0)
     stop = op.Cast(size, to=T.DOUBLE) - end
     bounds = (op.Cast(bound, to=T.INT64) for bound in (start, stop))
@@ -174,7 +174,7 @@ def _joined(
         pieces = [*around[0], amount, *around[1]]
         goal = op.Concat(*pieces, axis=0) if len(pieces) > 1 else amount
         sides.append(None if size == 0 else op.Expand(filler, goal))
-    return op.Concat(*(one for one in (sides[0], x, sides[1]) if one is not None), axis=axis)
+    return op.Concat(*(value for value in (sides[0], x, sides[1]) if value is not None), axis=axis)
 
 
 def _around(op: Builder, shape: Value, axis: int) -> tuple[list[Value], list[Value]]:
@@ -195,28 +195,28 @@ def _few_wrapped(op: Builder, x: Value, axis: int, more: Sequence[Value]) -> lis
         return None
     last = _strip(op, x, axis, -begin, END) if begin else None
     first = _strip(op, x, axis, 0, end) if end else None
-    return [one for one in (last, x, first) if one is not None]
+    return [value for value in (last, x, first) if value is not None]
 
 
 def _strip(op: Builder, x: Value, axis: int, start: int, stop: int) -> Value:
     """Returns elements from one end of an axis of `x`; a short axis (not empty) is repeated."""
-    wanted = op.const([start]), op.const([stop]), op.const([axis])
-    strip = op.Slice(x, *wanted)
+    bounds = op.const([start]), op.const([stop]), op.const([axis])
+    strip = op.Slice(x, *bounds)
     width = -start or stop
     if width == 1:
         return strip
-    return op.Slice(op.Concat(*[strip] * width, axis=axis), *wanted)
+    return op.Slice(op.Concat(*[strip] * width, axis=axis), *bounds)
 
 
 def _picked(op: Builder, x: Value, axis: int, mode: str, begin: Value, end: Value) -> Value:
     """Returns, for each element along the padded axis, the index of the element of `x` to copy."""
     size = _size(op, x, axis)
-    known = [one.const_or_none() for one in (begin, size, end)]
-    if all(one is not None for one in known):
-        return op.const(_places(mode, *(int(one.item()) for one in known if one is not None)))
-    if op.version >= 11 and known[0] is not None and known[2] is not None:
-        limit = op.Reshape(size + end if known[2].any() else size, op.const([]))
-        place = op.Range(op.const(-known[0].item()), limit, op.const(1))
+    constants = [one.const_or_none() for one in (begin, size, end)]
+    if all(one is not None for one in constants):
+        return op.const(_places(mode, *(int(one.item()) for one in constants if one is not None)))
+    if op.version >= 11 and constants[0] is not None and constants[2] is not None:
+        limit = op.Reshape(size + end if constants[2].any() else size, op.const([]))
+        place = op.Range(op.const(-constants[0].item()), limit, op.const(1))
     else:
         count = begin + size + end
         place = arange(op, count if op.version < 11 else op.Reshape(count, op.const([]))) - begin
@@ -250,8 +250,8 @@ def _places(mode: str, begin: int, size: int, end: int) -> Array:
 )
 def counts_axes_from_the_end(node: Node) -> bool:
     axes = node.input("axes")
-    known = axes.const_or_none() if axes is not None else None
-    return known is not None and bool((known < 0).any())
+    constant = axes.const_or_none() if axes is not None else None
+    return constant is not None and bool((constant < 0).any())
 
 
 @misread(
@@ -302,11 +302,11 @@ def pad_18_17(node: Node, op: Builder) -> Result:
         return _by_axis(node, op)  # pragma: no cover: examples are legal nodes
     if axes is None:
         return op.same(node, inputs={"axes": None})
-    known, rank = axes.const_or_none(), x.rank_or_none
-    if known is None or rank is None:
+    constant, rank = axes.const_or_none(), x.rank_or_none
+    if constant is None or rank is None:
         full, places = _computed_places(op, x, axes)
     else:
-        first = known.astype(np.int64) % rank
+        first = constant.astype(np.int64) % rank
         places = op.const(np.concatenate([first, first + rank]))
         full = op.const([0] * (2 * rank))
     amounts, place = pads.const_or_none(), places.const_or_none()

@@ -44,10 +44,10 @@ TYPES_23 = boundary(
 def infers_beside_zero(node: Node) -> bool:
     """Returns whether allowzero is 1 and the shape, perhaps a Concat of parts, contains -1."""
     shape = node["shape"]
-    made = shape.producer
-    values = (shape, *(made.inputs if made is not None else ()))
-    known = [value.const_or_none() for value in values if value is not None]
-    return node.int("allowzero") == 1 and any(one is not None and -1 in one for one in known)
+    producer = shape.producer
+    values = (shape, *(producer.inputs if producer is not None else ()))
+    constants = [value.const_or_none() for value in values if value is not None]
+    return node.int("allowzero") == 1 and any(one is not None and -1 in one for one in constants)
 
 
 INFERS_BESIDE_ZERO = [
@@ -89,8 +89,8 @@ def _has_no_zero(shape: Value) -> bool:
     """Returns whether the shape has no 0, which is certain if it has -1 (with `allowzero`)."""
     concat = shape.producer
     parts = concat.inputs if concat is not None and concat.op == "Concat" else ()
-    known = [size for part in parts if part and (size := part.const_or_none()) is not None]
-    return any(-1 in size for size in known)
+    sizes = [size for part in parts if part and (size := part.const_or_none()) is not None]
+    return any(-1 in size for size in sizes)
 
 
 def _assumes_no_zero(op: Builder, node: Node) -> bool:
@@ -101,9 +101,9 @@ def _assumes_no_zero(op: Builder, node: Node) -> bool:
 
 def by_reshape(node: Node, op: Builder) -> Result:
     """Writes Reshape to the shape of the result, because the older operator lacks 8-bit floats."""
-    data, *others = node.inputs
+    data, *more = node.inputs
     assert data is not None
-    (wide,) = op.same_but(node, [op.Cast(data, to=T.FLOAT16), *others])
+    (wide,) = op.same_but(node, [op.Cast(data, to=T.FLOAT16), *more])
     return op.Reshape(data, op.Shape(wide), allowzero=1)
 
 
@@ -168,9 +168,9 @@ MAKING_SEQUENCES = (
 def _passed_through_loop(node: Node, op: Builder) -> Result:
     """Below opset 14, Identity of a sequence becomes a second node that computes it, or a Loop."""
     x, going = node["input"], op.const(True, T.BOOL)
-    made = x.producer
-    if made is not None and made.op in MAKING_SEQUENCES:
-        return op.same(made)
+    producer = x.producer
+    if producer is not None and producer.op in MAKING_SEQUENCES:
+        return op.same(producer)
     body = op.graph(
         lambda b, i, keep, s: (b.Identity(keep), b.SequenceErase(s)), (T.INT64, ()), (T.BOOL, ()), x
     )
@@ -193,10 +193,10 @@ def of_a_constant(node: Node) -> bool:
 @alternative("Identity", runtime="opencv==4.5.5")
 def constant_for_identity(node: Node, op: Builder) -> Result:
     """OpenCV 4.1 and 4.5 do not support Identity of a constant; Constant is written."""
-    known = node["input"].const_or_none()
-    if known is None or (op.version < 9 and known.dtype.kind != "f"):
+    constant = node["input"].const_or_none()
+    if constant is None or (op.version < 9 and constant.dtype.kind != "f"):
         return KEEP  # below opset 9, Constant accepts only floats
-    return op.Constant(value=known)
+    return op.Constant(value=constant)
 
 
 RESHAPE_14_UP = boundary(14, "Reshape:b32ca2", directions="up")
@@ -208,11 +208,11 @@ def reshape_14_13(node: Node, op: Builder) -> Result:
     if not node.int("allowzero"):
         return op.same(node, allowzero=None)
     x, shape = node["data"], node["shape"]
-    goal, own = shape.const_or_none(), x.dims_or_none
+    goal, dims = shape.const_or_none(), x.dims_or_none
     copies = (
         goal is not None
-        and own is not None
-        and all(size or (i < len(own) and own[i] == 0) for i, size in enumerate(goal.tolist()))
+        and dims is not None
+        and all(size or (i < len(dims) and dims[i] == 0) for i, size in enumerate(goal.tolist()))
     )
     if copies or _has_no_zero(shape) or _meets_no_zero(x, shape) or _assumes_no_zero(op, node):
         return op.same(node, allowzero=None)
@@ -221,8 +221,8 @@ def reshape_14_13(node: Node, op: Builder) -> Result:
 
 def _meets_no_zero(x: Value, shape: Value) -> bool:
     """Returns whether the constant shape, or the sizes of `x`, prove that the shape has no 0."""
-    goal, own = shape.const_or_none(), x.shape_or_none
-    return (goal is not None and 0 not in goal) or (own is not None and 0 not in own)
+    goal, sizes = shape.const_or_none(), x.shape_or_none
+    return (goal is not None and 0 not in goal) or (sizes is not None and 0 not in sizes)
 
 
 def _reshaped(op: Builder, x: Value, shape: Value) -> Value:
@@ -269,20 +269,20 @@ def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
 
     The result may pass through nodes past which onnxruntime moves a Transpose.
     """
-    own = node.outputs[0]
-    names, seen = [own], set[str]()
+    result = node.outputs[0]
+    names, visited = [result], set[str]()
     deeper = meets = False
     while names:
         value = names.pop()
-        if value is None or value.name in seen:
+        if value is None or value.name in visited:
             continue  # pragma: no cover: two paths may reach the same value
-        seen.add(value.name)
-        found = around.readers(value)
-        if found and around.is_read_within(value):
+        visited.add(value.name)
+        readers = around.readers(value)
+        if readers and around.is_read_within(value):
             deeper = True
-            meets = meets or value is own
-        meets = meets or any(one.op == node.op for one in found)
-        names += [out for one in found if one.op in MOVED_THROUGH for out in one.outputs]
+            meets = meets or value is result
+        meets = meets or any(reader.op == node.op for reader in readers)
+        names += [out for reader in readers if reader.op in MOVED_THROUGH for out in reader.outputs]
     return deeper and meets
 
 
@@ -300,16 +300,16 @@ FLATTEN_11_UP = boundary(11, "Flatten:5fda33", directions="up")
 
 def _flatten(op: Builder, x: Value, axis: int) -> Value:
     """Writes Flatten as Reshape, which works for every element type, rank and size."""
-    known = x.shape_or_none
-    if known is None:
+    shape = x.shape_or_none
+    if shape is None:
         whole = op.Shape(x)
         sides = (part(op, whole, 0, axis), part(op, whole, axis))
         sizes = [count_elements(op, side) for side in sides]
         return op.Reshape(x, op.Concat(*sizes, axis=0), allowzero=1)
-    if axis in (0, len(known)):
+    if axis in (0, len(shape)):
         return op.Reshape(x, op.const([-1, 1] if axis else [1, -1]))
     rows = columns = 1
-    for i, size in enumerate(known):
+    for i, size in enumerate(shape):
         rows, columns = (rows * size, columns) if i < axis else (rows, columns * size)
     return op.Reshape(x, op.const([rows, columns]), allowzero=1)
 
@@ -354,18 +354,18 @@ def _tiled(op: Builder, x: Value, shape: Value) -> Value:
     rank = x.rank
     if rank == 0:
         return x
-    own, goal = x.shape_or_none, shape.const_or_none()
-    if own is not None and goal is not None:
+    old, goal = x.shape_or_none, shape.const_or_none()
+    if old is not None and goal is not None:
         wide = [1] * (rank - length) + goal.tolist()
-        known = [want if have == 1 else 1 for have, want in zip(own, wide, strict=True)]
-        return x if set(known) == {1} else op.Tile(x, op.const(known))
+        counts = [want if have == 1 else 1 for have, want in zip(old, wide, strict=True)]
+        return x if set(counts) == {1} else op.Tile(x, op.const(counts))
     repeated = repeated_to(op, x, shape, _goal(shape))
     if repeated is not None:
         return repeated
     times = padded_shape(op, shape, rank)
-    one = op.Equal(op.Shape(x), op.const([1] * rank))
-    each = op.Cast(one, to=T.INT64) * times
-    return op.Tile(x, each + op.Cast(~one, to=T.INT64))
+    equal = op.Equal(op.Shape(x), op.const([1] * rank))
+    each = op.Cast(equal, to=T.INT64) * times
+    return op.Tile(x, each + op.Cast(~equal, to=T.INT64))
 
 
 def _goal(shape: Value) -> Dims:
@@ -396,8 +396,8 @@ def _false(op: Builder, shape: Value) -> Value:
     if shape.shape_or_none is not None:
         return op.Tile(op.const(np.zeros([1] * shape.shape[0]), T.BOOL), shape)
     sizes = op.Concat(op.const([1]), shape, axis=0)
-    one = op.Reshape(op.const([False], T.BOOL), sizes * op.const([0]) + op.const([1]))
-    return op.Squeeze(op.Tile(one, sizes), axes=[0])
+    false = op.Reshape(op.const([False], T.BOOL), sizes * op.const([0]) + op.const([1]))
+    return op.Squeeze(op.Tile(false, sizes), axes=[0])
 
 
 def _stretched(op: Builder, x: Value, nowhere: Value) -> Value:
@@ -406,8 +406,8 @@ def _stretched(op: Builder, x: Value, nowhere: Value) -> Value:
     if kind == T.BOOL:
         return x | nowhere
     if kind not in (*FLOATS, *INTS):
-        told = f"the rank of {x.name!r} or the length of its new shape is unknown"
-        raise Refusal(Why.NEEDS_RANK, f"{told}, and no operator broadcasts this element type")
+        reason = f"the rank of {x.name!r} or the length of its new shape is unknown"
+        raise Refusal(Why.NEEDS_RANK, f"{reason}, and no operator broadcasts this element type")
     wide = T.INT32 if kind in SMALL_INTS else kind
     product = as_type(op, x, wide) * op.Cast(~nowhere, to=wide)
     return as_type(op, product, kind)
@@ -454,10 +454,10 @@ def two_axes(node: Node, op: Builder) -> Result:
     axis = node.int("axis") % len(dims) if node.int("axis") < 0 else node.int("axis")
     sizes: list[int | None] = []
     for part_of in (dims[:axis], dims[axis:]):
-        known = [size for size in part_of if isinstance(size, int)]
-        sizes.append(math.prod(known) if len(known) == len(part_of) else None)
-    found = reshaped(op, x, sizes)
-    return KEEP if found is None else found
+        fixed = [size for size in part_of if isinstance(size, int)]
+        sizes.append(math.prod(fixed) if len(fixed) == len(part_of) else None)
+    result = reshaped(op, x, sizes)
+    return KEEP if result is None else result
 
 
 @in_other_words("Identity")

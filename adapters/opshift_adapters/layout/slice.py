@@ -31,11 +31,11 @@ SLICE_11_UP = boundary(11, "Slice:8c259c", directions="up")
 def slice_11_10(node: Node, op: Builder) -> Result:
     """Below opset 11, `axes` of Slice must not be negative; the rank is added to negative axes."""
     x, axes = node["data"], node.input("axes")
-    known = axes and axes.const_or_none()
-    if axes is None or (known is not None and (known >= 0).all()):
+    constant = axes and axes.const_or_none()
+    if axes is None or (constant is not None and (constant >= 0).all()):
         return KEEP
-    if known is not None and x.rank_or_none is not None:
-        return op.same(node, inputs={"axes": op.const(known % x.rank)})
+    if constant is not None and x.rank_or_none is not None:
+        return op.same(node, inputs={"axes": op.const(constant % x.rank)})
     rank = op.Shape(op.Shape(x))
     if axes.elem_type != T.INT64:
         rank = op.Cast(rank, to=axes.elem_type)
@@ -66,8 +66,8 @@ def slice_10_9(node: Node, op: Builder) -> Result:
         bounds = _of_all_axes(op, bounds, named, x.rank)
     else:
         axes = [int(axis) for axis in places.ravel()]
-    known = [_listed(value, len(axes)) for value in bounds]
-    starts, ends, steps = known
+    lists = [_listed(value, len(axes)) for value in bounds]
+    starts, ends, steps = lists
     from_end = x.rank_or_none is None and min(axes, default=0) < 0
     if starts is not None and ends is not None and steps == [1] * len(axes) and not from_end:
         inputs = dict.fromkeys(("starts", "ends", "axes", "steps"))
@@ -78,7 +78,7 @@ def slice_10_9(node: Node, op: Builder) -> Result:
         if (from_end and at < 0) is not turned:
             x, turned = op.Transpose(x), not turned
         axis = -1 - at if turned else counted_axis(x, at)
-        start, end, step = (None if one is None else one[i] for one in known)
+        start, end, step = (None if numbers is None else numbers[i] for numbers in lists)
         size = x.dims_or_none[axis] if x.dims_or_none is not None else None
         if start is not None and end is not None and step == 1:
             x = op.Slice(x, starts=[start], ends=[end], axes=[axis])
@@ -86,13 +86,13 @@ def slice_10_9(node: Node, op: Builder) -> Result:
             listed = places is not None or named is None
             ahead = [listed and _never_negative(node[name], i) for name in ("starts", "ends")]
             if step == 1:
-                ends_of = zip(bounds[:2], known[:2], strict=True)
+                ends_of = zip(bounds[:2], lists[:2], strict=True)
                 x = _compressed(
                     op, x, axis, [_one(op, v, k, i, T.INT64) for v, k in ends_of], ahead
                 )
             else:
                 wide = wide or [v and op.Cast(v, to=T.DOUBLE) for v in bounds]
-                all_of = zip(wide, known, strict=True)
+                all_of = zip(wide, lists, strict=True)
                 x = _gathered(op, x, axis, [_one(op, v, k, i, T.DOUBLE) for v, k in all_of], ahead)
         else:
             x = op.Gather(x, _indices(op, start, end, step, size), axis=axis)
@@ -123,8 +123,8 @@ def _before_the_rank_was_added(axes: Value, x: Value) -> Array | None:
 
 
 def _made_by(x: Value, op: str) -> Node | None:
-    made = x.producer
-    return made if made is not None and made.op == op else None
+    producer = x.producer
+    return producer if producer is not None and producer.op == op else None
 
 
 def _of_all_axes(
@@ -172,10 +172,10 @@ def _one(
 
 def _never_negative(places: Value, i: int) -> bool:
     """Returns whether the bound at index `i` is known to be non-negative."""
-    found = places.bounds_or_none
-    if found is None or not found.each:
-        return found is not None and found.never_negative
-    return bool(found.low.flat[i] >= 0)
+    bounds = places.bounds_or_none
+    if bounds is None or not bounds.each:
+        return bounds is not None and bounds.never_negative
+    return bool(bounds.low.flat[i] >= 0)
 
 
 LONGEST_LISTED = 4096  # the indices of a longer axis are not written as a constant
@@ -220,9 +220,9 @@ def _size_along(op: Builder, x: Value, axis: int) -> Value:
 
 def _places(op: Builder, size: Value) -> Value:
     """Returns the indices along an axis as a vector: a constant, or computed for a long axis."""
-    known = size.const_or_none()
-    if known is not None and known <= LONGEST_LISTED:
-        return op.const(np.arange(known.item()))
+    constant = size.const_or_none()
+    if constant is not None and constant <= LONGEST_LISTED:
+        return op.const(np.arange(constant.item()))
     ones = op.ConstantOfShape(size, value=np.array([1]))
     return op.Reshape(op.NonZero(ones), op.const([-1]))
 
@@ -254,15 +254,15 @@ def _gathered(
 
 
 def _wrapped_double(op: Builder, place: Value, size: Value) -> Value:
-    known = place.const_or_none()
-    if known is not None and known < 0:
+    constant = place.const_or_none()
+    if constant is not None and constant < 0:
         return place + size
     return place + size * op.Cast(place < op.const([0], T.DOUBLE), to=T.DOUBLE)
 
 
 def _wrapped(op: Builder, place: Value, size: Value) -> Value:
-    known = place.const_or_none()
-    if known is not None and known < 0:
+    constant = place.const_or_none()
+    if constant is not None and constant < 0:
         return place + size
     return op.Where(place < op.const([0]), place + size, place)
 

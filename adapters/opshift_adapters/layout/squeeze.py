@@ -104,14 +104,14 @@ def squeeze_13_12(node: Node, op: Builder) -> Result:
     x, axes = node["data"], node.input("axes")
     if axes is None:
         return op.same(node)
-    known = axes.const_or_none()
-    if known is None:
+    constant = axes.const_or_none()
+    if constant is None:
         return op.Reshape(
             x, (_squeezed if node.op == "Squeeze" else _unsqueezed)(op, x, axes), allowzero=1
         )
-    if known.size == 0:
+    if constant.size == 0:
         return op.Identity(x)
-    return op.same(node, inputs={"axes": None}, axes=known.ravel().tolist())
+    return op.same(node, inputs={"axes": None}, axes=constant.ravel().tolist())
 
 
 def _squeezed(op: Builder, x: Value, axes: Value) -> Value:
@@ -146,12 +146,12 @@ def squeeze_11_10(node: Node, op: Builder) -> Result:
         return KEEP
     if axes[-1] >= 0 or x.rank_or_none is not None:
         return op.same(node, axes=sorted(axis % x.rank for axis in axes))
-    shape, start, kept = op.Shape(x), 0, []
+    shape, start, pieces = op.Shape(x), 0, []
     for axis in axes:
-        kept += [part(op, shape, start, axis)] if start != axis else []
+        pieces += [part(op, shape, start, axis)] if start != axis else []
         start = axis + 1
-    kept += [part(op, shape, start)] if start else []
-    return op.Reshape(x, op.Concat(*kept, axis=0), allowzero=1)
+    pieces += [part(op, shape, start)] if start else []
+    return op.Reshape(x, op.Concat(*pieces, axis=0), allowzero=1)
 
 
 @adapter("Unsqueeze", 11, 10)

@@ -64,11 +64,11 @@ def _packed(op: Builder, x: Value, sizes: list[int]) -> Value:
 
 
 def _scale(op: Builder, given: float, width: Value) -> Value:
-    known = width.const_or_none()
+    constant = width.const_or_none()
     if given:
         return op.const(given, T.FLOAT)
-    if known is not None:
-        return op.const(1 / np.sqrt(known), T.FLOAT)
+    if constant is not None:
+        return op.const(1 / np.sqrt(constant), T.FLOAT)
     return op.Reciprocal(op.Sqrt(op.Cast(width, to=T.FLOAT)))
 
 

@@ -395,9 +395,9 @@ def product_and_sum(node: Node, op: Builder) -> Result:
     alpha, beta = node.float("alpha"), node.float("beta")
     if a.elem_type not in FLOATS:
         return KEEP
-    left = op.Transpose(a, perm=[1, 0]) if node.int("transA") else a
+    transposed = op.Transpose(a, perm=[1, 0]) if node.int("transA") else a
     right = op.Transpose(b, perm=[1, 0]) if node.int("transB") else b
-    product = op.MatMul(left, right)
+    product = op.MatMul(transposed, right)
     if alpha != 1:
         product = product * op.const(alpha, like=a)
     added = c if c is None or beta == 1 else c * op.const(beta, like=a)

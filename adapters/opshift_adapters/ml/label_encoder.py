@@ -138,15 +138,15 @@ def _equal(op: Builder, x: Value, keys: Value, table: KeyTable) -> Value:
     if table.keys.dtype.kind != "f":
         return op.Equal(x, keys)
     number = (x > 0) | (x < 1)
-    known = op.const(~np.isnan(table.keys))
+    constant = op.const(~np.isnan(table.keys))
     if op.opset() >= 11:
         same = op.Equal(x, keys)
     else:
         same = ~((x < keys) | (x > keys))
-        same = same & number & known
+        same = same & number & constant
     if not table.has_nan:
         return same
-    return same | ~(number | known)
+    return same | ~(number | constant)
 
 
 @adapter("LabelEncoder", 1, 2, domain=ML, ignores=OTHERS)

@@ -69,11 +69,11 @@ def lying(found: Found, side: str, kind: int | None) -> dict[str, Any] | None:
         return None
     told: dict[str, Any] = {"axis": -len(shape)}
     for name, part in ((scale, found[scale]), (zero, found[zero])):
-        known = part.const_or_none()
-        if known is None and len(shape) > 1:
+        constant = part.const_or_none()
+        if constant is None and len(shape) > 1:
             return None
-        if known is not None:
-            told[name] = known.ravel()
+        if constant is not None:
+            told[name] = constant.ravel()
     if zero not in told:
         return told if found[zero].elem_type_or_none == kind else None
     point = as_codes(told[zero], kind)

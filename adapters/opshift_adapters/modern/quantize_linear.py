@@ -12,23 +12,23 @@ WHOLE = 3 * 2**22  # floats of this size have no fraction, so a sum rounds to th
 
 def rounds(found: Found, start: float) -> bool:
     """Returns whether the sum rounds floats and the limits of Clip are those of an 8-bit type."""
-    told = found.numbers
-    if told["to"] not in (T.INT8, T.UINT8) or told["whole"] != WHOLE:
+    numbers = found.numbers
+    if numbers["to"] not in (T.INT8, T.UINT8) or numbers["whole"] != WHOLE:
         return False
-    low, high = T(told["to"]).element.limits
+    low, high = T(numbers["to"]).element.limits
     in_float = found["x"].elem_type_or_none == T.FLOAT and is_scalar(found, "y_scale")
-    return in_float and (told["low"], told["high"]) == (start + low, start + high)
+    return in_float and (numbers["low"], numbers["high"]) == (start + low, start + high)
 
 
 def around_a_number(found: Found) -> dict[str, Any] | None:
     """Returns the zero point, the difference of both numbers, if the type holds it, else None."""
-    told = found.numbers
-    if not rounds(found, told["start"]):
+    numbers = found.numbers
+    if not rounds(found, numbers["start"]):
         return None
-    point, (low, high) = told["whole"] - told["start"], T(told["to"]).element.limits
+    point, (low, high) = numbers["whole"] - numbers["start"], T(numbers["to"]).element.limits
     if not low <= point <= high or point != np.floor(point):
         return None
-    return {"y_zero_point": np.array(point, dtype_of(told["to"]))}
+    return {"y_zero_point": np.array(point, dtype_of(numbers["to"]))}
 
 
 def rounded(op: Formula, sum_: Term, start: str) -> Term:
@@ -68,12 +68,12 @@ def around_zero(found: Found) -> dict[str, Any] | None:
         return None
     if shape == ():
         return {}
-    known = found["y_scale"].const_or_none()
-    if any(size != 1 for size in shape[1:]) or (known is None and len(shape) > 1):
+    constant = found["y_scale"].const_or_none()
+    if any(size != 1 for size in shape[1:]) or (constant is None and len(shape) > 1):
         return None
     if length_of(found["x"], -len(shape)) != shape[0]:
         return None
-    return {"axis": -len(shape), **({} if known is None else {"y_scale": known.ravel()})}
+    return {"axis": -len(shape), **({} if constant is None else {"y_scale": constant.ravel()})}
 
 
 @modern("QuantizeLinear", since=13, when=around_zero)
@@ -101,10 +101,10 @@ def quantize_channels(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -
 
 def quantizes_lying(found: Found) -> dict[str, Any] | None:
     """Returns axis, scale and zero point if the limits of Clip are those of the result type."""
-    told = found.numbers
-    if limits_of(told["to"]) != (told["low"], told["high"]):
+    numbers = found.numbers
+    if limits_of(numbers["to"]) != (numbers["low"], numbers["high"]):
         return None
-    return lying(found, "y", told["to"])
+    return lying(found, "y", numbers["to"])
 
 
 @modern("QuantizeLinear", since=13, when=quantizes_lying)

@@ -41,8 +41,8 @@ def reduced(node: Node, op: Builder, x: Value, target: Value, weights: Value | N
     if ignored is not None:
         none = op.const(0, like=x)
         loss = op.Where(ignored, none, loss)
-        one = op.const(1, like=x) if each is None else each
-        each = op.Where(ignored, none, one)
+        constant = op.const(1, like=x) if each is None else each
+        each = op.Where(ignored, none, constant)
     reduction = node.str("reduction")
     if reduction == "none":
         return op.Squeeze(loss, axes=[1])

@@ -219,12 +219,12 @@ def group_normalization_21_20(node: Node, op: Builder) -> Result:
 def group_normalization_20_21(node: Node, op: Builder) -> Result:
     """Opset 21 has a scale and a bias per channel, not per group; both are expanded."""
     channels, groups = size_of(op, node["X"], 1), node.int("num_groups")
-    known = channels.const_or_none()
-    if known is None:
+    constant = channels.const_or_none()
+    if constant is None:
         each = op.Reshape(channels, op.const([1])) / op.const([groups])
         wide = op.Concat(op.const([1]), each, axis=0)
     else:
-        wide = op.const([1, int(known) // groups])
+        wide = op.const([1, int(constant) // groups])
     inputs = {
         name: op.Reshape(op.Expand(op.Reshape(node[name], op.const([-1, 1])), wide), op.const([-1]))
         for name in ("scale", "bias")

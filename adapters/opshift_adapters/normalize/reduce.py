@@ -143,8 +143,8 @@ def known_axes(node: Node) -> list[int] | None:
     axes = node.input("axes")
     if axes is None:
         return []
-    known = axes.const_or_none()
-    return None if known is None else known.ravel().tolist()
+    constant = axes.const_or_none()
+    return None if constant is None else constant.ravel().tolist()
 
 
 @adapter("ReduceSum", 13, 12, ignores=NOTHING_REDUCED)

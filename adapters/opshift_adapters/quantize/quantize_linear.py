@@ -53,8 +53,8 @@ def int32_multiplied(node: Node, op: Builder) -> Result:
     if op.version > 12 or node["x"].elem_type_or_none != T.INT32:
         return KEEP
     zero = node.input("x_zero_point")
-    known = zero and zero.const_or_none()
-    if zero is not None and (known is None or known.any()):
+    constant = zero and zero.const_or_none()
+    if zero is not None and (constant is None or constant.any()):
         return KEEP
     return op.Cast(node["x"], to=T.FLOAT) * node["x_scale"]
 
@@ -290,13 +290,13 @@ def dequantize_in_float(node: Node, op: Builder) -> Result:
     """Below opset 19, DequantizeLinear has float scales and no float8; others need constants."""
     x, scale = node["x"], node["x_scale"]
     if x.elem_type in FLOAT8:
-        known = x.const_or_none()
-        if known is None:
+        constant = x.const_or_none()
+        if constant is None:
             raise Refusal(
                 Why.TYPE_NOT_AVAILABLE,
                 f"the older opset lacks {_name(x)}, and {x.name!r} is not a constant",
             )
-        data, axis = op.const(known.astype(np.float32), T.FLOAT), node.int("axis")
+        data, axis = op.const(constant.astype(np.float32), T.FLOAT), node.int("axis")
         zero = node.input("x_zero_point")
         if zero is not None:
             offset = op.const(zero.const().astype(np.float32), T.FLOAT)

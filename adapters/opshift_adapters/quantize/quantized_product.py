@@ -98,8 +98,8 @@ def has_scales_per_channel(node: Node) -> bool | None:
 
 @per_axis("QLinearConv", "onnxruntime 1.6..1.26")
 def has_unequal_points(node: Node) -> bool | None:
-    known = node["w_zero_point"].const_or_none()
-    return _is_vector(node["w_zero_point"]) if known is None else len(np.unique(known)) > 1
+    constant = node["w_zero_point"].const_or_none()
+    return _is_vector(node["w_zero_point"]) if constant is None else len(np.unique(constant)) > 1
 
 
 def _is_vector(x: Value | None) -> bool | None:

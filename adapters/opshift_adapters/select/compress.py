@@ -53,8 +53,8 @@ def true_positions(op: Builder, mask: Value) -> Value:
 def non_zero_9_8(node: Node, op: Builder) -> Result:
     """Below opset 9, NonZero is written as a Loop that collects the indices."""
     (result,) = node.outputs
-    if result is not None and (known := result.const_or_none()) is not None:
-        return op.const(known)
+    if result is not None and (constant := result.const_or_none()) is not None:
+        return op.const(constant)
     x = node["X"]
     if x.rank == 0 or x.elem_type in (T.STRING, T.COMPLEX64, T.COMPLEX128):
         raise Refusal(Why.NOT_EXPRESSIBLE, "NonZero of this rank or type is impossible at opset 8")
@@ -71,9 +71,9 @@ def non_zero_9_8(node: Node, op: Builder) -> Result:
 
 def _at_least_one(op: Builder, size: Value) -> Value:
     """Returns a size of at least 1, because runtimes refuse to divide by 0."""
-    known = size.const_or_none()
-    if known is not None:
-        return op.const(max(int(known), 1))
+    constant = size.const_or_none()
+    if constant is not None:
+        return op.const(max(int(constant), 1))
     return size + op.Cast(op.Equal(size, op.const(0)), to=T.INT64)
 
 
@@ -114,9 +114,9 @@ def _cut_below_zero(op: Builder, x: Value) -> Value | None:
 
 def _whole_scalar(op: Builder, x: Value) -> Value:
     """Returns the depth of OneHot, a scalar or a vector of one element, as an int64 scalar."""
-    known = x.const_or_none()
-    if known is not None:
-        return op.const(int(known.flat[0]))
+    constant = x.const_or_none()
+    if constant is not None:
+        return op.const(int(constant.flat[0]))
     return as_type(op, x if x.rank_or_none == 0 else op.Reshape(x, op.const([])), T.INT64)
 
 
@@ -124,17 +124,17 @@ def _counts_from_the_front(indices: Value) -> bool:
     """Returns whether all indices are known not to be negative."""
     if indices.elem_type_or_none in UNSIGNED:
         return True
-    known = indices.const_or_none()
-    return known is not None and not (known < 0).any()
+    constant = indices.const_or_none()
+    return constant is not None and not (constant < 0).any()
 
 
 @form("OneHot")
 def depth_in_a_vector(node: Node, op: Builder) -> Result:
     """OneHot below opset 11 gets a vector as depth, because onnxruntime 0.4 rejects a scalar."""
-    known = node["depth"].const_or_none() if op.version < 11 else None
-    if known is None or known.ndim:
+    constant = node["depth"].const_or_none() if op.version < 11 else None
+    if constant is None or constant.ndim:
         return KEEP
-    return op.same(node, inputs={"depth": op.const(known.reshape(1))})
+    return op.same(node, inputs={"depth": op.const(constant.reshape(1))})
 
 
 @alternative("OneHot", runtime="onnxruntime==0.4")

@@ -21,13 +21,13 @@ from opshift_adapters._lib.blocks import arange, count_from_front, part, places_
 
 def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:
     """Converts negative indices along an axis to non-negative indices (opset 9 and later)."""
-    known = indices.const_or_none()
+    constant = indices.const_or_none()
     if indices.never_negative:
         return indices
     size = size_of(op, data, axis)
     limit = size.const_or_none()
-    if known is not None and limit is not None:
-        return op.const(np.where(known < 0, known + limit, known))
+    if constant is not None and limit is not None:
+        return op.const(np.where(constant < 0, constant + limit, constant))
     if indices.elem_type_or_none != T.INT64:
         indices = op.Cast(indices, to=T.INT64)
     return count_from_front(op, indices, size)
@@ -55,9 +55,9 @@ MOST_TWICE = 4096  # a constant of up to so many elements may be repeated
 
 
 def _column(op: Builder, indices: Value, axis: int) -> Value:
-    known = indices.const_or_none()
-    if known is not None:
-        return op.const(known[..., axis])
+    constant = indices.const_or_none()
+    if constant is not None:
+        return op.const(constant[..., axis])
     return op.Gather(indices, op.const(axis), axis=-1)
 
 
@@ -76,10 +76,10 @@ def _twice(data: Value, indices: Value, axis: int) -> Array | None:
     if indices.never_negative or indices.const_or_none() is not None:
         return None
     large = data.is_weight and np.prod(data.shape) > MOST_TWICE
-    known = None if large else data.const_or_none()
-    if known is None or known.size > MOST_TWICE or indices.elem_type_or_none is None:
+    constant = None if large else data.const_or_none()
+    if constant is None or constant.size > MOST_TWICE or indices.elem_type_or_none is None:
         return None
-    return np.concatenate([known] * 2, axis)
+    return np.concatenate([constant] * 2, axis)
 
 
 GATHER_11 = boundary(11, "Gather:6a21f0", down=gather_11_10)

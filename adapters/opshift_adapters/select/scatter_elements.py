@@ -140,9 +140,9 @@ class _Lines:
             return None
         if _without(dims, self.axis) != _without(sizes, self.axis):
             return None
-        known = self.indices.const_or_none()
-        if known is not None:
-            first = np.moveaxis(known, self.axis, 0).reshape(known.shape[self.axis], -1)
+        constant = self.indices.const_or_none()
+        if constant is not None:
+            first = np.moveaxis(constant, self.axis, 0).reshape(constant.shape[self.axis], -1)
             return self.op.const(first[:, 0]) if (first == first[:, :1]).all() else None
         expand = self.indices.producer
         if expand is None or expand.op != "Expand":
@@ -231,11 +231,11 @@ def _compared(op: Builder, indices: Value, shape: tuple[int, ...], axis: int) ->
     """Returns whether an index refers to an element; elements are a new axis before the indices."""
     size = shape[axis]
     places = np.arange(size).reshape([size if i == axis else 1 for i in range(len(shape) + 1)])
-    wanted = op.Unsqueeze(indices, op.const([axis]))
-    front = op.Equal(wanted, op.const(places, like=indices))
+    unsqueezed = op.Unsqueeze(indices, op.const([axis]))
+    front = op.Equal(unsqueezed, op.const(places, like=indices))
     if indices.never_negative:
         return front
-    return front | op.Equal(wanted, op.const(places - size, like=indices))
+    return front | op.Equal(unsqueezed, op.const(places - size, like=indices))
 
 
 def _line_by_line(
@@ -275,8 +275,8 @@ def _reduced_rows(node: Node, op: Builder) -> Value:
         places = op.Reshape(linear(op, indices, data), op.const([-1]))
     count = _row_count(op, indices)
     news = updates if indices.rank == 2 else _as_rows(op, updates, count, indices.rank - 1)
-    known = count.const_or_none()
-    most = int(known.item()) if known is not None else None
+    constant = count.const_or_none()
+    most = int(constant.item()) if constant is not None else None
     total = reduced_rows(op, Rows(places, news, _place_count(op, data, width), most, name))
     if width > 1:
         total = _shaped_like(op, total, data)

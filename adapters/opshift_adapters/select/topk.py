@@ -54,22 +54,22 @@ def counts_by_gather(node: Node) -> bool:
     kind = node["K"].elem_type
     while waiting:
         value = waiting.pop()
-        made = value.producer
-        if made is None or value.name in seen or node["K"].const_or_none() is None:
+        producer = value.producer
+        if producer is None or value.name in seen or node["K"].const_or_none() is None:
             continue
         seen.add(value.name)
-        if made.op == "Gather":
+        if producer.op == "Gather":
             return True
-        if made.op in PASS_ON and value.elem_type_or_none == kind:
-            waiting += filter(None, made.inputs)
+        if producer.op in PASS_ON and value.elem_type_or_none == kind:
+            waiting += filter(None, producer.inputs)
     return False
 
 
 @alternative("TopK", runtime="onnxruntime==1.24")
 def of_a_written_count(node: Node, op: Builder) -> Result:
     """TopK gets a constant as k, because onnxruntime 1.24 to 1.27 misread k of a Gather."""
-    known = node["K"].const_or_none() if op.version >= 10 else None  # below, k is an attribute
-    return KEEP if known is None else op.same(node, inputs={"K": op.const(known)})
+    constant = node["K"].const_or_none() if op.version >= 10 else None  # below, k is an attribute
+    return KEEP if constant is None else op.same(node, inputs={"K": op.const(constant)})
 
 
 ARG_11 = boundary(11, "ArgMax:e43d4a ArgMin:ee9499", down=from_the_front)
@@ -148,8 +148,8 @@ def _one_by_one(op: Builder, x: Value, k: Value, axis: int) -> tuple[Value, Valu
 @form("TopK")
 def typed_k(node: Node, op: Builder) -> Result:
     """K of TopK-10 is stored in int64_data, because onnxruntime 0.4 does not read raw_data."""
-    known = node["K"].const_or_none() if op.version == 10 else None
-    return KEEP if known is None else op.same(node, inputs={"K": op.const(known)})
+    constant = node["K"].const_or_none() if op.version == 10 else None
+    return KEEP if constant is None else op.same(node, inputs={"K": op.const(constant)})
 
 
 TOPK_11 = boundary(11, "TopK:2439e1", directions="up")
@@ -220,5 +220,5 @@ def place_of_the_best(node: Node, op: Builder) -> Result:
     last = op.version >= 12 and bool(node.int("select_last_index"))
     places = np.arange(size) if last else np.arange(size)[::-1]
     scores = hits * places.reshape(-1, *[1] * (len(dims) - 1 - axis)).astype(np.float32)
-    found = op.ReduceMax(scores, own, keepdims=keep)
-    return op.Cast(found if last else op.const(size - 1.0, like=found) - found, to=T.INT64)
+    largest = op.ReduceMax(scores, own, keepdims=keep)
+    return op.Cast(largest if last else op.const(size - 1.0, like=largest) - largest, to=T.INT64)

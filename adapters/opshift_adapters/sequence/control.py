@@ -371,8 +371,8 @@ def with_results_computed_late(node: Node, op: Builder) -> Result:
             branch = op.graph(_shaped_by(holds, branch, fixed))
         name_sizes(branch.output)
         graphs[name] = branch
-    found: Result = op.same(node, outputs=node.n_outputs, **graphs)
-    return found
+    result: Result = op.same(node, outputs=node.n_outputs, **graphs)
+    return result
 
 
 def _shaped_by(
@@ -420,11 +420,11 @@ def is_constant(value: Value) -> bool:
         one = waiting.pop()
         if one.name in seen or one.const_or_none() is not None:
             continue
-        made = one.producer
-        if made is None or not made.inputs or made.op in UNFOLDED:
+        producer = one.producer
+        if producer is None or not producer.inputs or producer.op in UNFOLDED:
             return False
         seen.add(one.name)
-        waiting += [given for given in made.inputs if given is not None]
+        waiting += [given for given in producer.inputs if given is not None]
     return True
 
 
@@ -516,7 +516,7 @@ def loop_11_10(node: Node, op: Builder) -> Result:
         return (going, b.Identity(idle), *scans)
 
     body = op.graph(write, *_counters(old), (T.INT64, ()))
-    given = op.Loop(
+    loop = op.Loop(
         node.input("M"), node.input("cond"), op.const(0), body=body, outputs=node.n_outputs + 1
     )
-    return given[1:]
+    return loop[1:]

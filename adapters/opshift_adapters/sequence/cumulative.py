@@ -21,16 +21,16 @@ def along(node: Node, op: Builder, step: Step, start: int) -> Value:
     narrow = x.elem_type == T.BFLOAT16 and op.version < 16  # Scan and If do not pass bfloat16 there
     wide = op.Cast(x, to=T.FLOAT) if narrow else x
     if (axis := _axis_of_known_size(node)) is not None:
-        found = _in_runs(node, op, wide, step, start, axis)
+        chosen = _in_runs(node, op, wide, step, start, axis)
     elif _may_be_empty(x):
-        found = op.If(  # runtimes cannot run a Scan over an empty tensor
+        chosen = op.If(  # runtimes cannot run a Scan over an empty tensor
             op.Cast(op.Size(x), to=T.BOOL),
             then_branch=op.graph(lambda b: along_any_axis(node, b, wide, step, start)),
             else_branch=op.graph(lambda b: b.Identity(wide)),
         )
     else:
-        found = along_any_axis(node, op, wide, step, start)
-    return op.Cast(found, to=x.elem_type) if narrow else found
+        chosen = along_any_axis(node, op, wide, step, start)
+    return op.Cast(chosen, to=x.elem_type) if narrow else chosen
 
 
 def _axis_of_known_size(node: Node) -> int | None:
@@ -74,9 +74,9 @@ def _may_be_empty(x: Value) -> bool:
 
 
 def along_any_axis(node: Node, op: Builder, x: Value, step: Step, start: int) -> Value:
-    known = node["axis"].const_or_none()
-    if known is not None:
-        return along_axis(node, op, x, step, start, known.item())
+    constant = node["axis"].const_or_none()
+    if constant is not None:
+        return along_axis(node, op, x, step, start, constant.item())
     axis, rank = node["axis"], node["x"].rank
     axis = op.Cast(op.Reshape(axis, op.const([])), to=T.INT64)
 

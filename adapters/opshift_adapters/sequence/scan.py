@@ -299,5 +299,5 @@ def _loop(
 
     carried = (*idle, *states)
     body = op.graph(step, (T.INT64, ()), (T.BOOL, ()), *map(_known, carried))
-    found = op.Loop(trips, op.const(True, T.BOOL), *carried, body=body, outputs=outputs + len(idle))
-    return found[len(idle) :]
+    loop = op.Loop(trips, op.const(True, T.BOOL), *carried, body=body, outputs=outputs + len(idle))
+    return loop[len(idle) :]

@@ -85,16 +85,16 @@ def no_parts(node: Node) -> str | None:
 def pieces(node: Node) -> list[Element]:
     """Returns the parts into which SplitToSequence divides its input."""
     whole, split, axis = node["input"], node.input("split"), split_axis(node)
-    known = np.array(1) if split is None else split.const()
-    if known.ndim:
+    constant = np.array(1) if split is None else split.const()
+    if constant.ndim:
         if told := no_parts.look(node):
             raise InvalidModel(f"SplitToSequence {node.name!r}: {told}")
-        ends = np.cumsum(known).tolist()
+        ends = np.cumsum(constant).tolist()
     else:
         size = whole.dims[axis]
         if not isinstance(size, int):
             raise Refusal(Why.NEEDS_SHAPE, f"{GONE}, and the size of {whole.name!r} is unknown")
-        ends = [min(end, size) for end in range(int(known), size + int(known), int(known))]
+        ends = [min(end, size) for end in range(int(constant), size + int(constant), int(constant))]
     squeezed = split is None and node.int("keepdims") == 0
     starts = [0, *ends][: len(ends)]
     return [
@@ -156,9 +156,9 @@ def _dims(element: Element) -> tuple[int | str | None, ...] | None:
 
 def wrapped(op: Builder, position: Value, size: Value) -> Value:
     """Returns a position counted from the start, as an int64 scalar."""
-    known = position.const_or_none()
-    if known is not None and known.flat[0] >= 0:
-        return op.const(int(known.flat[0]))
+    constant = position.const_or_none()
+    if constant is not None and constant.flat[0] >= 0:
+        return op.const(int(constant.flat[0]))
     index = op.Reshape(op.Cast(position, to=T.INT64), op.const([]))
     return count_from_front(op, index, op.Reshape(size, op.const([])))
 

@@ -101,8 +101,8 @@ def sampled(op: Builder, data: Value, places: Value, x: Value, each: int) -> Val
         for column, column_inside, right in ways[1]:
             index = op.Expand(row * width + column, op.const([1, 1, each, 1]))
             value = op.GatherElements(data, index, axis=3) * (down * right)
-            seen = op.Where(row_inside & column_inside, value, zero)
-            total = seen if total is None else total + seen
+            chosen = op.Where(row_inside & column_inside, value, zero)
+            total = chosen if total is None else total + chosen
     assert total is not None
     return total
 

@@ -189,8 +189,8 @@ def _apart(op: Builder, x: Value) -> Value:
 
 
 def _is_padded(x: Value) -> bool:
-    made = x.producer
-    return made is not None and made.op == "Pad"
+    producer = x.producer
+    return producer is not None and producer.op == "Pad"
 
 
 @misread(
@@ -214,10 +214,10 @@ def competes_with_stated_pads(node: Node, around: Surroundings) -> bool | None:
 def competes_with_pads(node: Node, around: Surroundings) -> bool:
     """Returns whether MaxPool after a Pad of zeros differs from MaxPool with these pads."""
     pads = merged_pads.merged_pads(node, around) if node.n_outputs == 1 else []
-    made = node["X"].producer if pads else None
-    if made is None:
+    producer = node["X"].producer if pads else None
+    if producer is None:
         return False
-    return not is_never_negative(made["data"]) or _gives_others(node, pads)
+    return not is_never_negative(producer["data"]) or _gives_others(node, pads)
 
 
 @AFTER_A_PAD("MaxPool", "onnxruntime 1.25..1.31", since=7)

@@ -19,9 +19,9 @@ def dft_20_19(node: Node, op: Builder) -> Result:
     x, axis = node["input"], node.input("axis")
     if axis is None:
         return op.same(node, axis=-2)
-    known = axis.const_or_none()
-    if known is not None:
-        return op.same(node, inputs={"axis": None}, axis=int(known.item()))
+    constant = axis.const_or_none()
+    if constant is not None:
+        return op.same(node, inputs={"axis": None}, axis=int(constant.item()))
     shape, one = op.Shape(x), op.const([1])
     place = op.Reshape(axis, one)
     place = op.Where(place < op.const([0]), place + op.Shape(shape), place)
