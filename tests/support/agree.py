@@ -48,12 +48,12 @@ def trip_of(adapter: Adapter, example: Example) -> Trip:
     return Trip(name, model, target, bool(example.approximate))
 
 
-def of_example(own: Trip, targets: Sequence[int]) -> Iterator[Trip]:
+def of_example(trip: Trip, targets: Sequence[int]) -> Iterator[Trip]:
     """An example to its own target, and to other targets."""
-    yield own
+    yield trip
     for to in targets:
-        if own.target not in (to, {"": to}):
-            yield replace(own, name=f"{own.name}, then to {to}", target=to)
+        if trip.target not in (to, {"": to}):
+            yield replace(trip, name=f"{trip.name}, then to {to}", target=to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +74,15 @@ def broken(trip: Trip, *, alone: bool = False) -> list[str] | None:
             file.flush()
             source = Path(file.name)
         done = _converted(source, trip)
-        told = None if alone else _planned(source, trip)
-        failed = isinstance(told, OpshiftError) or isinstance(done, OpshiftError)
-        if told and failed and (type(told), str(told)) != (type(done), str(done)):
-            return [f"the plan answers {told!s}, and the conversion {done!s}"]
+        planned = None if alone else _planned(source, trip)
+        failed = isinstance(planned, OpshiftError) or isinstance(done, OpshiftError)
+        if planned and failed and (type(planned), str(planned)) != (type(done), str(done)):
+            return [f"the plan answers {planned!s}, and the conversion {done!s}"]
         if isinstance(done, InvalidModel):
             return None
         if isinstance(done, OpshiftError):
             return []
-        return [*(_unlike(told, done) if told else ()), *_unforeseen(source, trip, done)]
+        return [*(_unlike(planned, done) if planned else ()), *_unforeseen(source, trip, done)]
 
 
 def _converted(source: Path, trip: Trip) -> Any:
@@ -108,17 +108,17 @@ def _planned(source: Path, trip: Trip) -> Any:
         return error
 
 
-def _unlike(told: Any, done: ConversionEnd) -> Iterator[str]:
+def _unlike(planned: Any, done: ConversionEnd) -> Iterator[str]:
     """What a plan says other than the conversion."""
     refused = done.refused
-    if told.possible != (refused is None):
-        yield f"the plan says {told.possible}, and the conversion is {refused or 'done'}"
+    if planned.possible != (refused is None):
+        yield f"the plan says {planned.possible}, and the conversion is {refused or 'done'}"
     elif refused is not None:
-        if {*told.refusals} != {*refused.refusals}:
-            yield f"the plan names {told.refusals}, and the conversion {refused.refusals}"
-        if dict(told.nearest) != dict(refused.nearest):
-            yield f"the plan comes to {told.nearest}, and the conversion to {refused.nearest}"
-    elif dead := [path.op for path in told.paths if path.dead_end]:
+        if {*planned.refusals} != {*refused.refusals}:
+            yield f"the plan names {planned.refusals}, and the conversion {refused.refusals}"
+        if dict(planned.nearest) != dict(refused.nearest):
+            yield f"the plan comes to {planned.nearest}, and the conversion to {refused.nearest}"
+    elif dead := [path.op for path in planned.paths if path.dead_end]:
         yield f"the plan is possible, and has a dead end for {', '.join(dead)}"
 
 
@@ -147,9 +147,9 @@ def known_dead_ends(
     opened = Conversion(*opener_of(source)(), Request.of(target), registry.default())
     opened.open()
     aim.set_goal(opened)
-    found = planner.of_document(opened.document, opened.adapters, opened.goal)
+    plan = planner.of_document(opened.document, opened.adapters, opened.goal)
     present = {key for root in opened.document.roots for key in root.index}
-    return {(one.domain, one.op): one.described for one in found.dead}, present
+    return {(dead_end.domain, dead_end.op): dead_end.described for dead_end in plan.dead}, present
 
 
 def _is_impossible(domain: str, op: str, start: int, to: int) -> bool:

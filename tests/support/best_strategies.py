@@ -39,17 +39,20 @@ Cost = tuple[int, int, int]  # approximations, lost functions, nodes that comput
 MOST_STRATEGIES = 24
 
 
-def broken(model: ModelProto, wanted: Request) -> tuple[int, list[str]]:
+def broken(model: ModelProto, request: Request) -> tuple[int, list[str]]:
     """The number of strategies with a result, and those whose result beats the chosen one."""
     try:
-        skeleton, _, report = cheapest_strategy.convert(cheapest_strategy.opener_of(model), wanted)
+        skeleton, _, report = cheapest_strategy.convert(cheapest_strategy.opener_of(model), request)
     except OpshiftError:
         return 0, []
     chosen = _cost(model, skeleton, report)
-    found = costs(model, wanted)
-    told = [f"{strategy} has the cost {cost}, not {chosen}" for strategy, cost in found.items()]
-    return len(found), [
-        text for text, cost in zip(told, found.values(), strict=True) if cost < chosen
+    cost_by_strategy = costs(model, request)
+    lines = [
+        f"{strategy} has the cost {cost}, not {chosen}"
+        for strategy, cost in cost_by_strategy.items()
+    ]
+    return len(cost_by_strategy), [
+        text for text, cost in zip(lines, cost_by_strategy.values(), strict=True) if cost < chosen
     ]
 
 
@@ -58,38 +61,40 @@ def _cost(before: ModelProto, after: ModelProto, report: Report) -> Cost:
     return len(report.approximations), lost, computing_nodes(after)
 
 
-def costs(model: ModelProto, wanted: Request) -> dict[Strategy, Cost]:
+def costs(model: ModelProto, request: Request) -> dict[Strategy, Cost]:
     """The cost of the result of each strategy that leads to the goal."""
-    found: dict[Strategy, Cost] = {}
-    waiting, seen = [STRAIGHT], {STRAIGHT}
-    while waiting and len(seen) <= MOST_STRATEGIES:
+    cost_by_strategy: dict[Strategy, Cost] = {}
+    waiting, visited = [STRAIGHT], {STRAIGHT}
+    while waiting and len(visited) <= MOST_STRATEGIES:
         strategy = waiting.pop(0)
-        cost, others = _tried(strategy, model, wanted)
+        cost, alternative_strategies = _tried(strategy, model, request)
         if cost is not None:
-            found[strategy] = cost
-        others += _with_other_functions(strategy, model)
-        new = [fromkey for fromkey in dict.fromkeys(others) if fromkey not in seen]
-        seen.update(new)
+            cost_by_strategy[strategy] = cost
+        alternative_strategies += _with_other_functions(strategy, model)
+        new = [
+            fromkey for fromkey in dict.fromkeys(alternative_strategies) if fromkey not in visited
+        ]
+        visited.update(new)
         waiting += new
-    return found
+    return cost_by_strategy
 
 
 def _with_other_functions(strategy: Strategy, model: ModelProto) -> list[Strategy]:
     """The strategies that inline one function more, or one function less."""
-    found = []
+    strategies = []
     for which in map(function_id, model.functions):
         less = tuple(one for one in strategy.inlined if one != which)
         inlined = less if which in strategy.inlined else tuple(sorted((*strategy.inlined, which)))
-        found.append(dataclasses.replace(strategy, inlined=inlined))
-    return found
+        strategies.append(dataclasses.replace(strategy, inlined=inlined))
+    return strategies
 
 
 def _tried(
-    strategy: Strategy, model: ModelProto, wanted: Request
+    strategy: Strategy, model: ModelProto, request: Request
 ) -> tuple[Cost | None, list[Strategy]]:
     """The cost of one strategy, and the strategies that differ from it in one choice."""
     skeleton, weights = cheapest_strategy.opener_of(model)()
-    attempt = Conversion(skeleton, weights, wanted, registry.default(), strategy)
+    attempt = Conversion(skeleton, weights, request, registry.default(), strategy)
     try:
         report = attempt.run()
     except StepRefused as refused:
@@ -100,9 +105,9 @@ def _tried(
         return None, []
     came = Document(model)
     facts = Facts(came, weights, attempt.adapters, lambda: model)
-    held = needs.held(facts, aim.ir_of_goal(attempt))
-    others = alternatives(strategy, (), held, leaves=attempt.left_late)
-    return _cost(model, skeleton, report), list(others)
+    features = needs.held(facts, aim.ir_of_goal(attempt))
+    alternative_strategies = alternatives(strategy, (), features, leaves=attempt.left_late)
+    return _cost(model, skeleton, report), list(alternative_strategies)
 
 
 def examples(seed: int, *, leave: bool, place: str | None = None) -> Iterator[Case]:

@@ -34,8 +34,8 @@ class Browser:
         self._driver = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         self._base = f"http://127.0.0.1:{port}"
         options = {"args": FLAGS, "binary": shutil.which("chromium")}
-        wanted = {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}}
-        self._base += f"/session/{self._first(wanted)['sessionId']}"
+        capabilities = {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}}
+        self._base += f"/session/{self._first(capabilities)['sessionId']}"
         media = {
             "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         }
@@ -54,14 +54,14 @@ class Browser:
 
     def choose(self, selector: str, path: Path) -> None:
         """Gives a file to an input of the page, as its dialog would."""
-        found = self._ask("/element", {"using": "css selector", "value": selector})
-        self._ask(f"/element/{next(iter(found.values()))}/value", {"text": str(path)})
+        element = self._ask("/element", {"using": "css selector", "value": selector})
+        self._ask(f"/element/{next(iter(element.values()))}/value", {"text": str(path)})
 
     def download_to(self, folder: Path) -> None:
         """Puts what is downloaded from now on into a folder."""
         params = {"behavior": "allow", "downloadPath": str(folder)}
-        wanted = {"cmd": "Browser.setDownloadBehavior", "params": params}
-        self._ask("/goog/cdp/execute", wanted)
+        command = {"cmd": "Browser.setDownloadBehavior", "params": params}
+        self._ask("/goog/cdp/execute", command)
 
     def screenshot(self, path: Path) -> None:
         """What is seen without scrolling."""
@@ -86,11 +86,11 @@ class Browser:
         """What the protocol of Chromium's developer tools answers."""
         return self._ask("/goog/cdp/execute", {"cmd": command, "params": parameters})
 
-    def _first(self, wanted: dict[str, Any]) -> Any:
+    def _first(self, capabilities: dict[str, Any]) -> Any:
         """The driver takes a moment before it listens."""
         for _ in range(300):
             try:
-                return self._ask("/session", wanted)
+                return self._ask("/session", capabilities)
             except urllib.error.HTTPError:
                 raise
             except OSError:

@@ -76,10 +76,10 @@ def _undeclared(model: ModelProto) -> Iterator[str]:
     declared = registry.default().traits(Shrinks)
     with isolation.isolated(requested=True):
         try:
-            found = infer_shapes(model, data_prop=True)
+            inferred = infer_shapes(model, data_prop=True)
         except safe_inference.COMPLAINTS:  # the guards were needed, or the model is rejected
             return
-    for scope in by_graph(found):
+    for scope in by_graph(inferred):
         for node in scope.graph.node:
             key = schemas.normal(node.domain), node.op_type
             kinds = (scope.own.get(name) for name in node.output if key not in declared)

@@ -18,20 +18,23 @@ from opshift.model.document import Document
 def checked(proto: ModelProto) -> Checked:
     """A model as the rules look at it."""
     skeleton, large_tensors = weights.carve_model(proto)
-    document, known = Document(skeleton), registry.default()
+    document, adapters = Document(skeleton), registry.default()
     return Checked(
-        document, known, Facts(document, large_tensors, known, lambda: skeleton), large_tensors
+        document,
+        adapters,
+        Facts(document, large_tensors, adapters, lambda: skeleton),
+        large_tensors,
     )
 
 
-def texts(found: Iterable[Any]) -> list[str]:
+def texts(findings: Iterable[Any]) -> list[str]:
     """The sentences of findings, which may have names."""
-    return [one if isinstance(one, str) else one[1] for one in found]
+    return [finding if isinstance(finding, str) else finding[1] for finding in findings]
 
 
 def assert_finds(rule: Callable[[Any], Iterable[Any]], subject: Any, *patterns: str) -> None:
     """Requires one finding for each pattern, in this order, and no other."""
-    found = texts(rule(subject))
-    assert len(found) == len(patterns), found
-    for text, pattern in zip(found, patterns, strict=True):
+    messages = texts(rule(subject))
+    assert len(messages) == len(patterns), messages
+    for text, pattern in zip(messages, patterns, strict=True):
         assert re.search(pattern, text), (pattern, text)

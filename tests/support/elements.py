@@ -39,15 +39,15 @@ class Elements(HTMLParser):
 
 def assert_alone(text: str, scripts: int = 0) -> Elements:
     """A page loads nothing, runs nothing of a name, and has so many scripts of its own."""
-    seen = Elements(text)
-    assert not seen.links
-    assert not seen.handlers
-    assert "img" not in seen.tags
-    assert "link" not in seen.tags
-    assert "iframe" not in seen.tags
-    assert seen.tags.count("script") == scripts
+    elements = Elements(text)
+    assert not elements.links
+    assert not elements.handlers
+    assert "img" not in elements.tags
+    assert "link" not in elements.tags
+    assert "iframe" not in elements.tags
+    assert elements.tags.count("script") == scripts
     assert "default-src 'none'" in text
     assert not re.search(r"https?://|@import|url\(|fetch\(|XMLHttp", text)
     text.encode("utf-8")  # no half of a character is left
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", text)
-    return seen
+    return elements

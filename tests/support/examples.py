@@ -28,9 +28,9 @@ class Case:
 
     @property
     def id(self) -> str:
-        one = self.adapter
-        where = one.source.removeprefix("opshift_adapters.")
-        return f"{where}[{'/'.join(one.ops[:3])} {one.start}->{one.to}] {self.example.title}"
+        adapter = self.adapter
+        where = adapter.source.removeprefix("opshift_adapters.")
+        return f"{where}[{'/'.join(adapter.ops[:3])} {adapter.start}->{adapter.to}] {self.example.title}"
 
 
 @cache
@@ -96,7 +96,7 @@ def difference(
             raise
         pytest.skip(f"the reference of this onnx is too old: {error}")
     rtol, atol = max(rtol, example.rtol), max(atol, example.atol)
-    told = oracle.compare(expected, actual, rtol=rtol, atol=atol, ulp=ROUNDING)
-    if told and doubtful:
-        pytest.skip(f"the reference of this onnx is too old: {told}")
-    return told
+    text = oracle.compare(expected, actual, rtol=rtol, atol=atol, ulp=ROUNDING)
+    if text and doubtful:
+        pytest.skip(f"the reference of this onnx is too old: {text}")
+    return text

@@ -227,14 +227,14 @@ def metadata_and_annotations(n: int) -> ModelProto:
 
 @family
 def bindings_of_training(n: int) -> ModelProto:
-    made = weights_and_inputs(n)
-    training = made.training_info.add()
+    proto = weights_and_inputs(n)
+    training = proto.training_info.add()
     training.algorithm.name = "step"
     for i in range(n):
         training.algorithm.node.add(op_type="Neg", input=[f"w{i}"], output=[f"new{i}"])
         training.algorithm.output.append(value(f"new{i}", ()))
         training.update_binding.add(key=f"w{i}", value=f"new{i}")
-    return made
+    return proto
 
 
 # -- graphs inside nodes -------------------------------------------------------------------------
@@ -244,10 +244,10 @@ def branch(nodes: Iterable[NodeProto], written: str) -> GraphProto:
     return GraphProto(name=f"of_{written}", node=nodes, output=[value(written)])
 
 
-def condition(i: int, written: str, then: GraphProto, other: GraphProto) -> NodeProto:
+def condition(i: int, written: str, then: GraphProto, otherwise: GraphProto) -> NodeProto:
     node = NodeProto(op_type="If", input=["c"], output=[written], name=f"if{i}")
     node.attribute.add(name="then_branch", type=5).g.CopyFrom(then)
-    node.attribute.add(name="else_branch", type=5).g.CopyFrom(other)
+    node.attribute.add(name="else_branch", type=5).g.CopyFrom(otherwise)
     return node
 
 
@@ -265,8 +265,8 @@ def nodes_with_graphs(n: int) -> ModelProto:
 @family
 def nodes_of_one_branch(n: int) -> ModelProto:
     inner = [softmax(f"t{i}" if i else "x", f"t{i + 1}") for i in range(n)]
-    made = condition(0, "y", branch(inner, f"t{n}"), branch([softmax("x", "e")], "e"))
-    return model([made], [value("y")], [value("c", (), 9)])
+    node = condition(0, "y", branch(inner, f"t{n}"), branch([softmax("x", "e")], "e"))
+    return model([node], [value("y")], [value("c", (), 9)])
 
 
 @family
@@ -292,17 +292,17 @@ def nested(
     n: int, wrap: Callable[[int, list[NodeProto], str, str], NodeProto], levels: int = LEVELS
 ) -> NodeProto:
     """A node whose graph holds a part of the nodes and the next such node, down to the last."""
-    made: NodeProto | None = None
+    node: NodeProto | None = None
     for level in reversed(range(levels)):
         names = ["x", *(f"s{level}.{j}" for j in range(max(1, n // levels)))]
         nodes = [softmax(*pair) for pair in itertools.pairwise(names)]
         result = names[-1]
-        if made is not None:
-            nodes += [made, NodeProto(op_type="Add", input=[result, "y"], output=[f"z{level}"])]
+        if node is not None:
+            nodes += [node, NodeProto(op_type="Add", input=[result, "y"], output=[f"z{level}"])]
             result = f"z{level}"
-        made = wrap(level, nodes, result, "y")
-    assert made is not None
-    return made
+        node = wrap(level, nodes, result, "y")
+    assert node is not None
+    return node
 
 
 def looped(level: int, nodes: list[NodeProto], result: str, written: str) -> NodeProto:
@@ -318,8 +318,8 @@ def looped(level: int, nodes: list[NodeProto], result: str, written: str) -> Nod
 
 
 def chosen(level: int, nodes: list[NodeProto], result: str, written: str) -> NodeProto:
-    other = branch([softmax("x", f"e{level}")], f"e{level}")
-    return condition(level, written, branch(nodes, result), other)
+    otherwise = branch([softmax("x", f"e{level}")], f"e{level}")
+    return condition(level, written, branch(nodes, result), otherwise)
 
 
 def scanned(level: int, nodes: list[NodeProto], result: str, written: str) -> NodeProto:
@@ -359,23 +359,23 @@ def nested_scans(n: int) -> ModelProto:
 @family
 def functions_in_a_chain(n: int) -> ModelProto:
     """Each function calls the next one; a chain of some hundred calls is an invalid model to onnx."""
-    made = [function(f"F{i}", [call(f"F{i + 1}", "a", "b")]) for i in range(n - 1)]
-    made.append(function(f"F{n - 1}", [softmax("a", "b")]))
-    return model([call("F0", "x", "y")], [value("y")], functions=made, domains=["f"])
+    functions = [function(f"F{i}", [call(f"F{i + 1}", "a", "b")]) for i in range(n - 1)]
+    functions.append(function(f"F{n - 1}", [softmax("a", "b")]))
+    return model([call("F0", "x", "y")], [value("y")], functions=functions, domains=["f"])
 
 
 @family
 def functions_beside_each_other(n: int) -> ModelProto:
-    made = [function(f"F{i}", [softmax("a", "b")]) for i in range(n)]
+    functions = [function(f"F{i}", [softmax("a", "b")]) for i in range(n)]
     nodes = [call(f"F{i}", f"v{i}" if i else "x", f"v{i + 1}") for i in range(n)]
-    return model(nodes, [value(f"v{n}")], functions=made, domains=["f"])
+    return model(nodes, [value(f"v{n}")], functions=functions, domains=["f"])
 
 
 @family
 def functions_in_a_circle(n: int) -> ModelProto:
     """Functions that call each other, which no tool accepts."""
-    made = [function(f"F{i}", [call(f"F{(i + 1) % n}", "a", "b")]) for i in range(n)]
-    return model([call("F0", "x", "y")], [value("y")], functions=made, domains=["f"])
+    functions = [function(f"F{i}", [call(f"F{(i + 1) % n}", "a", "b")]) for i in range(n)]
+    return model([call("F0", "x", "y")], [value("y")], functions=functions, domains=["f"])
 
 
 @family

@@ -112,21 +112,23 @@ class Journey:
         }
 
     def _hops(self) -> Iterator[Mapping[str, int]]:
-        own = {entry.domain: entry.version for entry in self.model.opset_import}
+        imports = {entry.domain: entry.version for entry in self.model.opset_import}
         for domain, to in sorted(self.goal.items()):
-            step = 1 if to > own[domain] else -1
-            for version in range(own[domain] + step, to + step, step) if to != own[domain] else ():
+            step = 1 if to > imports[domain] else -1
+            for version in (
+                range(imports[domain] + step, to + step, step) if to != imports[domain] else ()
+            ):
                 yield {domain: version}
 
 
 def broken(journey: Journey) -> list[str]:
     """The laws that a journey breaks, each as a sentence."""
     try:
-        found = results(journey)
+        models = results(journey)
     except AdapterBug as bug:
         return [f"a fault of ours: {bug}"]
-    told = [*refused(journey, found), *illegal(journey, found)]
-    return told if journey.example.approximate else [*told, *_unequal(journey, found)]
+    problems = [*refused(journey, models), *illegal(journey, models)]
+    return problems if journey.example.approximate else [*problems, *_unequal(journey, models)]
 
 
 def results(journey: Journey) -> dict[str, ModelProto]:
@@ -136,19 +138,19 @@ def results(journey: Journey) -> dict[str, ModelProto]:
     return {name: result for name, result in walked.items() if result is not None}
 
 
-def refused(journey: Journey, found: Mapping[str, ModelProto]) -> list[str]:
+def refused(journey: Journey, models: Mapping[str, ModelProto]) -> list[str]:
     """The paths that lead to a result where one command is refused."""
-    if ONE_GO in found:
+    if ONE_GO in models:
         return []
-    return [f"{name} leads to {_goal(journey)}, and one command is refused" for name in found]
+    return [f"{name} leads to {_goal(journey)}, and one command is refused" for name in models]
 
 
-def illegal(journey: Journey, found: Mapping[str, ModelProto]) -> Iterator[str]:
+def illegal(journey: Journey, models: Mapping[str, ModelProto]) -> Iterator[str]:
     """The paths whose result the checker rejects, where it accepts the source."""
     if _objection(journey.model) is None:
-        for name, result in found.items():
-            if (told := _objection(result)) is not None:
-                yield f"{name} to {_goal(journey)} the checker rejects the result: {told}"
+        for name, result in models.items():
+            if (objection := _objection(result)) is not None:
+                yield f"{name} to {_goal(journey)} the checker rejects the result: {objection}"
 
 
 def _objection(model: ModelProto) -> str | None:
@@ -169,20 +171,20 @@ def _walk(journey: Journey, commands: Sequence[Command]) -> ModelProto | None:
     return model
 
 
-def _unequal(journey: Journey, found: Mapping[str, ModelProto]) -> Iterator[str]:
-    seen: set[bytes] = set()
-    for name, result in found.items():
+def _unequal(journey: Journey, models: Mapping[str, ModelProto]) -> Iterator[str]:
+    compared: set[bytes] = set()
+    for name, result in models.items():
         data = result.SerializeToString(deterministic=True)
-        if data in seen:
+        if data in compared:
             continue
-        seen.add(data)
+        compared.add(data)
         pairs = {"": (journey.model, result)}
         if journey.model.training_info:
             pairs[" after training"] = (retrained(journey.model), retrained(result))
         for when, pair in pairs.items():
-            for which, told in differences(*pair, journey.example, SETS):
-                if told and not explained(journey, which):
-                    yield f"{name} to {_goal(journey)} the numbers differ{when}: {told}"
+            for which, difference in differences(*pair, journey.example, SETS):
+                if difference and not explained(journey, which):
+                    yield f"{name} to {_goal(journey)} the numbers differ{when}: {difference}"
 
 
 def explained(journey: Journey, which: str) -> bool:

@@ -44,8 +44,8 @@ def faults(value: Any, schema: dict[str, Any] | None = None, at: str = "$") -> I
     elif isinstance(value, list):
         if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
             yield f"{at}: {len(value)} items"
-        for i, one in enumerate(value):
-            yield from faults(one, schema.get("items", {}), f"{at}[{i}]")
+        for i, item in enumerate(value):
+            yield from faults(item, schema.get("items", {}), f"{at}[{i}]")
 
 
 def unused(schema: Any = SCHEMA, at: str = "") -> Iterator[str]:
@@ -58,29 +58,31 @@ def unused(schema: Any = SCHEMA, at: str = "") -> Iterator[str]:
 
 
 def _named(reference: str) -> dict[str, Any]:
-    found: dict[str, Any] = SCHEMA["$defs"][reference.removeprefix("#/$defs/")]
-    return found
+    definition: dict[str, Any] = SCHEMA["$defs"][reference.removeprefix("#/$defs/")]
+    return definition
 
 
 def _choices(value: Any, choices: list[dict[str, Any]], at: str) -> Iterator[str]:
     """Exactly one choice fits; the faults of the kind that the value names tell most."""
-    told = [list(faults(value, choice, at)) for choice in choices]
-    if choices and sum(not one for one in told) != 1:
+    faults_of_choices = [list(faults(value, choice, at)) for choice in choices]
+    if choices and sum(not choice_faults for choice_faults in faults_of_choices) != 1:
         kinds = [
             _named(choice["$ref"]).get("properties", {}) if "$ref" in choice else {}
             for choice in choices
         ]
-        own = [
-            one for one, kind in zip(told, kinds, strict=True)
+        same_kind = [
+            choice_faults for choice_faults, kind in zip(faults_of_choices, kinds, strict=True)
             if isinstance(value, dict) and kind.get("kind", {}).get("const") == value.get("kind")
         ]  # fmt: skip
         yield from (
-            own[0] if own and own[0] else [f"{at}: no choice, or several, fit {value!r:.200}"]
+            same_kind[0]
+            if same_kind and same_kind[0]
+            else [f"{at}: no choice, or several, fit {value!r:.200}"]
         )
 
 
-def _is(value: Any, wanted: str | list[str]) -> bool:
-    names = [wanted] if isinstance(wanted, str) else wanted
+def _is(value: Any, kinds: str | list[str]) -> bool:
+    names = [kinds] if isinstance(kinds, str) else kinds
     if isinstance(value, bool):
         return "boolean" in names
     return any(isinstance(value, TYPES[name]) for name in names)
@@ -89,11 +91,11 @@ def _is(value: Any, wanted: str | list[str]) -> bool:
 def _of_object(value: dict[str, Any], schema: dict[str, Any], at: str) -> Iterator[str]:
     listed = schema.get("properties", {})
     yield from (f"{at}: no {name!r}" for name in schema.get("required", ()) if name not in value)
-    for name, one in value.items():
+    for name, item in value.items():
         if name in listed:
             USED.add((id(listed), name))
-            yield from faults(one, listed[name], f"{at}.{name}")
+            yield from faults(item, listed[name], f"{at}.{name}")
         elif "additionalProperties" in schema:
-            yield from faults(one, schema["additionalProperties"], f"{at}.{name}")
+            yield from faults(item, schema["additionalProperties"], f"{at}.{name}")
         elif listed:
             yield f"{at}: {name!r} is not documented"

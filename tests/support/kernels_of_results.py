@@ -39,12 +39,12 @@ def findings(chosen: Iterable[ListedExample]) -> Iterator[str]:
     """A line for each operator without a kernel, of each example and variant."""
     for subject in chosen:
         for name, model in _models(subject):
-            own = {key for key, _ in without_kernel(model)}
-            if own or NOT_COMPUTED in str(model.graph.input):
+            lacked = {key for key, _ in without_kernel(model)}
+            if lacked or NOT_COMPUTED in str(model.graph.input):
                 continue
             for target, after in _results(subject, model):
-                for told in _lacking(model, after):
-                    yield f"{subject.name} [{name}] to {target}: {told}"
+                for line in _lacking(model, after):
+                    yield f"{subject.name} [{name}] to {target}: {line}"
 
 
 def _models(subject: ListedExample) -> Iterator[tuple[str, ModelProto]]:
@@ -85,22 +85,22 @@ def _converted(model: ModelProto, target: AnyTarget) -> ModelProto | None:
 def _last_change(model: ModelProto, opset: int) -> int:
     """The highest opset, up to this one, that changed an operator of a model."""
     keys = {key for root in _document(model).roots for key in root.index if not key[0]}
-    found = (schemas.schema(*key, opset) for key in keys)
-    return max((one.since for one in found if one is not None), default=0)
+    schemas_of_keys = (schemas.schema(*key, opset) for key in keys)
+    return max((schema.since for schema in schemas_of_keys if schema is not None), default=0)
 
 
 def _lacking(before: ModelProto, after: ModelProto) -> list[str]:
     """The operators of the result that its source does not have, and that have no kernel."""
     had = {key for root in _document(before).roots for key in root.index}
-    found = [(key, types) for key, types in without_kernel(after) if key not in had]
-    return sorted({f"{op} of {', '.join(types)}" for (_, op), types in found})
+    lacked = [(key, types) for key, types in without_kernel(after) if key not in had]
+    return sorted({f"{op} of {', '.join(types)}" for (_, op), types in lacked})
 
 
 def without_kernel(model: ModelProto) -> list[tuple[tuple[str, str], tuple[str, ...]]]:
     """The operators of a model for whose types no release has a kernel, with these types."""
     facts = Facts(_document(model), Weights(), registry.default(), lambda: model)
-    found = runtime.without_kernel(facts, targets.some_release())
-    return [(key, types) for _, key, types, _ in found]
+    pairs = runtime.without_kernel(facts, targets.some_release())
+    return [(key, types) for _, key, types, _ in pairs]
 
 
 def _document(model: ModelProto) -> Document:
@@ -109,5 +109,5 @@ def _document(model: ModelProto) -> Document:
 
 def unexplained(lines: Iterable[str]) -> list[str]:
     """The lines of which no part is among the known ones."""
-    known = [pattern(part) for part in reasons(REASONS)]
-    return [line for line in lines if not any(part.search(line) for part in known)]
+    patterns = [pattern(part) for part in reasons(REASONS)]
+    return [line for line in lines if not any(part.search(line) for part in patterns)]

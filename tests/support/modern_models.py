@@ -267,17 +267,19 @@ def inputs_of(name: str) -> dict[str, np.ndarray] | None:
         "pk": (1, 1, 3, 8),
         "pv": (1, 1, 3, 8),
     }
-    floats = {one: rng.normal(size=shape).astype("f4") for one, shape in sizes.items()}
+    floats = {
+        input_name: rng.normal(size=shape).astype("f4") for input_name, shape in sizes.items()
+    }
     return {**floats, "last": np.array([4], "i4"), "total": np.array(5, "i4")}
 
 
 def modern_model(name: str) -> ModelProto:
     """One of the models; equal at each call."""
     imports, text, weights = TEXTS[name]
-    found: ModelProto = parse_model(f"<ir_version: 10, opset_import: [{imports}]> {name} {text}")
-    for one in (*found.opset_import, *found.functions, *found.graph.node):
-        if one.domain == "numbered":
-            one.domain = NUMBERED
+    proto: ModelProto = parse_model(f"<ir_version: 10, opset_import: [{imports}]> {name} {text}")
+    for item in (*proto.opset_import, *proto.functions, *proto.graph.node):
+        if item.domain == "numbered":
+            item.domain = NUMBERED
     rng = np.random.default_rng(0)
     for positive, kind, sizes, label, fill in WEIGHT.findall(weights):
         shape = [int(size) for size in sizes.split(",") if size]
@@ -291,8 +293,8 @@ def modern_model(name: str) -> ModelProto:
             value = rng.normal(size=shape) / 2
         tensor = as_tensor(np.abs(value) + 0.25 if positive else value, number)
         tensor.name = label
-        found.graph.initializer.append(tensor)
-    return found
+        proto.graph.initializer.append(tensor)
+    return proto
 
 
 def main() -> None:

@@ -90,8 +90,8 @@ def main() -> None:
     exec(compile(page.getvalue(), "made_up.py", "exec"), scope)
     for name, value in scope.items():
         if name.endswith(str(NEXT)) or name.endswith(str(NEXT - 1)):
-            for one in value if isinstance(value, tuple) else (value,):
-                registry.default().add(one)
+            for part in value if isinstance(value, tuple) else (value,):
+                registry.default().add(part)
     print("with the stub:", told(model, NEXT))
     from opshift import testing
 

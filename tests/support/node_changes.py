@@ -68,8 +68,8 @@ Change = Callable[[NodeProto], Any]
 def _changes_of_node(node: NodeProto) -> Iterator[tuple[str, Change]]:
     for at, attribute in enumerate(node.attribute):
         yield f"without {attribute.name}", functools.partial(_take, "attribute", at)
-        for words, other in _attributes(attribute):
-            yield f"{attribute.name} = {words}", functools.partial(_put, at, other)
+        for words, changed in _attributes(attribute):
+            yield f"{attribute.name} = {words}", functools.partial(_put, at, changed)
     for at, name in enumerate(node.input):
         if name:
             yield f"without input {at}", functools.partial(_leave_out, "input", at)
@@ -83,8 +83,8 @@ def _take(field: str, at: int, node: NodeProto) -> None:
     getattr(node, field).pop(at)
 
 
-def _put(at: int, other: AttributeProto, node: NodeProto) -> None:
-    node.attribute[at].CopyFrom(other)
+def _put(at: int, changed: AttributeProto, node: NodeProto) -> None:
+    node.attribute[at].CopyFrom(changed)
 
 
 def _leave_out(field: str, at: int, node: NodeProto) -> None:
@@ -93,26 +93,26 @@ def _leave_out(field: str, at: int, node: NodeProto) -> None:
 
 def _attributes(attribute: AttributeProto) -> Iterator[tuple[str, AttributeProto]]:
     """Other values of the same kind."""
-    other = AttributeProto()
-    other.CopyFrom(attribute)
+    changed = AttributeProto()
+    changed.CopyFrom(attribute)
     if attribute.type in NUMBERS:
         field, values = NUMBERS[attribute.type]
         for value in values:
-            setattr(other, field, value)
-            yield str(value), other
+            setattr(changed, field, value)
+            yield str(value), changed
         if attribute.type == AttributeProto.STRING:
-            other.s = attribute.s + b"1"
-            yield str(other.s), other
+            changed.s = attribute.s + b"1"
+            yield str(changed.s), changed
     elif attribute.type in LISTS:
         field, values = LISTS[attribute.type]
         for listed in _lists(list(getattr(attribute, field)), values):
-            del getattr(other, field)[:]
-            getattr(other, field).extend(listed)
-            yield str(listed)[:60], other
+            del getattr(changed, field)[:]
+            getattr(changed, field).extend(listed)
+            yield str(listed)[:60], changed
     elif attribute.type == AttributeProto.TENSOR:
         for words, tensor in _tensors(attribute.t):
-            other.t.CopyFrom(tensor)
-            yield words, other
+            changed.t.CopyFrom(tensor)
+            yield words, changed
 
 
 def _shapes(value: ValueInfoProto) -> Iterator[tuple[str, TensorShapeProto | None]]:
@@ -120,14 +120,14 @@ def _shapes(value: ValueInfoProto) -> Iterator[tuple[str, TensorShapeProto | Non
     if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
         return
     old = list(value.type.tensor_type.shape.dim)
-    free, one = TensorShapeProto.Dimension(), TensorShapeProto.Dimension(dim_value=1)
-    others = [[], old[:-1], old[1:], [free, *old], [*old, one], [free] * len(old), old[::-1]]
+    free, single = TensorShapeProto.Dimension(), TensorShapeProto.Dimension(dim_value=1)
+    shapes = [[], old[:-1], old[1:], [free, *old], [*old, single], [free] * len(old), old[::-1]]
     for at, dim in enumerate(old):
         for size in (0, 1, dim.dim_value + 1):
-            other = TensorShapeProto.Dimension(dim_value=size)
-            others.append([*old[:at], other, *old[at + 1 :]])
+            sized = TensorShapeProto.Dimension(dim_value=size)
+            shapes.append([*old[:at], sized, *old[at + 1 :]])
     yield "without a shape", None
-    for dims in others:
+    for dims in shapes:
         if dims != old:
             words = ",".join(str(d.dim_value) if d.HasField("dim_value") else "?" for d in dims)
             yield f"[{words}]", TensorShapeProto(dim=dims)
@@ -150,8 +150,8 @@ def _tensors(tensor: TensorProto) -> Iterator[tuple[str, TensorProto]]:
         yield f"of shape {shape.shape}", numpy_helper.from_array(shape, tensor.name)
     if array.dtype.kind not in "if" or not array.size:
         return
-    other = np.float64 if array.dtype != np.float64 else np.float32
-    yield f"as {other.__name__}", numpy_helper.from_array(array.astype(other), tensor.name)
+    dtype = np.float64 if array.dtype != np.float64 else np.float32
+    yield f"as {dtype.__name__}", numpy_helper.from_array(array.astype(dtype), tensor.name)
     for first in (-1, 0, 3, 100 if array.dtype.itemsize < 8 else HUGE):
         changed = flat.copy()
         changed[0] = first

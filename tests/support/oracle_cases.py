@@ -71,11 +71,11 @@ def _named(op: str, only: Sequence[str]) -> bool:
 def _official(only: Sequence[str]) -> Iterator[NodeCase]:
     for test in official([]):
         model = ModelProto.FromString(test.model)
-        given = dict(zip((i.name for i in model.graph.input), test.data[0], strict=False))
-        if (found := _kernel_of(model)) is not None and _named(found[0][1], only):
-            key, since = found
+        inputs = dict(zip((i.name for i in model.graph.input), test.data[0], strict=False))
+        if (kernel := _kernel_of(model)) is not None and _named(kernel[0][1], only):
+            key, since = kernel
             text = _lowered(model, since).SerializeToString()
-            yield NodeCase(test.name, key, since, text, given, test.data[1], test.rtol, test.atol)
+            yield NodeCase(test.name, key, since, text, inputs, test.data[1], test.rtol, test.atol)
 
 
 def _examples(only: Sequence[str]) -> Iterator[NodeCase]:
@@ -86,8 +86,8 @@ def _examples(only: Sequence[str]) -> Iterator[NodeCase]:
             model = testing.example_model(adapter, example)
         except Exception:  # the installed onnx is older than the example
             continue
-        if (found := _kernel_of(model)) is not None and _named(found[0][1], only):
-            key, since = found
+        if (kernel := _kernel_of(model)) is not None and _named(kernel[0][1], only):
+            key, since = kernel
             name = f"{number} {adapter.source.removeprefix('opshift_adapters.')}: {example.title}"
             text = _lowered(model, since).SerializeToString()
             yield NodeCase(name, key, since, text, dict(example.inputs))
@@ -120,23 +120,23 @@ def _lowered(model: ModelProto, since: int) -> ModelProto:
 def examine(case: NodeCase) -> Outcome:
     """By set of inputs, how the kernel differs from each engine that answers ("": it does not)."""
     model = ModelProto.FromString(case.model)
-    others = {RUNTIME: _runtime(model) if case.runtime else None, REFERENCE: _reference(model)}
-    found: dict[str, dict[str, str]] = {}
+    runs = {RUNTIME: _runtime(model) if case.runtime else None, REFERENCE: _reference(model)}
+    outcomes: dict[str, dict[str, str]] = {}
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, feeds in input_sets(model, case.given, SETS):
             mine = _answer(lambda fed: list(oracle.evaluate(model, fed)), feeds)
-            told = {}
-            for judge, run in others.items():
-                other = _answer(run, feeds) if run is not None else None
-                if other is not None:
-                    told[judge] = _difference(other, mine)
+            texts = {}
+            for judge, run in runs.items():
+                answer = _answer(run, feeds) if run is not None else None
+                if answer is not None:
+                    texts[judge] = _difference(answer, mine)
             if case.expected is not None and name == "given":
-                wanted = list(case.expected)
-                told[DATA] = _difference(wanted, mine, case.rtol, case.atol)
-            if told:
-                found[name] = told
-    return Outcome(case.name, Fate.OK, detail=json.dumps(found))
+                expected = list(case.expected)
+                texts[DATA] = _difference(expected, mine, case.rtol, case.atol)
+            if texts:
+                outcomes[name] = texts
+    return Outcome(case.name, Fate.OK, detail=json.dumps(outcomes))
 
 
 def _runtime(model: ModelProto) -> Run | None:
@@ -146,7 +146,7 @@ def _runtime(model: ModelProto) -> Run | None:
         session = as_written(model)
     except Exception:  # it has no kernel for the node
         return None
-    names = {one.name for one in session.get_inputs()}
+    names = {input_.name for input_ in session.get_inputs()}
     return lambda feeds: list(session.run(None, {k: v for k, v in feeds.items() if k in names}))
 
 
@@ -177,15 +177,15 @@ def _difference(
 ) -> str:
     if mine is None:
         return NO_ANSWER
-    for number, (one, other) in enumerate(zip(expected, mine, strict=False)):
+    for number, (mine_, other) in enumerate(zip(expected, mine, strict=False)):
         usual = StatedTolerance().at(other)
         limits = {"rtol": max(usual.rtol, rtol), "atol": max(usual.atol, atol), "ulp": usual.ulp}
         try:
-            told = oracle.compare([_plain(one)], [_plain(other)], **limits)
+            text = oracle.compare([_plain(mine_)], [_plain(other)], **limits)
         except Exception as error:  # a value of a kind that no kernel gives
-            told = f"{type(error).__name__}: {error}"
-        if told:
-            return f"output {number}{told.removeprefix('output 0')}"
+            text = f"{type(error).__name__}: {error}"
+        if text:
+            return f"output {number}{text.removeprefix('output 0')}"
     return ""
 
 

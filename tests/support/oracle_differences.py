@@ -55,13 +55,13 @@ class Reason:
 
 def reasons(path: Path = REASONS) -> dict[Row, Reason]:
     """The reasons by kernel and engine; a key may name several kernels."""
-    found = {}
+    reason_by_row = {}
     for engine, rows in toml.loads(path.read_text()).items():
-        for names, one in rows.items():
-            reason = Reason(frozenset(one.get("sets", "").split()), one["right"], one["why"])
+        for names, row in rows.items():
+            reason = Reason(frozenset(row.get("sets", "").split()), row["right"], row["why"])
             for name in names.split(", "):
-                found[name, engine] = reason
-    return found
+                reason_by_row[name, engine] = reason
+    return reason_by_row
 
 
 def label(key: tuple[str, str], kernel: Kernel) -> str:
@@ -70,48 +70,50 @@ def label(key: tuple[str, str], kernel: Kernel) -> str:
     return f"{name} {kernel.since}..{'' if kernel.until == NEWEST else kernel.until}"
 
 
-def compared(wanted: Iterable[NodeCase], jobs: int = 2) -> dict[Row, Compared]:
+def compared(cases: Iterable[NodeCase], jobs: int = 2) -> dict[Row, Compared]:
     """What each kernel and engine differ in; onnxruntime may end a process that computes."""
-    by_name = {case.name: case for case in wanted}
-    found: dict[Row, Compared] = {}
+    by_name = {case.name: case for case in cases}
+    rows: dict[Row, Compared] = {}
     again = []
     for outcome in Supervisor(jobs, LIMITS).run(examine, by_name.values()):
         case = by_name[outcome.name]
         if outcome.fate is not Fate.OK:
-            _note(found, case, RUNTIME, "process", f"onnxruntime: {outcome.detail}")
+            _note(rows, case, RUNTIME, "process", f"onnxruntime: {outcome.detail}")
             again.append(replace(case, runtime=False))
         else:
-            _note_all(found, case, outcome.detail)
+            _note_all(rows, case, outcome.detail)
     for outcome in Supervisor(jobs, LIMITS).run(examine, again):
         if outcome.fate is not Fate.OK:
             raise RuntimeError(f"{outcome.name} ends without onnxruntime too: {outcome.detail}")
-        _note_all(found, by_name[outcome.name], outcome.detail)
-    return found
+        _note_all(rows, by_name[outcome.name], outcome.detail)
+    return rows
 
 
-def _note_all(found: dict[Row, Compared], case: NodeCase, detail: str) -> None:
-    for name, told in json.loads(detail).items():
-        for engine, difference in told.items():
-            if difference and engine == REFERENCE and told.get(RUNTIME) == "":
+def _note_all(rows: dict[Row, Compared], case: NodeCase, detail: str) -> None:
+    for name, text in json.loads(detail).items():
+        for engine, difference in text.items():
+            if difference and engine == REFERENCE and text.get(RUNTIME) == "":
                 continue  # onnxruntime and the kernel agree against the reference
-            _note(found, case, engine, name, difference)
+            _note(rows, case, engine, name, difference)
 
 
-def _note(found: dict[Row, Compared], case: NodeCase, engine: str, name: str, told: str) -> None:
-    one = found.setdefault((label(case.key, case.kernel), engine), Compared())
-    one.compared += 1
-    if told == NO_ANSWER and engine != DATA:
-        one.refused += 1
-    elif told:
-        one.sets[name] += 1
-        one.first = one.first or f"{case.name}, {name}: {told}"
+def _note(rows: dict[Row, Compared], case: NodeCase, engine: str, name: str, text: str) -> None:
+    row = rows.setdefault((label(case.key, case.kernel), engine), Compared())
+    row.compared += 1
+    if text == NO_ANSWER and engine != DATA:
+        row.refused += 1
+    elif text:
+        row.sets[name] += 1
+        row.first = row.first or f"{case.name}, {name}: {text}"
 
 
-def unexplained(found: dict[Row, Compared], known: dict[Row, Reason]) -> Iterator[str]:
+def unexplained(rows: dict[Row, Compared], reasons_of_rows: dict[Row, Reason]) -> Iterator[str]:
     """The differences without a reason."""
-    for row, one in sorted(found.items()):
-        reason = known.get(row)
-        left = set(one.sets) - (reason.sets or set(one.sets) if reason else set())
-        if left:
-            listed = ", ".join(f"{name} {one.sets[name]}" for name in sorted(left))
-            yield f"{' and '.join(row)} differ ({listed} of {one.compared}): {one.first}"
+    for row, compared_row in sorted(rows.items()):
+        reason = reasons_of_rows.get(row)
+        unknown_sets = set(compared_row.sets) - (
+            reason.sets or set(compared_row.sets) if reason else set()
+        )
+        if unknown_sets:
+            listed = ", ".join(f"{name} {compared_row.sets[name]}" for name in sorted(unknown_sets))
+            yield f"{' and '.join(row)} differ ({listed} of {compared_row.compared}): {compared_row.first}"

@@ -43,14 +43,14 @@ PATIENCE = 10_000  # turns in which every process only waits
 def save(path: Path, location: str, offset: int, seed: int) -> None:
     """A model of one weight, which is in a file of its own."""
     path.parent.mkdir(exist_ok=True)
-    made, data = parser.parse_model(TEXT), np.random.RandomState(seed).rand(SIZE).astype("<f4")
-    tensor = made.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[SIZE])
+    proto, data = parser.parse_model(TEXT), np.random.RandomState(seed).rand(SIZE).astype("<f4")
+    tensor = proto.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[SIZE])
     tensor.data_location = TensorProto.EXTERNAL
     entries = {"location": location, "offset": offset, "length": data.nbytes}
     for key, value in entries.items():
         tensor.external_data.add(key=key, value=str(value))
     (path.parent / location).write_bytes(bytes(offset) + data.tobytes())
-    path.write_bytes(made.SerializeToString())
+    path.write_bytes(proto.SerializeToString())
 
 
 def look(folder: Path, results: Sequence[str]) -> tuple[object, ...]:
@@ -344,23 +344,25 @@ class PossibleResults:
         ]
 
 
-def fault(scenario: Race, known: PossibleResults, folder: Path, turns: Sequence[Turn]) -> str:
+def fault(scenario: Race, possible: PossibleResults, folder: Path, turns: Sequence[Turn]) -> str:
     """What is wrong after an order of turns; empty if nothing is."""
     codes = run(scenario, scenario.fresh(folder), turns)
     if BUG in codes:
         return f"BUG {codes}"
-    found = look(folder, scenario.results)
-    if found not in known.allowed(codes):
-        return f"MIXED {codes}: {[one[0] if isinstance(one, tuple) else one for one in found]}"
+    contents = look(folder, scenario.results)
+    if contents not in possible.allowed(codes):
+        return f"MIXED {codes}: {[content[0] if isinstance(content, tuple) else content for content in contents]}"
     killed = any(code < 0 for code in codes)
-    if not killed and (left := needless(folder) - known.needless):
-        return f"LEFT {sorted(left)} {codes}"
+    if not killed and (leftovers := needless(folder) - possible.needless):
+        return f"LEFT {sorted(leftovers)} {codes}"
     if BUG in (later := alone(scenario, folder, range(len(codes)))):
         return f"STUCK {later}"
-    if broken := [one for one in look(folder, scenario.results) if isinstance(one, str)]:
+    if broken := [
+        content for content in look(folder, scenario.results) if isinstance(content, str)
+    ]:
         return f"BROKEN-LATER {broken}"
-    left = needless(folder) - known.needless
-    return f"LEFT-LATER {sorted(left)} {codes}" if left else ""
+    leftovers = needless(folder) - possible.needless
+    return f"LEFT-LATER {sorted(leftovers)} {codes}" if leftovers else ""
 
 
 def faults(
@@ -368,6 +370,6 @@ def faults(
 ) -> Iterator[tuple[list[Turn], str]]:
     """Each order of a scenario, and what is wrong after it."""
     scenario.acts[0].run(scenario.fresh(folder))  # what it imports, the children inherit
-    known = PossibleResults.of(scenario, folder)
+    possible = PossibleResults.of(scenario, folder)
     for turns in orders(scenario, folder, chance, most):
-        yield turns, fault(scenario, known, folder, turns)
+        yield turns, fault(scenario, possible, folder, turns)

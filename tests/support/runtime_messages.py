@@ -26,56 +26,64 @@ Check = Callable[[ModelProto], bool]
 def model(body: str, opset: int, ir: int = 8, *imports: str) -> ModelProto:
     """A model of a graph in text form."""
     sets = ", ".join([f'"": {opset}', *imports])
-    made: ModelProto = parser.parse_model(f"<ir_version: {ir}, opset_import: [{sets}]> g {body}")
-    return made
+    proto: ModelProto = parser.parse_model(f"<ir_version: {ir}, opset_import: [{sets}]> g {body}")
+    return proto
 
 
-def opset(made: ModelProto, domain: str = "") -> int:
-    return next(one.version for one in made.opset_import if one.domain == domain)
+def opset(proto: ModelProto, domain: str = "") -> int:
+    return next(
+        opset_import.version for opset_import in proto.opset_import if opset_import.domain == domain
+    )
 
 
 def lacks(*ops: str) -> Check:
-    return lambda made: not {*ops} & {node.op_type for node in made.graph.node}
+    return lambda proto: not {*ops} & {node.op_type for node in proto.graph.node}
 
 
 def at_most(ir: int = 99, version: int = 99) -> Check:
-    return lambda made: made.ir_version <= ir and opset(made) <= version
+    return lambda proto: proto.ir_version <= ir and opset(proto) <= version
 
 
 def implementation(op: str, good: Callable[[int], bool]) -> Check:
     """Whether an operator of the result is of a version that the runtime has, or is gone."""
 
-    def check(made: ModelProto) -> bool:
-        schema = schemas.schema("", op, opset(made))
-        return lacks(op)(made) or (schema is not None and good(schema.since))
+    def check(proto: ModelProto) -> bool:
+        schema = schemas.schema("", op, opset(proto))
+        return lacks(op)(proto) or (schema is not None and good(schema.since))
 
     return check
 
 
 def attribute(op: str, name: str, good: Callable[[object], bool]) -> Check:
-    return lambda made: all(
-        good([onnx.helper.get_attribute_value(one) for one in node.attribute if one.name == name])
-        for node in made.graph.node
+    return lambda proto: all(
+        good(
+            [
+                onnx.helper.get_attribute_value(attribute_proto)
+                for attribute_proto in node.attribute
+                if attribute_proto.name == name
+            ]
+        )
+        for node in proto.graph.node
         if node.op_type == op
     )
 
 
 def kinds_lack(*kinds: int) -> Check:
-    def check(made: ModelProto) -> bool:
-        values = (*made.graph.input, *made.graph.output)
+    def check(proto: ModelProto) -> bool:
+        values = (*proto.graph.input, *proto.graph.output)
         return not {*kinds} & {value.type.tensor_type.elem_type for value in values}
 
     return check
 
 
-def fixed(made: ModelProto) -> bool:
-    shapes = (one.type.tensor_type.shape.dim for one in made.graph.input)
+def fixed(proto: ModelProto) -> bool:
+    shapes = (info.type.tensor_type.shape.dim for info in proto.graph.input)
     return all(dim.HasField("dim_value") for dims in shapes for dim in dims)
 
 
-def without_import(made: ModelProto) -> ModelProto:
-    del made.opset_import[:]
-    return made
+def without_import(proto: ModelProto) -> ModelProto:
+    del proto.opset_import[:]
+    return proto
 
 
 X, IMAGE = "(float[2,3] x) => (float[2,3] y)", "(float[1,3,8,8] x) => (float[1,3,4,4] y)"

@@ -66,13 +66,13 @@ def main() -> int:
         for name, model in models.items():
             options = {"zipmap": False} if hasattr(model, "predict_proba") else {}
             fitted = model.fit(values, classes)
-            made = to_onnx(
+            proto = to_onnx(
                 fitted, values[:1], target_opset=OPSETS,
                 options={id(fitted): options} if options else None,
             )  # fmt: skip
             place = folder / f"skl_{name}_{kind}"
             place.mkdir(parents=True, exist_ok=True)
-            onnx.save(made, place / "model.onnx")
+            onnx.save(proto, place / "model.onnx")
     return 0
 
 

@@ -15,15 +15,15 @@ from opshift.convert.step import Stepper
 from opshift.model import weights
 
 
-def opened(made: ModelProto, target: int) -> Conversion:
+def opened(proto: ModelProto, target: int) -> Conversion:
     """A conversion that has just begun."""
-    attempt = Conversion(*weights.carve_model(made), Request(target), registry.default())
+    attempt = Conversion(*weights.carve_model(proto), Request(target), registry.default())
     attempt.open()
     return attempt
 
 
 def stepper(
-    made: ModelProto,
+    proto: ModelProto,
     start: int,
     to: int,
     *,
@@ -31,7 +31,7 @@ def stepper(
     assume: Collection[Assumption] = (),
 ) -> Stepper:
     """A step over one boundary that calls each adapter."""
-    attempt = opened(made, to)
+    attempt = opened(proto, to)
     plan = planner.of_document(attempt.document, registry.default(), {"": to})
     done = Stepper(attempt.facts, plan, "", start, to, approximate, assume)
     done.records = None

@@ -323,8 +323,8 @@ def write(folder: Path, name: str) -> None:
     built, values = network().eval(), inputs()
     program = torch.onnx.export(built, values, dynamo=True, verbose=False)
     with torch.no_grad():
-        found = built(*values)
-    outputs = found if isinstance(found, tuple) else (found,)
+        results = built(*values)
+    outputs = results if isinstance(results, tuple) else (results,)
     folder.mkdir(parents=True, exist_ok=True)
     program.save(folder / "model.onnx")
     graph = program.model.graph
@@ -333,7 +333,7 @@ def write(folder: Path, name: str) -> None:
         ("expected.npz", graph.outputs, outputs),
     ):
         pairs = zip(named, of, strict=True)
-        np.savez(folder / file, **{one.name: value.numpy() for one, value in pairs})
+        np.savez(folder / file, **{info.name: value.numpy() for info, value in pairs})
 
 
 if __name__ == "__main__":

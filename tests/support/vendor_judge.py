@@ -51,6 +51,6 @@ def run_as_written(model: ModelProto, values: Mapping[str, Any]) -> list[Any]:
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    names = {one.name for one in session.get_inputs()}
-    given = {name: value for name, value in values.items() if name in names}
-    return list(session.run(None, given))
+    names = {input_.name for input_ in session.get_inputs()}
+    feeds = {name: value for name, value in values.items() if name in names}
+    return list(session.run(None, feeds))

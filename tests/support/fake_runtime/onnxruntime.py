@@ -48,5 +48,5 @@ class InferenceSession:
     def run(self, names, feed):
         if "fails" in self.rules:
             raise ValueError("this shape is not supported")
-        found = self.model.run(names, feed)
-        return [value + 1 for value in found] if "wrong" in self.rules else found
+        results = self.model.run(names, feed)
+        return [value + 1 for value in results] if "wrong" in self.rules else results

@@ -29,9 +29,9 @@ MODULES = ("fcntl", "grp", "posix", "pwd", "resource", "termios", "tty")
 
 def _without(module, names):
     """A module that lacks some names."""
-    found = types.ModuleType(module.__name__)
-    vars(found).update({n: v for n, v in vars(module).items() if n not in names.split()})
-    return found
+    module_copy = types.ModuleType(module.__name__)
+    vars(module_copy).update({n: v for n, v in vars(module).items() if n not in names.split()})
+    return module_copy
 
 
 SEEN = {module.__name__: _without(module, names) for module, names in HIDDEN.items()}
