@@ -387,7 +387,7 @@ def test_a_bug_names_its_boundary_its_adapter_once_and_its_node(named, with_adap
     def fails(*_):
         raise AdapterBug(f"{two_nodes.source} is wrong" if named else "it is wrong")
 
-    monkeypatch.setattr(step_module, "settle", fails)
+    monkeypatch.setattr(step_module, "name_outputs", fails)
     with_adapters(two_nodes)
     with pytest.raises(FaultyChange) as caught:
         stepper(model(GELU, 20), 20, 19).run()
@@ -408,7 +408,7 @@ def test_only_a_traced_step_collects_suspects(with_adapters, monkeypatch):
                 f"{two_nodes.source} wrote for Gelu 'h' at ai.onnx 20->19: {length}"
                 for length in lengths
             ]
-            assert [suspect.told for suspect in done.step.suspects] == expected * traces
+            assert [suspect.text for suspect in done.step.suspects] == expected * traces
 
 
 @pytest.mark.parametrize("checks", [True, False])

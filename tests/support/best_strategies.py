@@ -105,7 +105,7 @@ def _tried(
         return None, []
     came = Document(model)
     facts = Facts(came, weights, attempt.adapters, lambda: model)
-    features = needs.held(facts, aim.ir_of_goal(attempt))
+    features = needs.features_above(facts, aim.ir_of_goal(attempt))
     alternative_strategies = alternatives(strategy, (), features, leaves=attempt.left_late)
     return _cost(model, skeleton, report), list(alternative_strategies)
 

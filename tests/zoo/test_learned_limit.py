@@ -21,7 +21,7 @@ from opshift.zoo.workers.learned_limit import (
 def learned(*seconds: float, size: int = 0) -> LearnedLimit:
     limit = LearnedLimit()
     for taken in seconds:
-        limit.learn(size, taken)
+        limit.record(size, taken)
     return limit
 
 

@@ -27,7 +27,7 @@ def set_goal(state: State) -> None:
     if state.options.minimal:
         state.goal = {domain: low for domain, (low, _) in request.spans(state.document).items()}
     elif isinstance(target, Wanted):
-        _aim_at(state, target)
+        _resolve_target(state, target)
         raised = target.raises(_present(state.document), state.goal)
         current = state.skeleton.ir_version
         ir = target.ir(state.options.ir_version, current, state.goal, raised=raised)
@@ -58,7 +58,7 @@ def versions_for(
     return goal, target.visits(goal, lacked - at_goal)
 
 
-def _aim_at(state: State, target: Wanted) -> None:
+def _resolve_target(state: State, target: Wanted) -> None:
     """Sets the target versions for a runtime, which depend on the operators of the model."""
     state.goal, state.visits = versions_for(
         state.document, target, state.adapters, state.strategy.foreseen

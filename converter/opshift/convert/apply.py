@@ -58,12 +58,12 @@ class Applier:
         self._remember_origin(change)
         used = list(used_constants(change.made))
         if used:
-            self._bequeath(change, used)
+            self._inherit_names(change, used)
         for tensor in used:
             self.document.place_constant(scope.root, tensor)
             self.facts.add_present_types([schemas.element_name(tensor.data_type) or ""])
 
-    def _bequeath(self, change: NodeChange, used: list[TensorProto]) -> None:
+    def _inherit_names(self, change: NodeChange, used: list[TensorProto]) -> None:
         """Gives new constants the names of the old node's constants that they replace."""
         scope, replacement, target = change.place[0], change.made, change.node.proto
         read = {name for node in replacement.nodes for name in node.input}

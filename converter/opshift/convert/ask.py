@@ -129,7 +129,9 @@ def _check_reads(adapter: Adapter, node: Node) -> None:
         )
 
 
-def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: Adapter) -> None:
+def name_outputs(
+    node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: Adapter
+) -> None:
     """Names the replacing values like the outputs of the replaced node."""
     if op.made.unread is not None:
         if answer != () or op.made.nodes:

@@ -187,7 +187,7 @@ class Conversion(State):
                 unread=unread,
                 opsets=opsets,
             )
-        features = needs.held(self.facts, aim.ir_of_goal(self))
+        features = needs.features_above(self.facts, aim.ir_of_goal(self))
         refusals, inside, unsure = refused.refusals, refused.functions, refused.unsure
         via_above = opset_above(refusals, self.adapters, min(present_opsets, default=0))
         descent = descent_for(refusals, self.adapters)
@@ -270,7 +270,7 @@ class Conversion(State):
             return []
         source = Document(as_model(self.view))
         facts = Facts(source, self.weights, self.adapters, self.inferable)
-        return needs.held(facts, aim.ir_of_goal(self))
+        return needs.features_above(facts, aim.ir_of_goal(self))
 
     # -- conversions inside this conversion ----------------------------------------------------
 
@@ -328,17 +328,17 @@ class Conversion(State):
     # -- the end -------------------------------------------------------------------------------
 
     def _finish(self, *, moved: bool) -> None:
-        self.settle_nodes()
+        self.sweep_and_sort()
         if self.options.prunes:
             self.notes += imports.prune(self.document)
         elif self.options.domains is not None:
             self.notes += imports.prune(self.document, self.options.domains)
-        self._settle_declarations()
+        self._correct_declarations()
         version = self.document.imports.get("") or inference.LOWEST
         if self.steps and version < inference.LOWEST and not self.for_types:
             declare.untyped(self.facts)
         if self.steps or self.options.ir_version not in ("auto", "keep"):
-            ir_version.settle_ir(self, moved=moved)
+            ir_version.choose_ir(self, moved=moved)
         if self.runtime is not None:
             self._suit(self.runtime)
         if self.options.checks and self.steps:
@@ -381,7 +381,7 @@ class Conversion(State):
                 if is_suspected or isinstance(error, FaultyChange):
                     raise
 
-    def _settle_declarations(self) -> None:
+    def _correct_declarations(self) -> None:
         """Corrects wrong declared shapes, adds notes on those used, and declares lost ranks."""
         version, row = self.document.imports.get(""), self.runtime
         rewritten = any(step.rewritten for step in self.steps)

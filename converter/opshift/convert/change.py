@@ -63,7 +63,7 @@ class Suspect(NamedTuple):
     no inference, wrong lengths in the model stayed undetected until now.
     """
 
-    told: str
+    text: str
     inferred: bool
     depends_on: frozenset[str] | None
 

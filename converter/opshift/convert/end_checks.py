@@ -41,7 +41,7 @@ def check_fully(state: State, step: Step) -> None:
         return check_fully(state, step)
     if not checker.tolerates(state.document, state.adapters, error):
         suspect = next(iter(step.suspects), None)
-        origin = f"; the fault first appears in the nodes that {suspect.told}" if suspect else ""
+        origin = f"; the fault first appears in the nodes that {suspect.text}" if suspect else ""
         contradiction = diagnose.declarations(state.view, shown, error, state.adapters)
         if contradiction and not (suspect and suspect.inferred):
             raise InvalidModel(contradiction + origin)

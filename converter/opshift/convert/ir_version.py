@@ -28,7 +28,7 @@ def plan(state: State) -> None:
     rewrite = isinstance(state.options.ir_version, int) or bool(state.strategy.early)
     drop, inline = state.options.drops, _inlines(state)
     if rewrite or drop or inline:
-        features = needs.held(state.facts, above=0)
+        features = needs.features_above(state.facts, above=0)
         state.lowerings = ir_plan.of_features(features, rewrite=rewrite, drop=drop, inline=inline)
 
 
@@ -61,27 +61,32 @@ def restamp(state: State) -> None:
     state.document = Document(state.skeleton, prefix)
     state.facts = Facts(state.document, state.weights, Registry(), lambda: state.skeleton)
     plan(state)
-    settle_ir(state, moved=False)
+    choose_ir(state, moved=False)
 
 
-def settle_ir(state: State, *, moved: bool) -> None:
+def choose_ir(state: State, *, moved: bool) -> None:
     """Sets the IR version of the result, after rewriting content that this version lacks."""
     requested_ir, current = state.options.ir_version, state.skeleton.ir_version
-    aim = needs.aim(current, state.document.imports.as_dict(), requested_ir, moved)
-    lowers = aim < current or bool(state.document.added_initializers)
-    features = needs.held(state.facts, aim) if lowers else []
-    if _lower(state, aim, features, rewrite=lowers and isinstance(requested_ir, int)) and lowers:
-        features = needs.held(state.facts, aim)
+    goal_ir = needs.wanted_ir(current, state.document.imports.as_dict(), requested_ir, moved)
+    lowers = goal_ir < current or bool(state.document.added_initializers)
+    features = needs.features_above(state.facts, goal_ir) if lowers else []
+    if (
+        _lower(state, goal_ir, features, rewrite=lowers and isinstance(requested_ir, int))
+        and lowers
+    ):
+        features = needs.features_above(state.facts, goal_ir)
     binding = _binding(state, features)
     limit = (state.ir_limit or requested_ir) if isinstance(requested_ir, int) else NEWEST_IR
     if any(feature.ir > limit for feature in binding):
         sentences = [needs.sentence(state.skeleton, feature) for feature in binding]
-        raise _refused(state, [Refusal(Why.IR_TOO_LOW, text) for text in sentences], aim, binding)
-    ir = max([aim, *(feature.ir for feature in binding)])
+        raise _refused(
+            state, [Refusal(Why.IR_TOO_LOW, text) for text in sentences], goal_ir, binding
+        )
+    ir = max([goal_ir, *(feature.ir for feature in binding)])
     state.notes += _lift(state.skeleton, ir) if moved else []
     state.skeleton.ir_version = ir
-    state.notes += map(needs.stays, binding)
-    state.notes += needs.skipped((f for f in features if f.ir > ir and f not in binding), ir)
+    state.notes += map(needs.note_raised, binding)
+    state.notes += needs.note_skipped((f for f in features if f.ir > ir and f not in binding), ir)
 
 
 def _binding(state: State, features: Iterable[Feature]) -> list[Feature]:
@@ -89,19 +94,19 @@ def _binding(state: State, features: Iterable[Feature]) -> list[Feature]:
     return [feature for feature in features if feature.computes or state.options.strict_ir]
 
 
-def _lower(state: State, aim: int, present_features: list[Feature], *, rewrite: bool) -> bool:
+def _lower(state: State, goal_ir: int, present_features: list[Feature], *, rewrite: bool) -> bool:
     """Rewrites content for an older IR version as planned; returns whether it rewrote any."""
     if rewrite:
         ir_plan.require_planned(state.lowerings, present_features)
-    features = ir_plan.due(state.lowerings, aim, rewrite=rewrite, inline=_inlines(state))
+    features = ir_plan.due(state.lowerings, goal_ir, rewrite=rewrite, inline=_inlines(state))
     if FUNCTIONS in features:
         state.late = called(state.document)
     try:
-        done = _lowered(state, aim, features)
+        done = _lowered(state, goal_ir, features)
     except Refusal as refusal:
-        raise _refused(state, [refusal], aim, present_features) from None
+        raise _refused(state, [refusal], goal_ir, present_features) from None
     if done:
-        state.repaired |= aim >= state.skeleton.ir_version
+        state.repaired |= goal_ir >= state.skeleton.ir_version
         state.index()
     return done
 
@@ -123,17 +128,17 @@ def _inlines(state: State) -> bool:
 
 
 def _refused(
-    state: State, refusals: list[Refusal], aim: int, features: Iterable[Feature]
+    state: State, refusals: list[Refusal], goal_ir: int, features: Iterable[Feature]
 ) -> Refused:
     current = state.skeleton.ir_version
     nodes = [
-        RefusedNode("the model", "IR", "", (current, aim), refusal.why, refusal.detail)
+        RefusedNode("the model", "IR", "", (current, goal_ir), refusal.why, refusal.detail)
         for refusal in refusals
     ]
     lowest = max((feature.ir for feature in _binding(state, features)), default=current)
     nearest = {**state.document.imports.as_dict(), "IR": lowest}
     dead_ends = ir_plan.dead_ends(state.lowerings, features)
-    return Refused(nodes, nearest, {**state.goal, "IR": aim}, state.crossed(), dead_ends)
+    return Refused(nodes, nearest, {**state.goal, "IR": goal_ir}, state.crossed(), dead_ends)
 
 
 def _lift(model: ModelProto, ir: int) -> list[str]:

@@ -71,7 +71,7 @@ def open_content(state: State) -> None:
         state.notes += state.broken.notes
         checked = Checked(state.document, state.adapters)
         state.notes += (*model_rules.experimental(checked), *model_rules.two_meanings(checked))
-    state.learn(b"" if inlined or state.repaired else data)
+    state.infer_again(b"" if inlined or state.repaired else data)
 
 
 def _inline(state: State, prefix: str) -> None:

@@ -78,7 +78,7 @@ class OtherWords:
             return 0
         if key not in self.rules:
             self._extend(key)
-            self._settle()
+            self._compute_costs()
         return self.costs.get(key, UNREAD)
 
     def _extend(self, key: Key) -> None:
@@ -125,7 +125,7 @@ class OtherWords:
             self.kind in types and usual.issuperset(types) for types in missing.choices
         )
 
-    def _settle(self) -> None:
+    def _compute_costs(self) -> None:
         """Computes the cost of every operator, in ascending order."""
         operators = [rule for rule in self.rules if isinstance(rule[0], str)]
         open_counts = {

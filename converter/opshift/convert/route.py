@@ -103,7 +103,7 @@ def _write_out(state: State, leaving: Collection[Key], *, needed: bool = True) -
                 written = state.repaired = True
                 done(state, step)
     if written:
-        state.settle_nodes()
+        state.sweep_and_sort()
         state.reopen()
     elif refused and needed:
         raise _joined(refused)
@@ -190,7 +190,7 @@ def _visit(state: State, versions: dict[str, int]) -> None:
         _go(state)
     finally:
         state.goal = goal
-    state.settle_nodes()
+    state.sweep_and_sort()
     state.reopen()
 
 

@@ -108,7 +108,7 @@ class State(ABC):
         self.prefixes.append(unused_prefix(data))
         return self.prefixes[-1]
 
-    def learn(self, data: bytes = b"") -> None:
+    def infer_again(self, data: bytes = b"") -> None:
         """Infers types of the present model again; `data` may be the model's serialized bytes."""
         opened, prefix = data or self.skeleton.SerializeToString(), self.document.prefix
 
@@ -120,7 +120,7 @@ class State(ABC):
     def index(self) -> None:
         """Indexes the model again, after a change that was not made through the index."""
         self.document = Document(self.skeleton, self.document.prefix)
-        self.learn()
+        self.infer_again()
 
     def reopen(self) -> None:
         """Indexes the present model again, as if it were the source model."""
@@ -132,7 +132,7 @@ class State(ABC):
         self.document.added_initializers = added
         self.came_at = self.document.imports.get("") or 0
         self.boundaries = None
-        self.learn()
+        self.infer_again()
 
     def fork(self) -> Self:
         """Returns a copy that can be converted separately, if the original stays unchanged."""
@@ -156,7 +156,7 @@ class State(ABC):
         for key, version in sorted(state.plan.unforeseen):
             self.plan.extend(key, version)
 
-    def settle_nodes(self) -> None:
+    def sweep_and_sort(self) -> None:
         """Removes nodes and constants that the steps left unread, and sorts the nodes."""
         self.notes += settle.settle(self.document)
         self.document.sort()

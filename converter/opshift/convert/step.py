@@ -29,7 +29,7 @@ from opshift.author.written import Made
 from opshift.codes.refusals import Why
 from opshift.convert import guard, planner
 from opshift.convert.apply import Applier
-from opshift.convert.ask import ask, check_types, require_declared, settle
+from opshift.convert.ask import ask, check_types, name_outputs, require_declared
 from opshift.convert.blockers import (
     Blockers,
     Outgrown,
@@ -428,7 +428,7 @@ class Stepper:
             self._rely_on(model.claims)
         if isinstance(answer, Keep):
             return None
-        settle(node, answer, op, task.adapter)
+        name_outputs(node, answer, op, task.adapter)
         check_types(node, op)
         return NodeAnswer(node, op, set(), None)
 

@@ -20,7 +20,7 @@ from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import AdapterBug, OpshiftError
 from opshift.look import reach
 from opshift.look.reach import Fit
-from opshift.look.rehearse import Carved, Rehearsals
+from opshift.look.rehearse import Rehearsals, Skeleton
 from opshift.model import imports, weights
 from opshift.model.bytes import documents
 from opshift.model.bytes.source import Opened
@@ -182,7 +182,7 @@ def accepts(model: Source, target: str, *, isolate: bool | None = None) -> Accep
     with documents.beside(model), isolation.isolated(isolate):
         open_skeleton = opener_of(model)
         require_valid(open_skeleton)
-        answer = _SourceOrResult.of(open_skeleton).told(row)
+        answer = _SourceOrResult.of(open_skeleton).answer(row)
     remarks = (row.remark,) if row.remark else ()
     return Acceptance(answer.target, answer.reasons, answer.unknown, remarks)
 
@@ -234,7 +234,7 @@ def _survey(model: Source, names: Iterable[str], request: Request) -> RuntimeSur
     opened = _SourceOrResult.of(open_skeleton)
     results = KnownResults(opened, runs.adapters)
     rows = _rows(names)
-    now = [opened.told(row) for row in rows]
+    now = [opened.answer(row) for row in rows]
     after = {
         i: _after(runs, rows[i], results)
         for i in sorted(range(len(rows)), key=lambda i: results.way_to(rows[i]))
@@ -285,7 +285,7 @@ class _SourceOrResult:
         """Returns the converted model and its inferred types."""
         return _SourceOrResult(_judged(Document(skeleton), large_tensors, registry.default()))
 
-    def told(self, row: RuntimeRelease) -> RuntimeAnswer:
+    def answer(self, row: RuntimeRelease) -> RuntimeAnswer:
         return support_of(self.judged, row, added=self.added).in_words
 
 
@@ -309,12 +309,12 @@ class KnownResults:
     def run_by(self, row: RuntimeRelease) -> RuntimeAnswer | None:
         """Returns the answer for a release that can run an earlier converted model, or None."""
         for result in self.results.get(self._versions(row), ()):
-            answer = result.told(row)
+            answer = result.answer(row)
             if answer.answer == YES or (not row.is_measured and not answer.reasons):
                 return answer
         return None
 
-    def add(self, row: RuntimeRelease, result: Carved) -> None:
+    def add(self, row: RuntimeRelease, result: Skeleton) -> None:
         """Stores the model that was converted for a release."""
         self.results.setdefault(self._versions(row), []).append(_SourceOrResult.made(*result))
 
@@ -351,7 +351,7 @@ def releases(before: OpenSkeleton, after: OpenSkeleton) -> list[ReleaseAnswer]:
     first, second = _SourceOrResult.of(before), _SourceOrResult.of(after)
     rows = []
     for row in _rows(()):
-        now, then = first.told(row), second.told(row)
+        now, then = first.answer(row), second.answer(row)
         why = next(iter(then.reasons or now.reasons or then.unknown), "")
         rows.append(ReleaseAnswer(row.name, row.versions, now.answer, then.answer, why))
     return rows

@@ -112,13 +112,15 @@ def _ir_fits(
     """Returns whether the runtime's IR version supports all content that affects results."""
     if not isinstance(target, Wanted):
         return True
-    aim = target.ir("auto", current, goal, raised=bool(target.at_least or target.exact))
-    if not isinstance(aim, int) or aim >= current:
+    goal_ir = target.ir("auto", current, goal, raised=bool(target.at_least or target.exact))
+    if not isinstance(goal_ir, int) or goal_ir >= current:
         return True
     from opshift.convert.ir import needs
 
     content = Content(data)
-    features = needs.of_content(content, content.types(), bare=content.bare_initializers, above=aim)
+    features = needs.of_content(
+        content, content.types(), bare=content.bare_initializers, above=goal_ir
+    )
     return not any(feature.computes for feature in features)
 
 

@@ -179,7 +179,7 @@ def _lowest(
             if domain in present
         ),
         opened.skeleton.ir_version,
-        tuple(needs.Need(need.ir, need.says) for need in needs.needs(opened.facts)),
+        tuple(needs.Need(need.ir, need.says) for need in needs.needed_features(opened.facts)),
     )
 
 

@@ -12,7 +12,7 @@ from opshift.convert.request import Request
 from opshift.errors import Refused
 from opshift.look import accepts, drawn, planning
 from opshift.look.plan import Plan
-from opshift.look.rehearse import Carved, Source
+from opshift.look.rehearse import Skeleton, Source
 from opshift.model import imports, walk
 from opshift.model.bytes import documents
 from opshift.model.bytes.source import Opened
@@ -31,7 +31,7 @@ class Models:
     after: OpenSkeleton | None
 
     @staticmethod
-    def of(model: Source, result: Carved | None) -> Models:
+    def of(model: Source, result: Skeleton | None) -> Models:
         """Returns a model and the result of its conversion, both read-only."""
         return Models(opener_of(model), None if result is None else lambda: result)
 
@@ -78,7 +78,7 @@ def _complete(page: Page, models: Models, model: Source, *more: Section) -> Page
     )
 
 
-def _facts(before: Carved, after: Carved) -> tuple[tuple[str, str], ...]:
+def _facts(before: Skeleton, after: Skeleton) -> tuple[tuple[str, str], ...]:
     """Returns the versions, the numbers of nodes and the sizes of both models."""
     was, now = (imports.versions(model) for model, _ in (before, after))
     versions = (

@@ -19,10 +19,10 @@ from opshift.convert.strategies import STRAIGHT
 from opshift.look import header, paths
 from opshift.look.plan import Path, Plan
 from opshift.look.rehearse import (
-    Carved,
     Limit,
     Rehearsals,
     Rehearsed,
+    Skeleton,
     Source,
     newest,
     rehearsed,
@@ -85,7 +85,7 @@ def plan(
 
 
 @diagnose.protobuf_errors()
-def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | None]:
+def plan_with_result(model: Source, options: Request) -> tuple[Plan, Skeleton | None]:
     """Returns the plan of a conversion, and the converted model if it exists."""
     with documents.beside(model):
         return _plan_with_result(model, options, registry.default())
@@ -93,7 +93,7 @@ def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | No
 
 def _plan_with_result(
     model: Source, options: Request, adapters: Registry
-) -> tuple[Plan, Carved | None]:
+) -> tuple[Plan, Skeleton | None]:
     open_skeleton = opener_of(model)
     if (short := _of_header(model, open_skeleton, options)) is not None:
         return short
@@ -129,14 +129,14 @@ def _plan_with_result(
 
 
 def _limits(
-    runs: Rehearsals, source: Mapping[str, int], told: Rehearsed, wanted: Mapping[str, int]
+    runs: Rehearsals, source: Mapping[str, int], prior: Rehearsed, wanted: Mapping[str, int]
 ) -> tuple[dict[str, Limit], dict[str, Limit]]:
     """Returns the lowest and highest versions; the search begins in the plan's direction."""
     low, high = dict[str, Limit](), dict[str, Limit]()
     for domain, to in wanted.items():
         ways = [(low, 1), (high, newest(domain, source))]
         for found, end in ways if to < source.get(domain, to) else reversed(ways):
-            found[domain] = runs.furthest(domain, source, end, told, wanted)
+            found[domain] = runs.furthest(domain, source, end, prior, wanted)
     return low, high
 
 
@@ -151,7 +151,7 @@ def _reached(
 
 def _of_header(
     model: Source, open_skeleton: OpenSkeleton, options: Request
-) -> tuple[Plan, Carved | None] | None:
+) -> tuple[Plan, Skeleton | None] | None:
     """Returns the plan for a file if only its header changes and it can be converted."""
     if not isinstance(model, Opened) or options != Request(options.target):
         return None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opshift.model.weights import Weights
     from opshift.protos import ModelProto
 
-Carved: TypeAlias = "tuple[ModelProto, Weights]"
+Skeleton: TypeAlias = "tuple[ModelProto, Weights]"
 Source: TypeAlias = "ModelProto | str | os.PathLike[str] | Opened"
 
 
@@ -38,7 +38,7 @@ class Rehearsed:
 
     report: Report | None
     refused: Refused | None
-    result: Carved | None = None
+    result: Skeleton | None = None
 
     @property
     def refusals(self) -> tuple[RefusedNode, ...]:
@@ -81,25 +81,27 @@ class Rehearsals:
         domain: str,
         source: Mapping[str, int],
         end: int,
-        told: Rehearsed | None = None,
+        prior: Rehearsed | None = None,
         wanted: Mapping[str, int] | None = None,
     ) -> Limit:
         """Returns the reachable version of a domain that is nearest to `end`, and its blockers.
 
-        If an earlier conversion to `wanted` had the result `told`, the search may use this result.
+        If an earlier conversion to `wanted` had the result `prior`, the search may use it.
         """
         start = source.get(domain)
         if start is None or start == end:
             return Limit(end if start is None else start)
         step, first = 1 if end > start else -1, True
         refusals: tuple[RefusedNode, ...] = ()
-        at = _on_the_way(told, domain, start, end)
+        at = _on_the_way(prior, domain, start, end)
         if at == end:
             return Limit(end)
-        if told and told.report and at != start and _growth(told.report) > NODE_BUDGET:
+        if prior and prior.report and at != start and _growth(prior.report) > NODE_BUDGET:
             return Limit(at, outgrown=True)
         while end != start:
-            known = told if first and told and _settles(told.refused, start, wanted, end) else None
+            known = (
+                prior if first and prior and _settles(prior.refused, start, wanted, end) else None
+            )
             there = _towards(self.options, domain, end)
             try:
                 last, first = known or self.rehearse(there), False
@@ -142,9 +144,9 @@ def _towards(options: Request, domain: str, end: int) -> Request:
     )
 
 
-def _on_the_way(told: Rehearsed | None, domain: str, start: int, end: int) -> int:
+def _on_the_way(prior: Rehearsed | None, domain: str, start: int, end: int) -> int:
     """Returns the result's version of a domain if it is between start and end, else the start."""
-    at = told.report.result.get(domain, start) if told and told.report else start
+    at = prior.report.result.get(domain, start) if prior and prior.report else start
     return at if min(start, end) <= at <= max(start, end) else start
 
 

@@ -53,8 +53,8 @@ class Sweep:
 
     def _remove(self, owner: Scope, name: str) -> Iterator[Owned]:
         """Removes the node or constant of a value; yields the values that it read."""
-        buried = owner in self._inside or id(owner.proto) not in owner.root.by_graph
-        if name in owner.inputs or buried:
+        unreachable = owner in self._inside or id(owner.proto) not in owner.root.by_graph
+        if name in owner.inputs or unreachable:
             return
         if name in owner.initializers or name in owner.sparse:
             self.gone.setdefault(owner, set()).add(name)

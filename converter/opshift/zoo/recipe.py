@@ -37,7 +37,7 @@ class Recipe:
         return {"": target} if isinstance(target, int) else target
 
     @property
-    def aim(self) -> str:
+    def target_text(self) -> str:
         """The target as text for the report."""
         if not isinstance(self.target, Wanted):
             return show_versions(self.target)

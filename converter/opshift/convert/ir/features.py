@@ -11,7 +11,7 @@ from opshift.opsets.elements import ELEMENTS, OLDEST
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
-    from opshift.convert.ir.places import Holder
+    from opshift.convert.ir.places import Message
     from opshift.model.bytes.outline import Content
     from opshift.protos import ModelProto
 
@@ -20,7 +20,7 @@ METADATA, TRAINING = "drop_metadata", "drop_training"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class TypedContent:
     """The content of a model, its element types, and whether some initializers are not inputs."""
 
     content: Content
@@ -41,7 +41,7 @@ class OlderForms(Protocol):
     def load_external_data(self) -> None: ...
     def initializers_as_inputs(self) -> None: ...
     def drop_training(self) -> None: ...
-    def clear(self, holders: Iterable[tuple[str, Holder]], name: str, what: str) -> None: ...
+    def clear(self, holders: Iterable[tuple[str, Message]], name: str, what: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Feature:
 
     ir: int
     says: str
-    find: Callable[[Held], bool]
+    find: Callable[[TypedContent], bool]
     where: Callable[[ModelProto], Iterator[str]]
     lower: Callable[[OlderForms], None] | None = None
     drop: str = ""
@@ -119,7 +119,7 @@ def _type(name: str) -> Feature:
 
 
 def _note(
-    ir: int, says: str, find: Callable[[Held], bool], holders: str, field: str, many: str
+    ir: int, says: str, find: Callable[[TypedContent], bool], holders: str, field: str, many: str
 ) -> Feature:
     """Returns a `Feature` for a field that affects no result and that older readers ignore."""
     return Feature(
@@ -132,7 +132,7 @@ def _note(
     )
 
 
-def _in_attributes(*kinds: int) -> Callable[[Held], bool]:
+def _in_attributes(*kinds: int) -> Callable[[TypedContent], bool]:
     """Returns a test for attributes of certain kinds, given as AttributeProto numbers."""
     return lambda content: any(
         {*kinds} & {*attribute.type} for attribute in content.content.attributes

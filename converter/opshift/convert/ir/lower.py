@@ -13,7 +13,7 @@ from opshift import versions
 from opshift.codes.refusals import Why
 from opshift.convert.ir import widen
 from opshift.convert.ir.features import Feature
-from opshift.convert.ir.places import Holder
+from opshift.convert.ir.places import Message
 from opshift.errors import InvalidModel, Refusal
 from opshift.model import functions, imports
 from opshift.model.arrays import dense, from_array
@@ -254,7 +254,7 @@ class Lowering:
             self._forget_imports({versions.TRAINING})
             self.done["removed: training information"] += 1
 
-    def clear(self, holders: Iterable[tuple[str, Holder]], name: str, what: str) -> None:
+    def clear(self, holders: Iterable[tuple[str, Message]], name: str, what: str) -> None:
         """Removes a field from all messages in `holders` that have it."""
         for _, proto in holders:
             if getattr(proto, name, None):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from opshift import terms, versions
-from opshift.convert.ir.features import FEATURES, TYPES, Feature, Held
+from opshift.convert.ir.features import FEATURES, TYPES, Feature, TypedContent
 from opshift.model.bytes.outline import Content, look_at
 from opshift.records import dataclass
 
@@ -26,7 +26,7 @@ class Need:
     """The content of the model that requires the IR version."""
 
 
-def aim(current: int, imports: Mapping[str, int], wanted: str | int, moved: bool) -> int:
+def wanted_ir(current: int, imports: Mapping[str, int], wanted: str | int, moved: bool) -> int:
     """Returns the wanted IR version, before the content of the model is considered.
 
     `auto` means the IR version that belongs to the imports if an operator set changed (`moved`). If
@@ -40,12 +40,12 @@ def aim(current: int, imports: Mapping[str, int], wanted: str | int, moved: bool
     return int(wanted)
 
 
-def needs(facts: Facts) -> list[Feature]:
+def needed_features(facts: Facts) -> list[Feature]:
     """Returns the content that affects results and requires an IR version above 3."""
-    return [feature for feature in held(facts, 3) if feature.computes]
+    return [feature for feature in features_above(facts, 3) if feature.computes]
 
 
-def held(facts: Facts, above: int) -> list[Feature]:
+def features_above(facts: Facts, above: int) -> list[Feature]:
     """Returns the content of a model that an IR version later than `above` introduced."""
     document = facts.document
     bare = any(n not in scope.inputs for scope in document.scopes() for n in scope.initializers)
@@ -69,7 +69,7 @@ def of_content(
     content: Content, types: Iterable[str], *, bare: bool, above: int = 3
 ) -> list[Feature]:
     """Returns the kinds of content of a model; with `bare`, some initializers are not inputs."""
-    whole = Held(content, frozenset(types), bare)
+    whole = TypedContent(content, frozenset(types), bare)
     features = [feature for feature in FEATURES if feature.ir > above and feature.find(whole)]
     return sorted(features, key=lambda feature: (-feature.ir, feature.says))
 
@@ -80,12 +80,12 @@ def sentence(model: ModelProto, feature: Feature) -> str:
     return f"{feature.says} needs IR {feature.ir}{place and f' ({place})'}; {feature.remedy}"
 
 
-def stays(feature: Feature) -> str:
+def note_raised(feature: Feature) -> str:
     """Returns the note on content that requires a higher IR version."""
     return f"the IR version stays at {feature.ir}, because of {feature.says}"
 
 
-def skipped(features: Iterable[Feature], ir: int) -> list[str]:
+def note_skipped(features: Iterable[Feature], ir: int) -> list[str]:
     """Returns one note on all fields of the result that readers of its IR version ignore."""
     names = [feature.says for feature in features]
     if not names:

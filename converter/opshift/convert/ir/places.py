@@ -18,8 +18,8 @@ from opshift.protos import (
     ValueInfoProto,
 )
 
-Holder: TypeAlias = ModelProto | walk.Container | NodeProto | TensorProto | ValueInfoProto
-Placed: TypeAlias = Iterator[tuple[str, Holder]]
+Message: TypeAlias = ModelProto | walk.Container | NodeProto | TensorProto | ValueInfoProto
+Placed: TypeAlias = Iterator[tuple[str, Message]]
 
 
 # -- messages, each with a description of its place -------------------------------------------
@@ -60,7 +60,7 @@ def metadata(model: ModelProto) -> Iterator[tuple[str, Sequence[StringStringEntr
                 yield words, entries
 
 
-def with_field(placed: Iterable[tuple[str, Holder]], field: str) -> Iterator[str]:
+def with_field(placed: Iterable[tuple[str, Message]], field: str) -> Iterator[str]:
     """Yields the descriptions of protobuf messages in which a field is set."""
     return (words for words, part in placed if getattr(part, field, None))
 

@@ -195,7 +195,7 @@ def _notes(file: Opened, options: Request, before: int, moves: bool) -> list[str
         return None
     if to < TYPES["optional"] and _bring_containers(content.operators()):
         return None
-    return needs.skipped(features, to)
+    return needs.note_skipped(features, to)
 
 
 def _bring_containers(names: set[str]) -> bool:

@@ -48,7 +48,7 @@ def flaws(checked: Checked) -> Iterator[str | Unjudged]:
 
 def flawed(facts: Facts) -> Iterator[tuple[Place, str | Unjudged]]:
     """Yields the place and the fault of each node that a function with `@flaw` finds illegal."""
-    return _told(facts, facts.adapters.traits(Flaw), None)
+    return _messages(facts, facts.adapters.traits(Flaw), None)
 
 
 def differing(facts: Facts, goal: Mapping[str, int]) -> Iterator[str]:
@@ -56,12 +56,12 @@ def differing(facts: Facts, goal: Mapping[str, int]) -> Iterator[str]:
 
     Only nodes whose operator changes between the model's versions and `goal` are included.
     """
-    for (scope, at), message in _told(facts, facts.adapters.traits(Differs), goal):
+    for (scope, at), message in _messages(facts, facts.adapters.traits(Differs), goal):
         shown = f"{named(scope.node(at))}: {DIFFERS}: {message}"
         yield str(message) if isinstance(message, Unjudged) else shown
 
 
-def _told(
+def _messages(
     facts: Facts,
     declared: Mapping[tuple[str, str], tuple[_Looking, ...]],
     goal: Mapping[str, int] | None,
@@ -70,8 +70,8 @@ def _told(
     for root in facts.document.roots:
         for key in sorted(root.index.keys() & declared.keys()):
             version = root.imports.get(key[0]) or 0
-            aim = goal.get(key[0], version) if goal is not None else None
-            if aim is not None and schemas.schema(*key, version) == schemas.schema(*key, aim):
+            end = goal.get(key[0], version) if goal is not None else None
+            if end is not None and schemas.schema(*key, version) == schemas.schema(*key, end):
                 continue
             for scope, position in root.index[key]:
                 proto = scope.node(position)

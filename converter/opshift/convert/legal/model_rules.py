@@ -235,7 +235,7 @@ def _held(checked: Checked) -> list[Feature]:
     assert checked.facts is not None, (
         "the search for content of later IR versions needs the types of values"
     )
-    return needs.held(checked.facts, _ir(checked))
+    return needs.features_above(checked.facts, _ir(checked))
 
 
 def _ir(checked: Checked) -> int:

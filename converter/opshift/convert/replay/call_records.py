@@ -144,7 +144,7 @@ def asked(asker: Asker, task: Task, recorder: Recorder) -> Leaf | None:
             recorder.relied_on = tuple(recorder.ranks_used)
         if isinstance(answer, Keep):
             return Kept()
-        ask.settle(node, answer, op, task.adapter)
+        ask.name_outputs(node, answer, op, task.adapter)
         ask.check_types(node, op)
         return template_of(op.made, crossing, binding)
     except Refusal as refusal:

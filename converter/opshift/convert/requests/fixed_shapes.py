@@ -120,7 +120,7 @@ def _fold(state: State) -> Step:
         replace_nodes(state.document, branches)
         if not replacements and not branches:
             return step
-        state.settle_nodes()
+        state.sweep_and_sort()
         state.reopen()
 
 
@@ -176,7 +176,7 @@ class Contradiction(NamedTuple):
     """A place of the model that contradicts the fixed sizes."""
 
     place: str
-    told: str
+    reason: str
     is_nested: bool = False  # whether the place is in a subgraph, which may never run
     by_rule: bool = False  # whether an author's rule, not inference, found the contradiction
 
@@ -225,8 +225,8 @@ def _require_possible(state: State, facts: Facts, before: ModelProto, *, nested:
         if problem.place in faulty:
             continue
         if not (problem.is_nested and problem.by_rule):
-            raise BadTarget(f"{problem.place}: {problem.told}; change them")
-        state.notes.append(f"in a subgraph that may never run, {problem.place}: {problem.told}")
+            raise BadTarget(f"{problem.place}: {problem.reason}; change them")
+        state.notes.append(f"in a subgraph that may never run, {problem.place}: {problem.reason}")
 
 
 def _complete_declarations(state: State, facts: Facts, graph: GraphProto) -> None:

@@ -116,10 +116,10 @@ def _session(call: Call, types: tuple[tuple[str, str], ...]) -> Any:
         elem = int(TensorProto.DataType.Value(kind[7:-1].upper()))
         graph.input.append(helper.make_tensor_value_info(name, elem, None))
     graph.output.extend(helper.make_empty_tensor_value_info(name) for name in node.output if name)
-    ceiling = RUNTIME_OPSETS[node.domain]
-    if call.since > ceiling:
+    newest = RUNTIME_OPSETS[node.domain]
+    if call.since > newest:
         raise OracleError(f"onnxruntime has no {call.op}-{call.since}")
-    version = min(call.opset, RUNTIME_STOPS.get(call.op, ceiling))
+    version = min(call.opset, RUNTIME_STOPS.get(call.op, newest))
     imports = [OperatorSetIdProto(domain=node.domain, version=version)]
     if node.domain:
         imports.append(OperatorSetIdProto(domain="", version=RUNTIME_OPSETS[""]))

@@ -55,7 +55,7 @@ def page(summary: Summary, outcomes: Iterable[Outcome], recipe: Recipe, run: Run
     """Returns the whole HTML page."""
     rank = {fate: number for number, fate in enumerate(FAILED_FIRST)}
     listed = sorted(outcomes, key=lambda outcome: (rank[outcome.fate], outcome.name))
-    title = f"{counted(summary.done, 'model')} to {recipe.aim}"
+    title = f"{counted(summary.done, 'model')} to {recipe.target_text}"
     sections = (
         ("What failed, by reason", _reasons(summary)),
         (OPSETS, sankey.draw(Counter(map(flow, listed)))),

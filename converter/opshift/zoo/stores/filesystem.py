@@ -90,7 +90,7 @@ class FileSystem:
 
     def _stamp(self, path: str, info: dict[str, Any]) -> Stamp:
         version = next((info[name] for name in VERSIONS if info.get(name) is not None), "")
-        return path[len(self._base) :].lstrip("/"), info["size"], _told(version)
+        return path[len(self._base) :].lstrip("/"), info["size"], _time_text(version)
 
     @contextlib.contextmanager
     def _named(self, key: str) -> Iterator[None]:
@@ -108,7 +108,7 @@ class FileSystem:
             raise StoreError(url, f"{type(error).__name__}: {error}") from error
 
 
-def _told(version: Any) -> str:
+def _time_text(version: Any) -> str:
     """Returns the time of a file as text; calls of fsspec return a number or a date."""
     seconds = version.timestamp() if isinstance(version, datetime) else version
     return f"{seconds:.6f}" if isinstance(seconds, float) else str(seconds)

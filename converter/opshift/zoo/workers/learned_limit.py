@@ -28,7 +28,7 @@ class LearnedLimit:
     spent: float = 0.0  # seconds of all first tries
     granted: float = 0.0  # seconds that were allowed for retries
 
-    def learn(self, size: int, seconds: float) -> None:
+    def record(self, size: int, seconds: float) -> None:
         """Stores the size of a converted model and the time of its conversion."""
         self.seconds_per_byte.append(seconds / (FIXED + size))
 

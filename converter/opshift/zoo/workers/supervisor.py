@@ -133,17 +133,17 @@ class Supervisor:
         if outcome.fate is Fate.TIMEOUT:
             yield from self._aside_or(outcome, job)
             return
-        self._learn(outcome, job)
+        self._record_time(outcome, job)
         if ruined:
             yield from self._again_or(outcome, job)
         else:
             yield outcome
 
-    def _learn(self, outcome: Outcome, job: Job) -> None:
+    def _record_time(self, outcome: Outcome, job: Job) -> None:
         if not job.is_last:
             self.learned.spent += outcome.seconds
         if outcome.fate is Fate.OK:
-            self.learned.learn(job.item.size, outcome.seconds)
+            self.learned.record(job.item.size, outcome.seconds)
 
     def _aside_or(self, outcome: Outcome, job: Job) -> Iterator[Outcome]:
         """Postpones a job to retry it at the end; yields the outcome if this was its last try."""
