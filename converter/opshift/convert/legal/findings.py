@@ -13,7 +13,7 @@ from opshift.json_form import Form
 from opshift.model.document import Document
 from opshift.model.weights import Weights
 from opshift.records import dataclass
-from opshift.text import Line, Role, Shown, counted
+from opshift.text import Line, Role, Shown, counted, printable
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 UNJUDGED = "UNJUDGED"  # the code of a finding that no rule could decide
@@ -98,12 +98,14 @@ class Rule:
     def findings(self, subject: object) -> Iterator[Finding]:
         for violation in self.find(subject):
             if isinstance(violation, Unjudged):
-                yield Finding(WARNING, str(violation), UNJUDGED, frozenset({str(violation)}))
+                text = printable(str(violation))
+                yield Finding(WARNING, text, UNJUDGED, frozenset({text}))
                 continue
             about, text = (
                 (frozenset({violation}), violation) if isinstance(violation, str) else violation
             )
-            yield Finding(self.level, text, self.code, about)
+            # a name in the file may contain line ends
+            yield Finding(self.level, printable(text), self.code, about)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
