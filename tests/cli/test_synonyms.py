@@ -75,6 +75,18 @@ def test_each_command_takes_a_change_of_the_model_or_names_the_commands_that_do(
         ), told
 
 
+def test_an_option_of_another_command_is_not_taken_for_a_mistyped_one():
+    told = failure("lowest", "a.onnx", "--targets", "row.toml")
+    assert "no option --targets; these commands have it: accepts, audit, batch, convert" in told
+
+
+def test_each_command_that_takes_a_runtime_takes_a_file_of_runtimes():
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        options = {word for one in main.get_command(context, name).params for word in one.opts}
+        assert "--for" not in options or "--targets" in options, name
+
+
 def test_the_place_of_the_result_may_be_an_argument():
     told = failure("batch", "models", "converted", "--out", "x")
     assert told.endswith("has no option --out; give it as the argument DST")

@@ -110,6 +110,7 @@ def test_a_name_has_a_ceiling(text, opset, ir):
         ("sentis:", "'sentis:' has no release after ':'; give one"),
         ("13", "'13' is a version and not a runtime; give it as the version: `target=13`"),
         ("opset 13", "'opset 13' is a version and not a runtime"),
+        ("latest", "'latest' is a version and not a runtime; give it as the version: `target=N`"),
         ("ai.onnx.ml=3", 'give it as the version: `target={"ai.onnx.ml": 3}`'),
         ("onnxruntime<=1.14", "names the newest release; give the oldest one that has to run"),
         ("ort < 1.12", "names the newest release"),
@@ -349,6 +350,25 @@ def test_unused_imports_go_with_a_named_target():
     assert len(convert_version(before, "onnxruntime==1.10", prune_imports=False).opset_import) == 2
     assert len(convert_version(before, 14).opset_import) == 2
     assert len(convert_version(before, 14, prune_imports=True).opset_import) == 1
+
+
+@pytest.mark.parametrize(
+    ("release", "more", "sentence"),
+    [
+        ('version = "2"', "", "has the unknown field 'version'; did you mean versions?"),
+        ("onnx = 12", "", "a release of edge has no versions; add this field"),
+        ('versions = "2", onnx = "12"', "", "is '12'; give a number or a list"),
+        ('versions = "2", onnx = [12, 7]', "", "is [12, 7]; give the lowest version first"),
+        ('versions = "2", domains = ["x"]', "", "is ['x']; give a table"),
+        ('versions = "2"', 'aliases = "e"', "aliases of edge is 'e'; give a list"),
+    ],
+)
+def test_a_mistake_in_a_file_of_ones_own_is_named(tmp_path, monkeypatch, release, more, sentence):
+    own = tmp_path / "targets.toml"
+    own.write_text(f"[edge]\n{more}\nreleases = [{{ {release} }}]\n")
+    monkeypatch.setenv("OPSHIFT_TARGETS", str(own))
+    with pytest.raises(BadTarget, match=re.escape(sentence)):
+        targets.find("edge==2")
 
 
 def test_a_file_of_ones_own(tmp_path, monkeypatch):

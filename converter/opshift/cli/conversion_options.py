@@ -11,7 +11,7 @@ import click
 
 from opshift.assumptions import NAMES
 from opshift.cli.complete import complete_ir, complete_runtimes, complete_versions
-from opshift.cli.options import read_ir, read_target
+from opshift.cli.options import own_targets, read_ir, read_target
 from opshift.errors import BadTarget
 from opshift.option_texts import help_of
 
@@ -185,7 +185,7 @@ def all_options(command: _Command) -> _Command:
         return command(*args, **named)
 
     decorated: _Command = _with_options(wrapped, (*TARGET, *PERMISSIONS))
-    return decorated
+    return own_targets(decorated)
 
 
 def permissions(command: _Command) -> _Command:

@@ -145,16 +145,18 @@ def _other_option(name: str, ctx: click.Context) -> str:
         for param in parameters
         if isinstance(param, click.Argument)
     ]
-    if name in REPLACING and not {"--output", "DST"}.isdisjoint([*options, *arguments]):
+    known = (*options, *arguments)
+    if name in REPLACING and not {"--output", "DST"}.isdisjoint(known):
         source = " (--in-place replaces the source)" if "--in-place" in options else ""
         return f"; leave it out, because an existing result is replaced without it{source}"
-    if equivalent := synonym(name, (*options, *arguments)):
+    commands_with_it = ", ".join(_with_option(name, ctx.parent)) if ctx.parent else ""
+    if equivalent := synonym(name, known, mistyped=not commands_with_it):
         verb = "give it as the argument" if equivalent in arguments else "use"
         return f"; {verb} {equivalent}"
     if ctx.parent is None:
         place = "; write options after the name of a command: opshift COMMAND [OPTIONS]"
         return suggestion(name, options) or place
-    if commands_with_it := ", ".join(_with_option(name, ctx.parent)):
+    if commands_with_it:
         return f"; these commands have it: {commands_with_it}"
     return suggestion(name, options)
 

@@ -91,9 +91,14 @@ def misplaced(word: str, available: Callable[[], Collection[str]]) -> str:
     return next((option for option in options if option in available()), "")
 
 
-def synonym(option: str, available: Collection[str]) -> str:
-    """Returns the option (with a value) or argument with the same effect; empty without one."""
+def synonym(option: str, available: Collection[str], *, mistyped: bool = True) -> str:
+    """Returns the option (with a value) or argument with the same effect; empty without one.
+
+    `mistyped` also finds options that are similar to `option`.
+    """
     word = option.replace("_", "-")
-    near = [word] if word in SYNONYMS else difflib.get_close_matches(word, SYNONYMS, 1, SIMILAR)
+    near = [word] if word in SYNONYMS else []
+    if mistyped and not near:
+        near = difflib.get_close_matches(word, SYNONYMS, 1, SIMILAR)
     equivalents = SYNONYMS[near[0]] if near else ()
     return next((words for words in equivalents if words.partition(" ")[0] in available), "")

@@ -224,6 +224,7 @@ def survey(
     >>> [fit.after for fit in opshift.survey("model.onnx", ["onnxruntime==1.10"]).fits]
     ['yes']
     """
+    targets.require_list("names", names)
     with documents.beside(model), isolation.isolated(isolate):
         return _survey(model, names, request or Request())
 

@@ -126,9 +126,6 @@ def targets(*names: str) -> Targets:
     >>> opshift.targets("onnxruntime==1.10").rows[0].imports[""]
     15
     """
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"the name of a runtime is a text, not {type(name).__name__}")
     if not names:
         return Targets(tuple(table()))
     return Targets(tuple(row for name in names for row in _marked(name)))

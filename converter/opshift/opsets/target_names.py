@@ -75,9 +75,11 @@ def _advice() -> str:
 def _require_runtime(text: str, plain: str) -> None:
     """Raises BadTarget if a text is an opset, or an upper limit such as `<1.10`."""
     if version := re.fullmatch(r"(?:opset-*)?(\d+|latest|(?:ai\.onnx|com)[\w.]*=\d+)", plain):
+        only_command = version[1] == "latest" and terms.caller() is not terms.Caller.COMMAND
+        value = "N" if only_command else version[1]
         raise BadTarget(
             f"{text!r} is a version and not a runtime; give it as the version:"
-            f" {terms.option('target', version[1])}"
+            f" {terms.option('target', value)}"
         )
     if "<" in plain:
         raise BadTarget(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import fnmatch
 import functools
 import json
@@ -22,6 +23,7 @@ from opshift.opsets import kernels as kernel_tables
 from opshift.opsets import learned, target_names
 from opshift.opsets import probed as probe_tables
 from opshift.records import dataclass
+from opshift.text import suggestion
 
 if TYPE_CHECKING:
     from opshift import toml
@@ -349,6 +351,7 @@ class Runtime:
 
 def find(text: str) -> RuntimeRelease:
     """Returns the release that a text means, such as `onnxruntime==1.10` or `win10-2004`."""
+    require_text(text)
     runtimes = _runtimes()
     every = {"cpu", *(name for entry in runtimes.values() for name in entry.providers)}
     plain, provider = target_names.split_provider(text, every)
@@ -439,11 +442,24 @@ def _knowing(runtime: str, domain: str, since: int) -> frozenset[int]:
     return frozenset(number for number, top in enumerate(tops) if top >= since)
 
 
+def require_text(name: object) -> None:
+    """Raises TypeError if the name of a runtime is not a text."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a runtime is a text, not {type(name).__name__}")
+
+
+def require_list(option: str, names: object) -> None:
+    """Raises BadTarget if a single text is given where an option takes names of runtimes."""
+    if isinstance(names, str):
+        raise BadTarget(f"{option} is {names!r}; give a list of names such as [{names!r}]")
+
+
 def rows(word: str) -> list[RuntimeRelease]:
     """Returns all releases of a runtime, or the one release that a text names.
 
     The word "all" means every release of every runtime, except onnx itself.
     """
+    require_text(word)
     if word.strip().lower() == ALL:
         return [row for row in table() if row.name != "onnx"]
     name = called(word)
@@ -575,19 +591,53 @@ def _read(origin: str, text: str) -> dict[str, Runtime]:
         rows = {name: raw for name, raw in loads(text).items() if name not in apart}
         return {name.lower(): _runtime(name, raw) for name, raw in rows.items()}
     except (TypeError, KeyError, AttributeError, ValueError) as error:
-        raise BadTarget(f"{origin} is not a list of targets: {error}") from error
+        raise BadTarget(f"{origin} is not a list of targets; correct it: {error}") from error
 
 
-_OF_NAME = {"aliases", "default", "answer", "providers", "releases", "probed"}
-_OF_ROW = {
-    *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
-    "kernels", "closed", "also", "functions", "only", "other_forms", "facts",
+# The fields of a runtime and of a release, with the types of their values.
+_OF_NAME: dict[str, tuple[type, ...]] = {
+    "aliases": (list,), "default": (str,), "answer": (str,), "providers": (dict,),
+    "releases": (list,), "probed": (str,),
+}  # fmt: skip
+_OF_ROW: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(FIELDS, (int, list)), "versions": (str,), "ir": (int,), "same_as": (str,),
+    "domains": (dict,), "source": (str,), "date": (str, datetime.date), "prefer": (int,),
+    "without": (list,), "kernels": (str,), "closed": (bool,), "also": (list, dict),
+    "functions": (bool,), "only": (list,), "other_forms": (list,), "facts": (list,),
+}  # fmt: skip
+_OF_COLUMN: dict[str, tuple[type, ...]] = {"flag": (bool,), "texts": (list,), "pairs": (dict,)}
+_CALLED: dict[type, str] = {
+    bool: "true or false", datetime.date: "a date", dict: "a table", int: "a number",
+    list: "a list", str: "a text",
 }  # fmt: skip
 
 
+def _require_fields(
+    place: str, raw: object, fields: Mapping[str, tuple[type, ...]], needed: str
+) -> None:
+    """Raises ValueError for a field that does not exist, is missing, or has another type."""
+    if not isinstance(raw, dict):
+        raise ValueError(f"{place} is {raw!r}; give a table")
+    for name, value in raw.items():
+        if name not in fields:
+            near = suggestion(name, list(fields))
+            raise ValueError(f"{place} has the unknown field {name!r}{near}")
+        if not isinstance(value, fields[name]):
+            kinds = " or ".join(_CALLED[kind] for kind in fields[name])
+            raise ValueError(f"{name} of {place} is {value!r}; give {kinds}")
+    if needed and raw.get(needed) in (None, []):
+        raise ValueError(f"{place} has no {needed}; add this field")
+
+
 def _runtime(name: str, raw: Mapping[str, Any]) -> Runtime:
+    of_row = _OF_ROW | {field: _OF_COLUMN[col.kind] for field, col in described().items()}
+    needed = "" if isinstance(raw, dict) and {"answer", "probed"} & raw.keys() else "releases"
+    _require_fields(name, raw, _OF_NAME | of_row, needed)
     common = {key: value for key, value in raw.items() if key not in _OF_NAME}
-    rows = raw.get("releases", []) if {"answer", "probed"} & raw.keys() else raw["releases"]
+    rows = raw.get("releases", [])
+    for row in rows:
+        whole = {**common, **row} if isinstance(row, dict) else row
+        _require_fields(f"a release of {name}", whole, of_row, "versions")
     return Runtime(
         name.lower(), tuple(_row(name, {**common, **row}) for row in rows),
         tuple(raw.get("aliases", ())), raw.get("default", ""), raw.get("answer", ""),
@@ -597,12 +647,14 @@ def _runtime(name: str, raw: Mapping[str, Any]) -> Runtime:
 
 
 def _row(name: str, row: Mapping[str, Any]) -> RuntimeRelease:
-    if unknown := row.keys() - _OF_ROW - described().keys():
-        raise KeyError(f"{name} has the unknown field {', '.join(sorted(unknown))}")
     ranges = {FIELDS[key]: row[key] for key in FIELDS if key in row} | row.get("domains", {})
     floors = {d: int(r[0]) for d, r in ranges.items() if isinstance(r, list)}
     tops = {d: r[-1] if isinstance(r, list) else int(r) for d, r in ranges.items()}
     imports = {d: int(top) for d, top in tops.items() if top}  # 0: there is no ceiling
+    for domain, top in imports.items():
+        if floors.get(domain, top) > top:
+            shown = f"[{floors[domain]}, {top}]"
+            raise ValueError(f"a range of {name} is {shown}; give the lowest version first")
     ir, ir_source = row.get("ir"), row.get("source", "")
     release = versions.release_of("", imports.get("", 0)) if imports.get("") else None
     if ir is None and release is not None:

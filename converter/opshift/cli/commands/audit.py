@@ -24,6 +24,7 @@ EXIT_CODES = {"yes": REFUSED, "no": DONE, "not known": NOT_KNOWN}
               help="FILE is a source model: audit its conversion to this version.")  # fmt: skip
 @click.option("--for", "runtime", metavar="NAME==VERSION", shell_complete=complete_runtimes,
               help="FILE is a source model: audit its conversion for this runtime.")  # fmt: skip
+@options.own_targets
 @common
 def command(
     output: Output, sources: tuple[str, ...], opsets: tuple[str, ...], runtime: str | None

@@ -81,7 +81,6 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
 )
 @reports
 @documents
-@options.own_targets
 @common
 @all_options
 def command(

@@ -51,7 +51,7 @@ def command(
 
     Small models of every operator, at each of its versions, run in the runtime of the Python
     interpreter PYTHON, and their results are compared. The option -o writes the measurements to a
-    file. Give this file to convert, accepts or targets with --targets. Ctrl-C or SIGTERM ends the
+    file. Give this file to another command with --targets. Ctrl-C or SIGTERM ends the
     probe and keeps its results. If several PYTHON have releases of one runtime, the command
     also lists their differences.
     """
