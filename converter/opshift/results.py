@@ -54,10 +54,11 @@ class ModelResult:
     seconds: float = 0.0
 
 
-def require_formats(paths: Iterable[str]) -> None:
-    """Raises BadTarget if the extension of a file name is not the extension of a format."""
+def require_writable(paths: Iterable[str]) -> None:
+    """Raises BadTarget for an extension without a format, and BadDestination without a folder."""
     for path in paths:
         _format(path)
+        place.at(path)
 
 
 def write(path: str, cases: Iterable[ModelResult], title: str) -> None:

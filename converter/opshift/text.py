@@ -174,6 +174,13 @@ def size(octets: int) -> str:
     return f"{value:.0f} {unit}" if unit == "B" or value >= 99.5 else f"{value:.3g} {unit}"
 
 
+def cause_of(error: OSError) -> str:
+    """Returns the file and the reason of an error of the operating system, without its number."""
+    if not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
 def suggestion(
     word: str, candidates: Sequence[str], count: int = 3, key: Callable[[str], str] = str
 ) -> str:

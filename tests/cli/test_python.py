@@ -216,6 +216,15 @@ def test_the_numbers_are_those_of_the_model():
 def test_the_name_of_a_runtime_is_a_text():
     with pytest.raises(TypeError, match="the name of a runtime is a text, not int"):
         opshift.targets(3)
+    with pytest.raises(TypeError, match="the name of a runtime is a text, not int"):
+        opshift.accepts(softmax(), 13)
+
+
+def test_one_name_of_a_runtime_is_not_a_list_of_letters(tmp_path):
+    with pytest.raises(opshift.BadTarget, match=r"names is 'ort'; give a list of names such as"):
+        opshift.survey(softmax(), "ort")
+    with pytest.raises(opshift.BadTarget, match=r"runtimes is 'ort'; give a list of names"):
+        opshift.zoo.migrate(tmp_path, None, 13, runtimes="ort")
 
 
 @pytest.mark.parametrize("name", ["convert", "convert_version", "plan", "lowest_versions"])

@@ -386,12 +386,17 @@ def test_a_batch_for_a_runtime_says_how_many_results_it_accepts(mixed, tmp_path,
         (["d", "--to", "99"], "above"),
         ([__file__, "--to", "13"], "this is a file; give a folder for the results"),
         (["d", "--to", "13", "--shard", "4/3"], "1 <= I <= N"),
+        (["d", "--to", "13", "--results", "none/rows.csv"], "there is no folder none"),
+        (["d", "--to", "13", "--report", "none/page.html"], "there is no folder none"),
+        ([f"{__file__}/d", "--to", "13"], "no result can be written to this folder: Not a dir"),
     ],
 )
-def test_bad_usage_is_one_sentence(tmp_path, words, sentence):
-    bad = batch(zoo(tmp_path, 1), *words)
+def test_bad_usage_is_one_sentence(tmp_path, monkeypatch, words, sentence):
+    monkeypatch.chdir(tmp_path)
+    bad = batch(zoo(tmp_path / "src", 1), *words)
     assert bad.exit_code == cli.BAD_INPUT
     assert sentence in bad.stderr
+    assert not os.path.exists("d")  # nothing was begun
 
 
 @pytest.mark.parametrize("to_all", [True, False], ids=["to all processes", "to the driver"])

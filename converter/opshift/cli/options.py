@@ -18,7 +18,7 @@ from opshift.cli.complete import complete_domains
 from opshift.cli.exit_codes import BAD_INPUT, BUG, INTERRUPTED
 from opshift.cli.synonyms import misplaced
 from opshift.cli.terminal import Output
-from opshift.text import suggestion
+from opshift.text import cause_of, suggestion
 
 if TYPE_CHECKING:
     from opshift.opsets.wanted import IrVersion
@@ -255,11 +255,20 @@ def operators_domain(text: str) -> Callable[[_Command], _Command]:
 
 
 def page(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
-    """Returns the path of an HTML report; raises if the extension is not .html or .htm."""
-    if path is not None and not path.lower().endswith((".html", ".htm")):
+    """Returns the path of an HTML report; raises if the path cannot be that of a page."""
+    if path is None:
+        return None
+    if not path.lower().endswith((".html", ".htm")):
         raise click.BadParameter(
             f"{path}: a report is an HTML page; give it a name that ends in .html"
         )
+    from opshift.errors import BadDestination
+    from opshift.model.bytes import place
+
+    try:
+        place.at(path)
+    except BadDestination as error:
+        raise click.BadParameter(str(error)) from None
     return path
 
 
@@ -284,7 +293,7 @@ def give_documents(paths: Sequence[str]) -> dict[str, int]:
     except BadTarget as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
-        raise click.UsageError(f"{_cause(error)}; check the path of the document") from None
+        raise click.UsageError(f"{cause_of(error)}; check the path of the document") from None
 
 
 def guarded(output: Output, work: Callable[[], int]) -> int:
@@ -331,14 +340,8 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
 def _sentence(error: OSError) -> str:
     """Returns the message of a file error, with similar file names if the file does not exist."""
     if not isinstance(error, FileNotFoundError) or not error.filename:
-        return _cause(error)
-    return _cause(error) + similar_files(str(error.filename))
-
-
-def _cause(error: OSError) -> str:
-    if not error.strerror:
-        return str(error)
-    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        return cause_of(error)
+    return cause_of(error) + similar_files(str(error.filename))
 
 
 # Windows has no file for the standard input; there, only `opshift convert` reads it.

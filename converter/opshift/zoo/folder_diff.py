@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ from opshift.json_form import Form
 from opshift.look.compare import Diff, diff
 from opshift.model.model_version import Level
 from opshift.records import dataclass
-from opshift.text import Line, Role, Shown, counted
+from opshift.text import Line, Role, Shown, cause_of, counted
 from opshift.zoo import sources
 
 _EFFECTS = {
@@ -120,7 +121,9 @@ def diff_folders(first: str, second: str) -> FolderDiff:
     old, new = dict(sources.find(first)), dict(sources.find(second))
     changes, unread = [], []
     for name in sorted(old.keys() | new.keys()):
-        if name not in new:
+        if any(os.path.isdir(models.get(name, "")) for models in (old, new)):
+            unread.append(UnreadModel(name, "this folder cannot be listed"))
+        elif name not in new:
             changes.append(ModelChange(name, Level.MAJOR, None, "the model was removed"))
         elif name not in old:
             changes.append(ModelChange(name, Level.MINOR, None, "the model is new"))
@@ -128,7 +131,8 @@ def diff_folders(first: str, second: str) -> FolderDiff:
             try:
                 difference = diff(old[name], new[name])
             except (OpshiftError, OSError) as error:
-                unread.append(UnreadModel(name, str(error)))
+                reason = cause_of(error) if isinstance(error, OSError) else str(error)
+                unread.append(UnreadModel(name, reason))
                 continue
             reason = next(
                 (change.reason for change in difference.changes), "no difference for users"

@@ -17,6 +17,7 @@ from opshift import terms
 from opshift.errors import BadDestination
 from opshift.model.bytes.claim import Claim, tidy
 from opshift.model.bytes.staging import linked
+from opshift.text import cause_of
 from opshift.zoo.outcome import Outcome
 
 APPLICATION = 0x6F70736A  # the application id that marks an SQLite file as a journal of opshift
@@ -52,8 +53,9 @@ class Journal:
             os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
             self._db = self._open(default)
         except (OSError, sqlite3.Error) as error:
+            reason = cause_of(error) if isinstance(error, OSError) else error
             raise BadDestination(
-                f"{path}: the journal cannot be used: {error}; give another file with"
+                f"{path}: the journal cannot be used: {reason}; give another file with"
                 f" {terms.option('journal', 'FILE')}"
             ) from error
 

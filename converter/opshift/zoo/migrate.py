@@ -15,7 +15,7 @@ from opshift import results as formats
 from opshift.child_limits import fair_share
 from opshift.convert import request as requests
 from opshift.convert.request import AnyTarget, ConversionOptions, Request, takes_options
-from opshift.errors import BadTarget
+from opshift.errors import BadDestination, BadTarget
 from opshift.model.bytes import file_names, leftovers, place
 from opshift.model.bytes.staging import sync_folder
 from opshift.model.document import Document
@@ -141,10 +141,13 @@ def migrate(
     0
     """
     begun = time.time()
+    targets.require_list("runtimes", runtimes)
     for name in runtimes:
         targets.rows(name)
     files = [os.fspath(path) for path in results]
-    formats.require_formats(files)
+    formats.require_writable(files)
+    if report is not None:
+        place.at(report)
     recipe = prepare(Request.of(target, **options), external, verify)
     recipe = replace(recipe, runtimes=tuple(runtimes))
     folder = os.fspath(dst) if dst is not None else ""
@@ -257,6 +260,8 @@ class ZooRun:
         if not self.dst:
             yield None
             return
+        if not is_url(self.dst):
+            _create(self.dst)
         number, count = self.shard.number, self.shard.count
         name = "journal.sqlite" if count == 1 else f"journal-{number}-of-{count}.sqlite"
         folder = cache_of(self.dst) if is_url(self.dst) else os.path.join(self.dst, HIDDEN)
@@ -322,6 +327,17 @@ class ZooRun:
         """
         if self.dst and not is_url(self.dst):
             leftovers.sweep_below(self.dst, leave_out=HIDDEN)
+
+
+def _create(dst: str) -> None:
+    """Creates the folder of the results and that of their marks."""
+    try:
+        os.makedirs(os.path.join(dst, HIDDEN), exist_ok=True)
+    except OSError as error:
+        raise BadDestination(
+            f"{dst}: no result can be written to this folder: {error.strerror}; give another"
+            " folder, or change its permissions"
+        ) from None
 
 
 def _place(path: str) -> str:

@@ -95,7 +95,14 @@ def _look(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
 
 
 def _below(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
-    for here, folders, files in os.walk(source):
+    unlisted = list[str]()
+
+    def keep(error: OSError) -> None:
+        if error.filename == source:
+            raise error
+        unlisted.append(error.filename)
+
+    for here, folders, files in os.walk(source, onerror=keep):
         folders[:] = [
             name
             for name in sorted(folders)
@@ -107,6 +114,8 @@ def _below(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
             # A broken link is listed as a model, so that the run reports it as unreadable.
             if name.endswith(ENDING) and (os.path.isfile(path) or not os.path.exists(path)):
                 yield os.path.normpath(os.path.join(within, name)), path
+    # The run reports a folder that cannot be listed as a model that cannot be read.
+    yield from ((os.path.relpath(path, source), path) for path in unlisted)
 
 
 def _listed(manifest: str) -> Iterator[tuple[str, str]]:

@@ -23,7 +23,7 @@ from opshift.opsets import schemas
 from opshift.protos import ModelProto
 from opshift.records import dataclass
 from opshift.report import Report
-from opshift.text import show_versions
+from opshift.text import cause_of, show_versions
 from opshift.zoo import files, scratch
 from opshift.zoo.files import ConvertedModel, FileResult, LocalModel
 from opshift.zoo.key import Key, found_beside
@@ -76,8 +76,8 @@ def migrate_one(recipe: Recipe, item: Item, layout: Layout = NO_LAYOUT) -> Outco
 
 def _failed(item: Item, fate: Fate, error: Exception, folder: str) -> Outcome:
     why, detail = str(getattr(error, "code", type(error).__name__)), str(error)
-    if isinstance(error, OSError) and error.strerror:
-        why = error.strerror
+    if isinstance(error, OSError):
+        why, detail = error.strerror or why, cause_of(error)
     if folder:  # the message shows the path of the source, not of its copy in this folder
         detail = detail.replace(os.path.join(folder, "in"), os.path.dirname(item.source))
     return Outcome(item.name, fate, why, shortened(detail))

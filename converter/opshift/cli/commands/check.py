@@ -61,7 +61,7 @@ def command(
         if results:
             from opshift import results as formats
 
-            formats.require_formats(results)
+            formats.require_writable(results)
         code = output.each(sources, lambda source: guarded(output, lambda: check(source)))
         for path in results:
             formats.write(path, cases, "opshift check")

@@ -141,6 +141,7 @@ def opened(model: object) -> Opened:
 def _opened(path: str) -> int:
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
+        os.scandir(path).close()  # raises if the folder cannot be listed
         batch = "(`opshift batch` converts all of them)"
         raise _error(path, f"this is a folder; name a model in it {batch}")
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
