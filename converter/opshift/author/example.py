@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.assumptions import Assumption
+
+WITHOUT_DOCSTRINGS = 2  # the level of `python -OO`
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,15 @@ class Draft:
 
     run: Callable[..., Any]
     examples: tuple[Example, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The docstring of the function, which reports show; empty if the author wrote none."""
+        written = (self.run.__doc__ or "").strip()
+        if written or sys.flags.optimize < WITHOUT_DOCSTRINGS:
+            return written
+        name = getattr(self.run, "__name__", "a function")
+        return f"Rewritten by {name}; `python -OO` removed its description."
 
 
 def example(

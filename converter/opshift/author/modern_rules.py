@@ -127,7 +127,7 @@ def modern(
             ops=(op,), since=since, run=draft.run, attributes=attributes or {}, when=when,
             differs=differs, examples=draft.examples,
         )  # fmt: skip
-        if not (draft.run.__doc__ or "").strip():
+        if not draft.sentence:
             raise AdapterBug(f"{found.source}: a rule needs a docstring that states the formula")
         return found
 

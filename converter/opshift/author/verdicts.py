@@ -249,7 +249,7 @@ def adapter(
 
     def declare(below: Run | Draft) -> Adapter:
         draft = drafted(below)
-        summary = (draft.run.__doc__ or "").strip()
+        summary = draft.sentence
         source = f"{draft.run.__module__}.{getattr(draft.run, '__name__', '?')}"
         if not summary:
             raise AdapterBug(f"{source}: an adapter needs a docstring that says what changed")
@@ -418,7 +418,7 @@ def boundary(
     names, source = tuple(reviewed), _caller()
 
     def claim(start: int, to: int, verdict: Verdict, draft: Draft | None) -> Adapter:
-        said = (draft.run.__doc__ or "").strip() if draft else ""
+        said = draft.sentence if draft else ""
         return Adapter(
             names, start, to, verdict, domain, _named(emits),
             spread(draft.examples, names) if draft else (), reviewed,
