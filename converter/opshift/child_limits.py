@@ -7,7 +7,17 @@ import contextlib
 import os
 import signal
 import sys
-from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+# the signals of a person, a system and a closed terminal that stop a run; Windows has no SIGHUP
+STOPS = tuple(
+    signal.Signals[name]
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if name in signal.Signals.__members__
+)
 
 
 def die_with(life: Connection) -> None:

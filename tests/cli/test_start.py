@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGTERM ends the command like Ctrl-C, also while its modules are imported."""
+"""SIGTERM and SIGHUP end the command like Ctrl-C, also while its modules are imported."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def interrupted(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a process cannot send itself these signals")
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_at_an_import_ends_the_command_as_an_interrupt(name, tmp_path):
-    for number in range(0, 240, 40):
+    for number in range(0, 240, 40 if name == "SIGTERM" else 120):
         done = interrupted(tmp_path, number, name)
         assert done.returncode == 130, (number, done.stderr)
         assert "error: interrupted" in done.stderr

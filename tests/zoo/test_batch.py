@@ -400,7 +400,9 @@ def test_bad_usage_is_one_sentence(tmp_path, monkeypatch, words, sentence):
 
 
 @pytest.mark.parametrize("to_all", [True, False], ids=["to all processes", "to the driver"])
-@pytest.mark.parametrize("signals", [["SIGINT"], ["SIGTERM"], ["SIGINT", "SIGTERM"]], ids="+".join)
+@pytest.mark.parametrize(
+    "signals", [["SIGINT"], ["SIGTERM"], ["SIGHUP"], ["SIGINT", "SIGTERM"]], ids="+".join
+)
 def test_however_a_run_is_stopped_it_reports_its_models_and_says_how_to_go_on(
     signals, to_all, tmp_path
 ):
@@ -415,6 +417,7 @@ def test_however_a_run_is_stopped_it_reports_its_models_and_says_how_to_go_on(
         text=True,
         env=env,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # nohup ignores it
     )
     while not list(dst.glob("*/*.onnx")):
         assert driver.poll() is None

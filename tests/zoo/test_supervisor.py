@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from opshift.child_limits import fair_share
+from opshift.child_limits import STOPS, fair_share
 from opshift.zoo.outcome import Fate, Outcome
 from opshift.zoo.workers import learned_limit
 from opshift.zoo.workers.limits import ModelLimits
@@ -195,7 +195,7 @@ def test_what_dies_while_stopping_had_no_turn(tmp_path):
     assert next(outcomes).name == "good"
     supervisor.stop()
     assert eventually(lambda: flag.exists() and flag.read_text())
-    for ignored in (signal.SIGINT, signal.SIGTERM):
+    for ignored in STOPS:
         os.kill(int(flag.read_text()), ignored)
     os.kill(int(flag.read_text()), signal.SIGKILL)
     assert list(outcomes) == []

@@ -7,15 +7,17 @@ import os
 import signal
 from typing import Any
 
+from opshift.child_limits import STOPS
 from opshift.cli import streams
 from opshift.cli.exit_codes import INTERRUPTED
 
 
 def run(prog_name: str | None = None) -> None:
-    """Runs the command as the main function of a process; SIGTERM ends it as Ctrl-C does."""
+    """Runs the command as the main function of a process; signals end it as Ctrl-C does."""
     streams.fill()
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _interrupt)
+    for number in STOPS:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
     try:
         from opshift.cli import entry
 

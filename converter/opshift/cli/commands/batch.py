@@ -255,9 +255,12 @@ def _stops_cleanly(engine: Supervisor | Spread) -> Iterator[None]:
 
     After the first Ctrl-C, models that are being converted are finished. After SIGTERM, running
     conversions get only a few seconds, because a system that sends SIGTERM (Kubernetes, Slurm,
-    systemd) soon kills the process. A second signal stops the running conversions.
+    systemd) soon kills the process. The same holds if the terminal is closed, unless the caller
+    ignores the signal, as nohup does. A second signal stops the running conversions.
     """
     import signal
+
+    from opshift.child_limits import STOPS
 
     times = 0
 
@@ -269,7 +272,7 @@ def _stops_cleanly(engine: Supervisor | Spread) -> Iterator[None]:
         if times == 2:
             engine.stop(0.0)
             text = "stopping now"
-        elif number == signal.SIGTERM:
+        elif number != signal.SIGINT:
             engine.stop(SOON)
             text = f"stopping within {SOON:g} seconds"
         else:
@@ -279,7 +282,12 @@ def _stops_cleanly(engine: Supervisor | Spread) -> Iterator[None]:
         with suppress(OSError):
             os.write(2, f"{text}\n".encode())
 
-    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.signal(number, asked)
+        for number in STOPS
+        if number in (signal.SIGINT, signal.SIGTERM)
+        or signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield
     finally:

@@ -10,7 +10,7 @@ import signal
 import sys
 from multiprocessing.connection import Connection
 
-from opshift.child_limits import die_with
+from opshift.child_limits import STOPS, die_with
 from opshift.zoo.workers.pool import IDLE
 from opshift.zoo.workers.shards import unpacked
 from opshift.zoo.workers.supervisor import Supervisor
@@ -18,7 +18,7 @@ from opshift.zoo.workers.supervisor import Supervisor
 
 def main() -> None:
     """Reads shards from stdin and writes their outcomes until stdin ends."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOPS:
         signal.signal(number, signal.SIG_IGN)  # only the driver decides when to stop
     if len(sys.argv) > 1:
         die_with(Connection(int(sys.argv[1]), writable=False))

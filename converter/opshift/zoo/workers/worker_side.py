@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 from opshift import terms
-from opshift.child_limits import alarm, cap_memory, die_with
+from opshift.child_limits import STOPS, alarm, cap_memory, die_with
 from opshift.zoo.outcome import Fate, Outcome, shortened
 from opshift.zoo.workers.limits import ModelLimits
 
@@ -31,8 +31,8 @@ def serve(
     fn: Callable[..., Outcome], limits: ModelLimits, pipe: Connection, life: Connection, log: str,
     path: list[str], caller: terms.Caller,
 ) -> None:  # fmt: skip
-    """Converts items until the pipe closes; leaves SIGINT and SIGTERM to the parent process."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    """Converts items until the pipe closes; only the parent process reacts to signals."""
+    for number in STOPS:
         signal.signal(number, signal.SIG_IGN)
     # the forkserver would keep the caller of its own start
     os.environ[terms.VARIABLE] = caller.value
