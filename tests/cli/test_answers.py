@@ -375,6 +375,19 @@ def test_a_folder_is_not_suggested_for_itself(folder):
     assert "did you mean" not in run("accepts", "erf.onnx", "--targets", "models").stderr
 
 
+@pytest.mark.parametrize("verb", ["ops", "adapters"])
+def test_an_operator_may_be_typed_with_its_domain(folder, verb):
+    whole = run(verb, "ai.onnx.ml.LabelEncoder")
+    assert whole.exit_code == 0
+    assert whole.stdout == run(verb, "LabelEncoder", "--domain", "ai.onnx.ml").stdout
+
+
+def test_the_command_for_an_operator_without_adapters_exists(folder):
+    words = run("adapters", "Normalizer", "--domain", "ai.onnx.ml").stderr.split("`")[1].split()
+    assert words == ["opshift", "ops", "ai.onnx.ml.Normalizer"]
+    assert run(*words[1:]).exit_code == 0
+
+
 def test_targets_takes_one_model(folder):
     assert "takes one MODEL" in run("targets", "erf.onnx", "softmax.onnx").stderr
 

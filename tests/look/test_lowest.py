@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opshift import BadTarget, Refused, convert_version, lowest_versions
+from opshift import BadTarget, InvalidModel, Refused, convert_version, lowest_versions
 from opshift.cli.entry import main
 from opshift.opsets import schemas
 from text_models import model
@@ -75,6 +75,11 @@ def test_minimal_stamps_and_rewrites_nothing(proto):
         assert now == then
     names = {node.op_type for node in proto.graph.node}
     assert opset == 1 or names & schemas.changed("", opset)
+
+
+def test_a_version_that_no_onnx_has_is_a_mistake_of_the_model():
+    with pytest.raises(InvalidModel, match=r"imports ai\.onnx 99, but only versions 1 to"):
+        lowest_versions(model("(float[2] x) => (float[2] y) { y = Relu(x) }", 99))
 
 
 def test_what_stops_it_is_named():

@@ -174,6 +174,17 @@ def test_a_file_of_another_kind_is_an_error(text, tmp_path):
         opshift.audit(tmp_path / "f")
 
 
+def test_a_file_about_something_else_than_conversions_is_an_error(tmp_path):
+    (tmp_path / "rows.csv").write_text("model,outcome\n")
+    with pytest.raises(opshift.InvalidModel, match="reads results only as JSON Lines"):
+        opshift.audit(tmp_path / "rows.csv")
+    (tmp_path / "checks.jsonl").write_text('{"kind": "check", "model": "a.onnx"}\n')
+    with pytest.raises(opshift.InvalidModel, match=r"output of another command \(check\)"):
+        opshift.audit(tmp_path / "checks.jsonl")
+    (tmp_path / "refused.json").write_text('{"kind": "refused"}')
+    assert opshift.audit(tmp_path / "refused.json").results == 0
+
+
 def test_the_command_has_an_exit_code_for_each_answer(labels, tmp_path):
     old = converted(tmp_path / "old.onnx", 3, OLD)
     unsure = tmp_path / "unsure.onnx"

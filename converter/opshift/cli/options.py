@@ -389,6 +389,14 @@ def _stem(path: str) -> str:
     return os.path.splitext(os.path.basename(path))[0]
 
 
+def named_operator(domain: str, op: str | None) -> tuple[str, str | None]:
+    """Returns domain and operator; `op` may contain its domain, as in `ai.onnx.ml.Scaler`."""
+    from opshift.opsets.identity import normal
+
+    before, dot, name = (op or "").rpartition(".")
+    return (normal(before), name) if dot else (normal(domain), op)
+
+
 def known_operator(domain: str, op: str, operators: Sequence[str]) -> None:
     """Raises if the domain lacks the operator, and suggests another domain or name."""
     if op in operators:

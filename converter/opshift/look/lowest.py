@@ -12,6 +12,7 @@ from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.convert.cheapest_strategy import opener_of
 from opshift.convert.ir import needs
+from opshift.convert.legal.opening import known_versions
 from opshift.convert.request import ConversionOptions, Request, spans, takes_options
 from opshift.errors import RefusedNode, blocking_nodes
 from opshift.json_form import Form
@@ -184,6 +185,7 @@ def _lowest(
 
 
 def _reach(runs: Rehearsals, domain: str, present: dict[str, int], same: tuple[int, int]) -> Reach:
+    known_versions(domain, [present[domain]])
     low = runs.furthest(domain, present, 1)
     high = runs.furthest(domain, present, newest(domain, present))
     outgrown = low.outgrown or high.outgrown

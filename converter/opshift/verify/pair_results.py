@@ -63,7 +63,7 @@ def reference_of(pair: Pair, inputs: Inputs | None) -> Reference:
     note = ""
     if inputs is None and all(error for _, error in results):
         lacks = any(LACKS in error for _, error in results)
-        helps = "give your own inputs, or raise the time limit"
+        helps = "check A with `opshift check`, give your own inputs, or raise the time limit"
         if lacks:
             helps = "convert A for the runtime"
         helps = extra.MISSING if extra.is_missing() else helps

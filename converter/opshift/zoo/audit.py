@@ -21,6 +21,7 @@ from opshift.opsets import targets
 from opshift.opsets.identity import normal
 from opshift.records import dataclass
 from opshift.report import Origin
+from opshift.results import FORMATS
 from opshift.text import Line, Role, Shown, counted, printable
 from opshift.zoo import journal, marks
 from opshift.zoo.marks import Mark
@@ -234,15 +235,30 @@ def _planned(path: str, target: AnyTarget) -> Evidence:
 # -- outcomes ------------------------------------------------------------------------------------
 
 
+# The kinds of JSON objects about conversions, of which the last two have no result.
+_AUDITED = ("report", "row", "refused", "error")
+
+
 def _in_file(path: str) -> Iterator[tuple[str, list[Evidence]]]:
     with open(path, "rb") as file:
         head = file.read(len(journal.HEAD))
     if head == journal.HEAD:
         yield from _in_journal(path)
         return
+    if os.path.splitext(path)[1].lower() in FORMATS.keys() - {".jsonl"}:
+        raise InvalidModel(
+            f"{path}: the audit reads results only as JSON Lines; write them with"
+            " `opshift batch --results FILE.jsonl`"
+        )
     outcomes = list(_outcomes(path)) if head.lstrip()[:1] == b"{" else []
-    if not any("kind" in outcome for outcome in outcomes):
+    kinds = {outcome["kind"] for outcome in outcomes if "kind" in outcome}
+    if not kinds:
         yield path, _in_model(info(path))
+    elif kinds.isdisjoint(_AUDITED):
+        raise InvalidModel(
+            f"{path}: this is the output of another command ({', '.join(sorted(kinds))}); give a"
+            " report of `opshift convert --json`, or the rows of a batch"
+        )
     for number, raw in enumerate(outcomes, 1):
         name = str(raw.get("model") or (path if len(outcomes) == 1 else f"{path}:{number}"))
         if raw.get("kind") == "report":

@@ -15,7 +15,7 @@ from opshift.cli.options import common, documents
 from opshift.cli.terminal import Output
 from opshift.json_form import Form
 from opshift.records import dataclass
-from opshift.text import Line, Role, counted, table
+from opshift.text import Line, Role, counted, qualified, table
 
 if TYPE_CHECKING:
     from opshift.author.verdicts import Adapter
@@ -90,7 +90,7 @@ def command(output: Output, op: str | None, domain: str) -> int:
     from opshift.author import registry
     from opshift.opsets import schemas
 
-    domain = schemas.normal(domain)
+    domain, op = options.named_operator(domain, op)
     by_operator: dict[str, list[Adapter]] = {}
     for (d, name, _, _), adapter in registry.default():
         if d == domain and op in (None, name):
@@ -100,7 +100,7 @@ def command(output: Output, op: str | None, domain: str) -> int:
         if schemas.history(domain, op):
             raise click.UsageError(
                 f"{op!r} of {where} has no adapter, because no version changed it; see `opshift"
-                f" ops {op}`"
+                f" ops {qualified(domain, op)}`"
             )
         options.known_operator(domain, op, list(schemas.operators(domain)))
     output.result(

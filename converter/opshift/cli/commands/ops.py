@@ -127,9 +127,8 @@ def command(
     `opshift ops build` writes the database of a vendor's domain; see `opshift ops build --help`.
     """
     from opshift.opsets import changelog
-    from opshift.opsets.identity import normal
 
-    domain = normal(domain)
+    domain, op = options.named_operator(domain, op)
     if (export is not None) != (path is not None):
         if path is None:
             raise click.UsageError("the command names no file for the document; give -o FILE")
