@@ -33,4 +33,5 @@ def renamed(function: Callable[_P, _R], old: str, new: str, gone_in: str) -> Cal
         warn(old, new, gone_in)
         return function(*args, **options)
 
+    under_old_name.__name__ = under_old_name.__qualname__ = old.rpartition(".")[2]  # for pickle
     return under_old_name

@@ -42,6 +42,10 @@ class _CallablePackage(ModuleType):
 
         return inspect.signature(_function_of(self))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the package by its name, as functions are, so that process pools can call it."""
+        return importlib.import_module, (self.__name__,)
+
 
 def _function_of(package: _CallablePackage) -> Any:
     home, name = package._function

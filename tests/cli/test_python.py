@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import types
@@ -37,6 +38,12 @@ def test_the_packages_inside_need_no_import_of_their_own():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "<function verify" in done.stdout
     assert "<function migrate" in done.stdout
+
+
+@pytest.mark.parametrize("name", opshift.__all__)
+def test_each_public_name_can_be_sent_to_a_process_of_a_pool(name):
+    public = getattr(opshift, name)
+    assert pickle.loads(pickle.dumps(public)) is public or isinstance(public, str)
 
 
 @pytest.mark.parametrize("before", ["", "import opshift.convert.api\n"])
