@@ -35,6 +35,16 @@ def same_size(node: Node) -> bool:
     return node.str("auto_pad").startswith("SAME")
 
 
+def spread_in_same_size(node: Node) -> bool:
+    """Returns whether a window with gaps keeps the size of its input."""
+    return same_size(node) and any(gap > 1 for gap in per_axis(node, "dilations", 0))
+
+
+def with_pads(node: Node, op: Builder) -> Result:
+    """Writes the node with `pads` instead of `auto_pad`."""
+    return op.same(node, auto_pad=None, pads=explicit_pads(node, node["X"]))
+
+
 def size(x: Value, axis: int) -> int | None:
     """Returns a dimension if it is static, else None."""
     dims = x.dims_or_none

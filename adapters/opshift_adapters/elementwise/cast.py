@@ -124,11 +124,10 @@ def is_merged_to_bool(node: Node, around: Surroundings) -> bool:
 
 
 @misread(
-    "Cast",
-    "openvino 2022.1",
+    "Cast", "openvino 2022.1",
     "Cast of floats to bool truncates first, so that numbers below 1 become false",
     source="2026-11-23 measured in OpenVINO 2022.1: one node for each element type",
-)
+)  # fmt: skip
 def cuts_off_to_bool(node: Node) -> bool:
     kinds = (T.FLOAT, T.DOUBLE, T.FLOAT16)
     return node.int("to") == T.BOOL and node["input"].elem_type_or_none in kinds

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resize: asymmetric in opset 10; later opsets add modes, `sizes`, `axes` and `antialias`."""
 
+import functools
 from typing import Any
 
 from opshift.adapter import (
@@ -58,19 +59,41 @@ def typed_scales(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "Resize",
-    "onnxruntime 0.4..1.4",
+    "Resize", "onnxruntime 0.4..1.4",
     "Resize with mode linear of an input with three or five axes is not supported",
     source="2026-11-29 measured in 18 releases from 0.4 to 1.32: mode linear of two to five axes",
     before=13,
-)
+)  # fmt: skip
 def blends_along_a_line(node: Node) -> bool:
     return node.str("mode") == "linear" and node["X"].rank_or_none in (3, 5)
 
 
+OF_AXES = functools.partial(
+    misread,
+    "Resize",
+    source="2026-11-30 measured in 12 releases from 1.14 to 1.32: 162 forms of Resize with axes",
+    since=18,
+)
+
+
+@OF_AXES("onnxruntime 1.14..1.26", "Resize with negative axes crashes the process or is refused")
+def counts_axes_from_the_end(node: Node) -> bool:
+    return any(axis < 0 for axis in node.ints_or_none("axes") or ())
+
+
+@OF_AXES("onnxruntime 1.27..1.32", "Resize of one scale for negative axes returns wrong sizes")
+def scales_axes_from_the_end(node: Node) -> bool:
+    return counts_axes_from_the_end.run(node) is True and keeps_aspect(node)
+
+
 @alternative("Resize", runtime="onnxruntime==1.4")
 def blended(node: Node, op: Builder) -> Result:
-    """Resize is written as Gather and sums, because onnxruntime before 1.5 lacks this rank."""
+    """Resize is written as Gather and sums, because onnxruntime before 1.5 lacks this rank.
+
+    onnxruntime misreads negative axes, which become positive.
+    """
+    if op.version >= 18 and counts_axes_from_the_end.run(node):
+        return op.same(node, axes=axes(node))
     if op.version >= 11:
         return written_out(node, op)
     return by_scales(op, node["X"], node["scales"], Filter(node.str("mode"), rounding="by scale"))
@@ -213,13 +236,11 @@ RESIZE_19_UP = boundary(19, "Resize:2a564e", directions="up")
 
 
 @misread(
-    "Resize",
-    "onnxruntime 0.4..1.14",
+    "Resize", "onnxruntime 0.4..1.14",
     "Resize below opset 19 with half_pixel_symmetric of opset 19 does not load",
     source="2026-11-29 measured in onnxruntime 1.14.1 to 1.32: half_pixel_symmetric at opset 18",
-    since=11,
-    before=19,
-)
+    since=11, before=19,
+)  # fmt: skip
 def is_symmetric_like_opset_19(node: Node) -> bool:
     return node.str("coordinate_transformation_mode") == "half_pixel_symmetric"
 

@@ -303,12 +303,11 @@ NAMED_AXES = [
 
 
 @misread(
-    "ReduceMax ReduceMean ReduceSum",
-    "opencv 4.5.5",
+    "ReduceMax ReduceMean ReduceSum", "opencv 4.5.5",
     "{op} requires ascending `axes`",
     source="2026-11-28 measured in OpenCV 4.5.5: three reductions of a tensor of rank 4 at opset"
     " 11 over 11 lists of axes",
-)
+)  # fmt: skip
 def names_axes_out_of_order(node: Node) -> bool:
     axes = node.ints("axes") if "axes" in node.attributes else []
     rank = node["data"].rank_or_none
@@ -318,11 +317,10 @@ def names_axes_out_of_order(node: Node) -> bool:
 
 
 @misread(
-    "ReduceMax ReduceMean ReduceSum",
-    "opencv 4.5.5",
+    "ReduceMax ReduceMean ReduceSum", "opencv 4.5.5",
     "{op} of a matrix with the attribute `axes` is not supported",
     source="2026-11-29 measured in OpenCV 4.5.5: three reductions of ranks 2 and 3 at opset 11",
-)
+)  # fmt: skip
 def reduces_a_matrix(node: Node) -> bool:
     return "axes" in node.attributes and node["data"].rank_or_none == 2
 
@@ -350,12 +348,11 @@ def with_reduce_sum(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "ReduceLogSumExp",
-    "openvino 2022.1..2025.4",
+    "ReduceLogSumExp", "openvino 2022.1..2025.4",
     "ReduceLogSumExp of numbers far from 0 overflows to infinity",
     source="2026-11-29 measured in OpenVINO 2022.1 to 2025.4: reductions at opsets 11 to 18",
     since=11,
-)
+)  # fmt: skip
 def may_be_far_from_zero(node: Node) -> bool:
     return True
 

@@ -60,23 +60,21 @@ def int32_multiplied(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "DequantizeLinear",
-    "onnxruntime 1.0..1.2",
+    "DequantizeLinear", "onnxruntime 1.0..1.2",
     "DequantizeLinear of a tensor of rank 0 crashes the process",
     source="2026-11-22 measured in onnxruntime 1.0 to 1.2: DequantizeLinear of a scalar",
-)
+)  # fmt: skip
 def of_a_scalar(node: Node) -> bool:
     return node["x"].rank_or_none == 0
 
 
 @misread(
-    "DequantizeLinear",
-    "onnxruntime 1.9..1.13",
+    "DequantizeLinear", "onnxruntime 1.9..1.13",
     "DequantizeLinear whose result is a graph output and is read is fused with readers: the output"
     " is lost, or the process crashes",
     source="2026-11-29 measured in onnxruntime 1.7 to 1.14 and 1.17: Gather, MatMul, Add, Reshape,"
     " Sigmoid and Transpose between DequantizeLinear and QuantizeLinear",
-)
+)  # fmt: skip
 def of_a_read_output(node: Node, around: Surroundings) -> bool:
     value = node.outputs[0]
     return value is not None and around.is_output(value) and bool(around.readers(value))
@@ -120,23 +118,21 @@ def _multiplies_by(product: Node, second: Value) -> bool:
 
 
 @misread(
-    "QuantizeLinear",
-    "onnxruntime 1.0..1.2",
+    "QuantizeLinear", "onnxruntime 1.0..1.2",
     "QuantizeLinear of int8 returns -127 instead of -128",
     source="2026-11-26 measured in onnxruntime 1.0.0, 1.1.2, 1.2.0, 1.3.0 and 1.4.0:"
     " QuantizeLinear of 1,206 numbers with 5 zero points of int8",
-)
+)  # fmt: skip
 def to_int8(node: Node) -> bool:
     zero = node.input("y_zero_point")
     return zero is not None and zero.elem_type_or_none == T.INT8
 
 
 @misread(
-    "QuantizeLinear",
-    "openvino 2022.1..2024.6",
+    "QuantizeLinear", "openvino 2022.1..2024.6",
     "QuantizeLinear with a scale above 1e33 is rejected or returns wrong numbers",
     source="2026-11-29 measured in OpenVINO 2022.1 to 2026.4: a model of one node",
-)
+)  # fmt: skip
 def by_a_huge_scale(node: Node) -> bool:
     scale = node["y_scale"].const_or_none()
     return scale is not None and bool((scale > 1e33).any())

@@ -230,11 +230,10 @@ UNFOLDED = (
 
 
 @misread(
-    "Loop",
-    "onnxruntime 0.4",
+    "Loop", "onnxruntime 0.4",
     "the iteration number in the body of a Loop has the shape [1] instead of []",
     source="2026-11-22 measured in onnxruntime 0.4: bodies of Loop",
-)
+)  # fmt: skip
 def reads_its_number(node: Node) -> bool:
     """Returns whether a body reads its iteration number, except as the data of a Reshape."""
     body = node.attr("body")
@@ -242,22 +241,20 @@ def reads_its_number(node: Node) -> bool:
 
 
 @misread(
-    "Loop",
-    "onnxruntime 0.4",
+    "Loop", "onnxruntime 0.4",
     "a Loop does not run if an input or output of its body lacks a shape or the name of a size",
     source="2026-11-23 measured in onnxruntime 0.4: models of a corpus with Loop, Scan and If",
-)
+)  # fmt: skip
 def passes_unsized_values(node: Node) -> bool:
     return has_unsized_ends(node.attr("body"))
 
 
 @misread(
-    "Loop",
-    "onnxruntime 1.2..1.10",
+    "Loop", "onnxruntime 1.2..1.10",
     "a Loop without a condition crashes the process",
     source="2026-11-22 measured in onnxruntime 1.2, 1.4, 1.7, 1.8, 1.10 and 1.11: a Loop without a"
     " condition, and 8 models of a corpus",
-)
+)  # fmt: skip
 def has_no_condition(node: Node) -> bool:
     return node.input("cond") is None
 
@@ -303,21 +300,19 @@ def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "If",
-    "onnxruntime 0.4",
+    "If", "onnxruntime 0.4",
     "an If does not run if an output of a branch lacks a shape or the name of a size",
     source="2026-11-23 measured in onnxruntime 0.4: models of a corpus with Loop, Scan and If",
-)
+)  # fmt: skip
 def gives_unsized_results(node: Node) -> bool:
     return any(has_unsized_ends(node.attr(name)) for name in BRANCHES)
 
 
 @misread(
-    "If",
-    "onnxruntime 0.4..1.2",
+    "If", "onnxruntime 0.4..1.2",
     "an If branch whose result is computed from constants returns wrong numbers",
     source="2026-11-29 measured in onnxruntime 0.4, 1.0 to 1.4 and 1.7: 320 forms of If",
-)
+)  # fmt: skip
 def gives_constants(node: Node) -> bool:
     return any(any(fixed_results(node, name)) for name in BRANCHES)
 
@@ -329,11 +324,10 @@ def _taken(node: Node) -> str:
 
 
 @misread(
-    "If",
-    "onnxruntime 0.4..1.16",
+    "If", "onnxruntime 0.4..1.16",
     "an If does not run if the branch that it always takes declares another shape of its result",
     source="2026-11-29 measured in 11 releases from 0.4 to 1.17: scatter_reduce of torch",
-)
+)  # fmt: skip
 def may_declare_another_shape(node: Node) -> bool | None:
     """Returns None if inference does not confirm a shape that this branch declares."""
     name = _taken(node)

@@ -79,21 +79,19 @@ AXES_11 = boundary(11, "Scan:787e3b", directions="up")
 
 
 @misread(
-    "Scan",
-    "onnxruntime 0.4..1.2",
+    "Scan", "onnxruntime 0.4..1.2",
     "a Scan body whose result is computed from constants returns wrong numbers",
     source="2026-11-29 measured in onnxruntime 0.4 to 1.7: bodies of Scan at opsets 9 and 11",
-)
+)  # fmt: skip
 def gives_constants(node: Node) -> bool:
     return any(fixed_results(node, "body"))
 
 
 @misread(
-    "Scan",
-    "onnxruntime 0.4",
+    "Scan", "onnxruntime 0.4",
     "a Scan does not run if an input or output of its body lacks a shape or the name of a size",
     source="2026-11-23 measured in onnxruntime 0.4: models of a corpus with Loop, Scan and If",
-)
+)  # fmt: skip
 def passes_unsized_values(node: Node) -> bool:
     return has_unsized_ends(node.attr("body"))
 

@@ -6,6 +6,8 @@ import functools
 from opshift.adapter import KEEP, Builder, Node, Result, alternative, boundary, misread
 from opshift.combinators import cast_around
 
+from opshift_adapters._lib import windows
+
 BFLOAT16_22 = boundary(22, "Conv:fa6396 ConvTranspose:ec0d21", cast=cast_around("float"))
 # In the specification of opset 1, the odd pad of ConvTranspose is at the other end; onnxruntime
 # before 1.13 follows this text.
@@ -72,11 +74,10 @@ def _cut(node: Node) -> list[int] | None:
 
 
 @misread(
-    "Conv",
-    "opencv 4.5.5",
+    "Conv", "opencv 4.5.5",
     "Conv along one axis adds equal pads to both ends, even if `pads` differ",
     source="2026-11-29 measured in OpenCV 4.5.5: Conv of rank 3 and 4 with different pads",
-)
+)  # fmt: skip
 def pads_one_axis_unequally(node: Node) -> bool:
     pads = node.ints_or_none("pads") or []
     return len(pads) == 2 and pads[0] != pads[1]
@@ -84,7 +85,9 @@ def pads_one_axis_unequally(node: Node) -> bool:
 
 @alternative("Conv", runtime="opencv==4.5.5")
 def padded_before(node: Node, op: Builder) -> Result:
-    """Conv with unequal pads of its only axis gets a Pad; OpenCV 4.5.5 pads both ends equally."""
+    """Conv gets a Pad for unequal pads of its only axis, or `pads` for `auto_pad` and dilations."""
+    if windows.spread_in_same_size(node):
+        return windows.with_pads(node, op)
     pads = node.ints_or_none("pads") or []
     if len(pads) != 2 or op.version < 11:
         return KEEP

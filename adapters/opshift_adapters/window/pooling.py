@@ -89,36 +89,41 @@ def _with_counted_pads_written(node: Node, op: Builder, x: Value) -> Result:
 
 
 @misread(
-    "AveragePool",
-    "onnxruntime 0.4..1.20",
+    "AveragePool Conv LpPool MaxPool", "onnxruntime 0.4..1.32",
+    "{op} with dilations and auto_pad SAME does not load or returns wrong numbers",
+    source="2026-11-30 measured in 14 releases from 1.4 to 1.32: 426 forms of pooling and Conv",
+)  # fmt: skip
+def keeps_the_size_with_gaps(node: Node) -> bool:
+    return windows.spread_in_same_size(node)
+
+
+@misread(
+    "AveragePool", "onnxruntime 0.4..1.20",
     COUNTS,
     source="2026-11-29 measured in 12 releases of onnxruntime from 0.4 to 1.20: AveragePool,"
     " compared with the specification",
     since=10,
-)
+)  # fmt: skip
 def counts_beyond_the_end(node: Node) -> bool:
     return node.int("count_include_pad") == 1 and windows.adds_windows(node)
 
 
 @misread(
-    "AveragePool",
-    "onnxruntime 1.21..1.28",
+    "AveragePool", "onnxruntime 1.21..1.28",
     COUNTS,
     source="2026-11-29 measured in each onnxruntime from 1.21 to 1.32: 216 forms of AveragePool",
-    since=10,
-    before=19,
-)
+    since=10, before=19,
+)  # fmt: skip
 def counts_beyond_the_end_below_19(node: Node) -> bool | None:
     return counts_beyond_the_end.run(node)
 
 
 @misread(
-    "AveragePool",
-    "onnxruntime 1.21..1.24",
+    "AveragePool", "onnxruntime 1.21..1.24",
     "AveragePool with count_include_pad and different pads at begin and end returns wrong numbers",
     source="2026-11-29 measured in onnxruntime 1.16 to 1.32: AveragePool, 3,360 forms",
     since=19,
-)
+)  # fmt: skip
 def counts_uneven_pads(node: Node) -> bool:
     pads = node.ints_or_none("pads") or []
     return node.int("count_include_pad") == 1 and merged_pads.differ_by_side(pads)
@@ -166,7 +171,7 @@ def counts_merged_pads_at_every_opset(node: Node, around: Surroundings) -> bool 
     return counts_merged_pads.run(node, around)
 
 
-@alternative("AveragePool", runtime="onnxruntime==1.16")
+@alternative("AveragePool LpPool", runtime="onnxruntime==1.16")
 def average_of_counted_pads(node: Node, op: Builder) -> Result:
     """AveragePool gets a Pad for pads that count, and a Concat between the Pad and the pooling.
 
@@ -175,6 +180,8 @@ def average_of_counted_pads(node: Node, op: Builder) -> Result:
     """
     if op.version < 7:
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
+    if node.op == "LpPool" or windows.spread_in_same_size(node):
+        return windows.with_pads(node, op) if windows.spread_in_same_size(node) else KEEP
     x, pads = node["X"], any(windows.explicit_pads(node, node["X"]))
     if node.int("count_include_pad") and (windows.rounds_up(node) or pads):
         return _with_counted_pads_written(node, op, _apart(op, x))
@@ -194,12 +201,11 @@ def _is_padded(x: Value) -> bool:
 
 
 @misread(
-    "MaxPool",
-    "onnxruntime 0.4..1.2",
+    "MaxPool", "onnxruntime 0.4..1.2",
     "MaxPool with storage_order=1 returns wrong Indices",
     source="2026-11-29 measured in onnxruntime 0.4, 1.0 to 1.4 and 1.7: 384 forms of MaxPool",
     since=10,
-)
+)  # fmt: skip
 def counts_by_columns(node: Node) -> bool:
     indices, axes = node.output("Indices"), len(node.ints("kernel_shape"))
     return node.int("storage_order") == 1 and axes > 1 and indices is not None and indices.used
@@ -232,6 +238,8 @@ def max_pool_by_rows(node: Node, op: Builder) -> Result:
     onnxruntime up to 1.2 ignores `storage_order`, and 1.17 to 1.31 merge MaxPool with a Pad, from
     which a Concat separates it.
     """
+    if windows.spread_in_same_size(node):
+        return windows.with_pads(node, op)
     if op.version < 8 or node.int("storage_order") != 1:  # opset 8 added storage_order
         return op.same(node, inputs={"X": _apart(op, node["X"])}) if node.n_outputs == 1 else KEEP
     y, place = op.same(node, outputs=2, storage_order=None)
