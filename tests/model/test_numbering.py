@@ -83,3 +83,13 @@ def test_graphs_in_the_defaults_of_a_function_are_numbered_after_its_nodes():
     }
     (kept,) = function.attribute_proto
     assert (kept.g.name, list(kept.g.node[0].output)) == ("opshift_5_e", ["opshift_4_d"])
+
+
+def test_an_annotation_of_a_renamed_value_has_its_new_name():
+    model = ModelProto()
+    model.graph.node.append(helper.make_node("Neg", ["x"], ["opshift_7_a"]))
+    annotation = model.graph.quantization_annotation.add(tensor_name="opshift_7_a")
+    annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="opshift_7_a")
+    assert numbering.number(model, ["opshift_"]) == {"opshift_7_a": "opshift_1_a"}
+    assert annotation.tensor_name == "opshift_1_a"
+    assert annotation.quant_parameter_tensor_names[0].value == "opshift_1_a"

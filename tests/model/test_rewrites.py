@@ -12,7 +12,7 @@ import pytest
 from onnx import parser
 from opshift.errors import OpshiftError
 from opshift.look.drawn import forms
-from opshift.model.rewrites import CONSTANT, rewrites
+from opshift.model.rewrites import CONSTANT, Body, rewrites
 
 from examples import cases, model_of, too_new
 
@@ -146,3 +146,94 @@ def test_places_of_different_forms_are_different_drawings():
     found = forms(model, opshift.convert_version(model, 13))
     assert [len(form.places) for form in found] == [1, 1]
     assert sorted(len(form.before.inputs) for form in found) == [0, 1]
+
+
+def in_function(opset, nodes):
+    return parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 13, "own": 1]>'
+        " g (float[1,2] x) => (float[2] y) { y = own.F(x) }"
+        f'<opset_import: ["": {opset}], domain: "own"> F (x) => (y) {{ {nodes} }}'
+    )
+
+
+def test_a_place_in_a_function_has_the_imports_of_the_function():
+    before, after = in_function(12, "y = Squeeze<axes=[0]>(x)"), in_function(11, "y = Flatten(x)")
+    (place,) = rewrites(before, after)
+    assert (place.before.imports[""], place.after.imports[""]) == (12, 11)
+
+
+def test_a_place_in_a_graph_has_the_imports_of_the_model():
+    model = parser.parse_model(NESTED)
+    (place, _) = rewrites(model, opshift.convert_version(model, 13))
+    assert (place.before.imports[""], place.after.imports[""]) == (12, 13)
+
+
+def trained(name, **graphs):
+    model = onnx.ModelProto()
+    for graph, op in ((model.graph, "Neg"), *((None, op) for op in graphs.values())):
+        graph = model.training_info.add().algorithm if graph is None else graph
+        graph.node.add(op_type=op, input=["x"], output=["y"])
+    model.graph.name = name
+    for info, graph_name in zip(model.training_info, graphs, strict=True):
+        info.algorithm.name = graph_name
+    return model
+
+
+def test_graphs_of_training_are_found_by_name_and_the_main_graph_by_its_position():
+    before = trained("g", a="Neg", b="Sin", c="Exp")
+    places = list(rewrites(before, trained("h", c="Exp", b="Cos")))
+    assert [place.before.container.name for place in places] == ["b"]
+    after = trained("h", a="Neg", b="Sin", c="Exp")
+    after.graph.node[0].op_type = "Abs"
+    places = list(rewrites(before, after))
+    assert [place.written[0].op_type for place in places] == ["Abs"]
+
+
+def test_a_constant_belongs_to_the_nearest_scope_that_defines_its_name():
+    outer, inner = onnx.GraphProto(), onnx.GraphProto()
+    outer.initializer.add(name="w")
+    outer.initializer.add(name="v")
+    outer.node.add(op_type=CONSTANT, output=["c"])
+    outer.node.add(op_type=CONSTANT)
+    outer.node.add(op_type="Neg", output=["n"])
+    inner.node.add(op_type="Neg", output=["w", ""])
+    inner.initializer.add(name="v")
+    around = Body(outer, {})
+    inside = Body(inner, {}, around)
+    assert around.constant("w") == outer.initializer[0]
+    assert inside.constant("w") is None
+    assert inside.constant("v") is inside.tensors["v"]
+    assert inside.constant("c") == outer.node[0]
+    assert around.constant("n") is inside.constant("none") is around.constant("") is None
+    assert Body(onnx.FunctionProto(node=[outer.node[0]]), {}).constant("c") == outer.node[0]
+
+
+def test_a_node_that_two_models_write_apart_is_one_place():
+    """The names of only one of the models connect the nodes of a place."""
+    before, after = (
+        parser.parse_model(
+            '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (float[2] y, float[2] z)'
+            f" {{ {nodes} }}"
+        )
+        for nodes in (
+            "a = Neg(x) b = Abs(a) y = Exp(b) k = Constant<value_float=1.0>() z = Add(x, k)",
+            "c = Sin(x) y = Cos(c) m = Constant<value_float=2.0>() z = Add(x, m)",
+        )
+    )
+    shown = [
+        tuple([node.op_type for node in nodes] for nodes in (place.removed, place.written))
+        for place in rewrites(before, after)
+    ]
+    assert shown == [(["Neg", "Abs", "Exp"], ["Sin", "Cos"]), (["Add"], ["Add"])]
+
+
+def test_functions_of_one_name_differ_by_domain():
+    before = onnx.ModelProto()
+    for domain in ("one", "two"):
+        function = before.functions.add(domain=domain, name="F")
+        function.node.add(op_type="Neg", input=["x"], output=["y"])
+    after = onnx.ModelProto()
+    after.CopyFrom(before)
+    after.functions[0].node[0].op_type = "Abs"
+    (place,) = rewrites(before, after)
+    assert (place.before.container.domain, place.after.container.domain) == ("one", "one")
