@@ -216,7 +216,8 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
             yield Line(f"Converted, but {self.runtime} cannot run it: {self._first}", Role.BAD)
         else:
             summary = blocked(self.refusals, self.nearest, self.target)
-            yield Line(f"Cannot convert to {show_versions(self.target)}: {summary}", Role.BAD)
+            goal = f" to {show_versions(self.target)}" if self.target else ""
+            yield Line(f"Cannot convert{goal}: {summary}", Role.BAD)
         yield from blockers(self.refusals)
         for way in self.dead_ends:
             yield Line(f"  The plan has no route for {way}.", Role.FAINT, more=True)

@@ -388,6 +388,38 @@ def test_the_command_for_an_operator_without_adapters_exists(folder):
     assert run(*words[1:]).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["plan", "erf.onnx", "--for", "tract==0.2", "--for", "iree"], "--for is given twice"),
+        (
+            ["convert", "erf.onnx", "-o", "a", "--output", "b", "--to", "9"],
+            "--output is given twice",
+        ),
+        (["convert", "erf.onnx", "-o", "", "--to", "9"], "the name after -o is empty"),
+        (["plan", "", "--to", "9"], "the name of a model is empty"),
+        (["plan", "erf.onnx", "--to"], "--to needs a value"),
+        (
+            ["convert", "erf.onnx", "-o", "a.html", "--report", "./a.html", "--to", "9"],
+            "-o and --report name one file",
+        ),
+    ],
+)
+def test_no_value_of_an_option_is_ignored(folder, words, sentence):
+    done = run(*words)
+    assert done.exit_code == cli.BAD_INPUT
+    assert done.stderr.startswith(f"error: {sentence}")
+
+
+def test_an_alias_may_set_options_about_messages(folder):
+    words = ["plan", "erf.onnx", "--color", "always", "--to", "9", "--color", "never"]
+    assert "\x1b" not in run(*words).stdout
+
+
+def test_a_refusal_without_a_version_names_none(folder):
+    assert run("plan", "erf.onnx", "--domains", "com.acme").stdout.startswith("Not possible. 1")
+
+
 def test_targets_takes_one_model(folder):
     assert "takes one MODEL" in run("targets", "erf.onnx", "softmax.onnx").stderr
 

@@ -23,7 +23,14 @@ import opshift
 from opshift import terms
 from opshift.cli import commands, doors, exit_codes, settings
 from opshift.cli.exit_codes import BAD_INPUT, INTERRUPTED
-from opshift.cli.options import GroupedCommand, WholeWords, is_model, shown_options, similar_files
+from opshift.cli.options import (
+    GroupedCommand,
+    WholeWords,
+    is_model,
+    long_name,
+    shown_options,
+    similar_files,
+)
 from opshift.cli.synonyms import REPLACING, misplaced, other_command, synonym
 from opshift.cli.terminal import Output
 from opshift.isolation_default import Isolation, set_default, usual
@@ -127,6 +134,8 @@ def _sentence(error: click.ClickException) -> str:
         return f"{_called(error.ctx)} needs the {kind} {name}"
     if isinstance(error, click.BadParameter) and error.param is not None and error.ctx:
         return _bad_value(error, error.param)
+    if isinstance(error, click.BadOptionUsage) and "requires an arg" in error.format_message():
+        return f"{error.option_name} needs a value; write it after the option"
     extra = re.match(r"Got unexpected extra arguments? \((.+)\)", error.format_message())
     if extra and isinstance(error, click.UsageError) and error.ctx:
         option = misplaced(extra[1], functools.partial(shown_options, error.ctx.command, error.ctx))
@@ -174,7 +183,7 @@ def _with_option(name: str, ctx: click.Context) -> list[str]:
 def _bad_value(error: click.BadParameter, param: click.Parameter) -> str:
     """Returns the message about an invalid value, with the valid values or a remedy."""
     argument = isinstance(param, click.Argument)
-    name = param.human_readable_name if argument else max(param.opts, key=len)
+    name = param.human_readable_name if argument else long_name(param)
     kind = param.type
     message = error.message.rstrip(".")
     word = message.partition("'")[2].partition("'")[0]

@@ -7,6 +7,7 @@ import functools
 import os
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -103,7 +104,24 @@ class GroupedCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses the arguments, and stores the words for the command line in a report."""
         ctx.meta[_WORDS] = (ctx.info_name or "", *args)
+        if not ctx.resilient_parsing:
+            self._require_once(ctx, args)
         return super().parse_args(ctx, args)
+
+    def _require_once(self, ctx: click.Context, args: list[str]) -> None:
+        """Raises for an option that is given twice and takes one value.
+
+        For the options about messages, the last value counts, so that an alias can set them.
+        """
+        order = self.make_parser(ctx).parse_args([*args])[2]
+        takes_one = (
+            one for one in order
+            if isinstance(one, click.Option) and not (one.multiple or one.is_flag or one.count)
+            and _group(one) != MESSAGES
+        )  # fmt: skip
+        twice = next((one for one, n in Counter(takes_one).items() if n > 1), None)
+        if twice is not None:
+            raise click.UsageError(f"{long_name(twice)} is given twice; give it once", ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes one section for each group."""
@@ -125,6 +143,11 @@ class GroupedCommand(click.Command):
             with formatter.section("Examples"):
                 for example in self.examples:
                     formatter.write(f"{' ' * formatter.current_indent}{example}\n")
+
+
+def long_name(option: click.Parameter) -> str:
+    """Returns the longest of the names of an option, such as `--output` of `-o`."""
+    return max(option.opts, key=len)
 
 
 def typed() -> str:
@@ -357,6 +380,8 @@ class ModelPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "-":
             return STDIN
+        if value == "":
+            raise click.UsageError("the name of a model is empty; give the path of a file", ctx)
         if ctx is not None and isinstance(value, str):
             available = functools.partial(shown_options, ctx.command, ctx)
             if option := misplaced(value, available):

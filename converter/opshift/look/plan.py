@@ -238,7 +238,8 @@ class Plan(Paged):
         ir = next((refusal.boundary[1] for refusal in self.refusals if refusal.op == "IR"), None)
         target = {**self.target, **({"IR": ir} if ir is not None else {})}
         sentence = blocked(self.refusals, self.nearest, target)
-        return Line(f"Not possible: {show_versions(target)}. {sentence}", Role.BAD)
+        goal = f": {show_versions(target)}" if target else ""
+        return Line(f"Not possible{goal}. {sentence}", Role.BAD)
 
     def _ir_moves(self) -> Iterator[str]:
         """Yields a text such as `IR 10 -> 8` if the IR version changes."""

@@ -100,6 +100,10 @@ def command(
 
     IN may be a pipe; `-` means standard input. Several IN need --in-place, --check or --dry-run.
     """
+    if output == "":
+        raise click.UsageError("the name after -o is empty; give the path of the result")
+    if output and report and os.path.realpath(output) == os.path.realpath(report):
+        raise click.UsageError("-o and --report name one file; give the report another name")
     writes = not (only_check or dry_run)
     if writes and in_place == (output is not None):
         missing = "-o and --in-place are both given; give one of them"
