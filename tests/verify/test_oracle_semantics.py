@@ -503,3 +503,13 @@ def test_a_function_reads_an_input_that_the_call_omits_as_absent() -> None:
     for flag in (True, False):
         values = evaluate(model(text), {"x": x, "c": np.array(flag)})
         assert compare(values, [x, x]) is None
+
+
+@pytest.mark.parametrize("opset", [11, 13, 18])
+def test_the_logarithm_of_a_softmax_that_underflows_is_finite(opset: int) -> None:
+    text = "(float[1,2] x) => (float[1,2] y) { y = LogSoftmax<axis = 1>(x) }"
+    assert run(text, opset, x=[[200.0, 0.0]])[0].tolist() == [[0.0, -200.0]]
+    if opset == 11:
+        return
+    text = "(float[1,2] x, int64[1] t) => (float l) { l = SoftmaxCrossEntropyLoss(x, t) }"
+    assert run(text, opset, x=[[200.0, 0.0]], t=[1])[0] == 200
