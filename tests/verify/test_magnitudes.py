@@ -16,6 +16,7 @@ from opshift.model.arrays import to_array
 from opshift.model.weights import Weights
 from opshift.testing.model_text import parse_model
 from opshift.verify import engine_choice, locate, oracle
+from opshift.verify import magnitudes as module
 from opshift.verify.magnitudes import magnitudes
 from text_models import model as model_of
 
@@ -206,6 +207,27 @@ def test_a_runtime_computes_the_wanted_values_and_the_inputs(largest, monkeypatc
     assert largest(CHAIN, X) == ({"x": 0.25}, "")
     assert largest(CHAIN, X, ["b"]) == ({"x": 0.25, "b": 0.5}, "")
     assert largest(CHAIN, X, ["a", "b", "d", "y"]) == (ALL, "")
+
+
+@pytest.mark.parametrize(
+    ("octets", "sizes"), [(1 << 28, [2, 8, 32, 58]), (80, [2, 8, 10, 10, 10, 10]), (0, [2, 2, 2])]
+)
+def test_the_runs_of_many_small_values_become_larger(largest, monkeypatch, octets, sizes):
+    """Each run loads the whole model, so that their number may not grow with the values."""
+    names, seen, save = [f"v{i:03}" for i in range(1, 101)], [], module.save
+
+    def counted(proto, path):
+        seen.append(len(proto.graph.output))
+        save(proto, path)
+
+    monkeypatch.setattr(locate, "TOGETHER", 2)
+    monkeypatch.setattr(module, "MOST_OCTETS", octets)
+    monkeypatch.setattr(module, "save", counted)
+    nodes = " ".join(f"v{i + 1:03} = Neg(v{i:03})" for i in range(100))
+    text = f"(float[n] v000) => (float[n] y) {{ {nodes} y = Neg(v100) }}"
+    found, reason = largest(text, {"v000": X["x"]}, names)
+    assert (found, reason) == (dict.fromkeys(["v000", *names], 0.25), "")
+    assert seen[: len(sizes)] == sizes
 
 
 def test_node_by_node_every_value_is_found(largest):

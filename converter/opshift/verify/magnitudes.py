@@ -23,6 +23,7 @@ from opshift.verify.pair_results import first_answers
 from opshift.verify.subject import Subject, opened, save
 from opshift.verify.tolerance import StatedTolerance
 
+MOST_OCTETS = 1 << 28  # the size of the values that one run returns, if there are many values
 Largest = dict[str, float]
 """The largest finite magnitude by name. Values of one name in several graphs count as one value."""
 
@@ -76,31 +77,48 @@ class _Walk(Pair):
 
 
 def _exposed(pair: Pair, names: Sequence[str], cases: Sequence[InputSet]) -> Largest:
-    """Records the magnitudes of the inputs and of the values `names`."""
+    """Records the magnitudes of the inputs and of the values `names`.
+
+    Each run loads the whole model. Therefore a run has more values than the run before, as long as
+    they fit in memory.
+    """
     largest: Largest = {}
     for case in cases:
         for name, value in case.values.items():
             _count(largest, name, value)
-        for start in range(0, len(names), locate.TOGETHER):
-            chosen = names[start : start + locate.TOGETHER]
-            _expose(pair, engine_choice.RUNTIME, case, chosen, largest)
+        start, count = 0, locate.TOGETHER
+        while start < len(names):
+            chosen = names[start : start + count]
+            octets = _expose(pair, engine_choice.RUNTIME, case, chosen, largest)
+            start += count
+            count = max(locate.TOGETHER, min(4 * count, count * MOST_OCTETS // max(1, octets)))
     return largest
 
 
-def _expose(
-    pair: Pair, engine: str, case: InputSet, names: Sequence[str], largest: Largest
-) -> None:
-    """Runs a model with these values as outputs; if it fails, tries each half of the values."""
+def _expose(pair: Pair, engine: str, case: InputSet, names: Sequence[str], largest: Largest) -> int:
+    """Runs a model with these values as outputs; returns the size of the values in bytes.
+
+    If the run fails, tries each half of the values.
+    """
     wider = locate.exposing(pair.a.model, names)
     path = pair.a.path.with_name("exposed.onnx")
     save(wider, path)
     values, error = pair.run(Subject("a", path, wider), engine, [case])[0]
+    octets = sum(_octets(value) for value in values.values())
     if error and len(names) > 1:
         half = len(names) // 2
         for part in (names[:half], names[half:]):
-            _expose(pair, engine, case, part, largest)
+            octets += _expose(pair, engine, case, part, largest)
     for name, value in values.items():
         _count(largest, name, value)
+    return octets
+
+
+def _octets(value: Any) -> int:
+    """Returns the size of a value in bytes, which may be a sequence."""
+    if isinstance(value, list):
+        return sum(map(_octets, value))
+    return int(getattr(value, "nbytes", 0))
 
 
 def _count(largest: Largest, name: str, value: Any) -> None:
