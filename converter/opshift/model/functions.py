@@ -328,7 +328,7 @@ def bind_attributes(node: NodeProto, bound: dict[str, AttributeProto]) -> None:
                 for inner in graph.node:
                     bind_attributes(inner, bound)
             attributes.append(attribute)
-    if len(attributes) != len(node.attribute) or any(a.ref_attr_name for a in node.attribute):
+    if any(attribute.ref_attr_name for attribute in node.attribute):
         copies = [AttributeProto.FromString(a.SerializeToString()) for a in attributes]
         del node.attribute[:]
         node.attribute.extend(copies)
