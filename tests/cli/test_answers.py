@@ -246,7 +246,7 @@ def test_every_error_is_json_too(folder, words, code, name, form):
         ),
         (["targets", "coreml"], "no versions are known for 'coreml'"),
         (["schema", "erf.onnx"], "`opshift schema` has too many arguments; leave out: erf.onnx"),
-        (["completion", "tcsh"], "SHELL: 'tcsh' is not a valid value; give bash or zsh or fish"),
+        (["completion", "tcsh"], "SHELL: 'tcsh' is not a valid value; give bash, zsh or fish"),
         (["targets", "--targets", "a.toml"], "--targets: File 'a.toml' does not exist; check the"),
         (["check", "erf.onnx", "--results", "a.b"], "a.b: the extension '.b' names no format of"),
         (["ops", "--export", "ai.onnx", "99", "-o", "a"], "ai.onnx 99 cannot be exported: the"),

@@ -824,6 +824,8 @@ def test_the_kernels_of_the_cpu_say_nothing_about_another_provider():
     assert "only the CPU was measured" in answer.unknown[-1]
     with pytest.raises(BadTarget, match="tensorrt has no provider 'cuda'"):
         accepts(half, "tensorrt==9:cuda")
+    with pytest.raises(BadTarget, match="onnxruntime has no provider 'cdua'; give one of cpu"):
+        accepts(half, "onnxruntime==1.10:cdua")
 
 
 POOL = "(float[1,1,5,5] x) => (float[1,1,3,3] y) { y = AveragePool<ceil_mode=1, count_include_pad=1, kernel_shape=[2,2], strides=[2,2]>(x) }"

@@ -210,7 +210,7 @@ def test_the_command(tmp_path):
         ([a, str(tmp_path / "no.onnx")], "No such file"),
         ([a, b, "--inputs", str(tmp_path / "empty")], "contains no input_0.pb"),
         ([a, b, "--inputs", a], "is not an .npz"),
-        ([a, b, "--engine", "tensorrt"], "give auto or onnxruntime or opshift"),
+        ([a, b, "--engine", "tensorrt"], "give auto, onnxruntime or opshift"),
     ):
         done = run(main, ["verify", *words])
         assert done.exit_code == cli.BAD_INPUT

@@ -189,7 +189,8 @@ def _bad_value(error: click.BadParameter, param: click.Parameter) -> str:
     word = message.partition("'")[2].partition("'")[0]
     if isinstance(kind, click.Choice):
         choices = [str(choice) for choice in kind.choices]
-        remedy = suggestion(word, choices) or f"; give {' or '.join(choices)}"
+        listed = " or ".join(filter(None, (", ".join(choices[:-1]), choices[-1])))
+        remedy = suggestion(word, choices) or f"; give {listed}"
         return f"{name}: {word!r} is not a valid value{remedy}"
     if isinstance(kind, click.Path) and word:
         return f"{name}: {message}{similar_files(word) or '; check the path'}"

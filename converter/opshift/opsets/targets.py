@@ -361,6 +361,8 @@ def find(text: str) -> RuntimeRelease:
     if runtime.answer:
         answer = terms.translated(runtime.answer)
         raise BadTarget(f"no versions are known for {text.strip()!r}: {answer}")
+    if ":" in request.version:
+        raise _no_provider(runtime, request.version.rpartition(":")[2])
     wanted_release = request.version or runtime.default
     if not request.version and wanted_release:
         request = replace(
@@ -423,9 +425,14 @@ def _with_fact(row: RuntimeRelease, learned_fact: learned.Learned | None) -> Run
 def _elsewhere(row: RuntimeRelease, runtime: Runtime, provider: str) -> RuntimeRelease:
     """Returns a release without its CPU kernels, because another provider has other kernels."""
     if provider not in runtime.providers:
-        listed = ", ".join(("cpu", *runtime.providers))
-        raise BadTarget(f"{runtime.name} has no provider {provider!r}; give one of {listed}")
+        raise _no_provider(runtime, provider)
     return replace(row, provider=provider, kernels="", probed=None)
+
+
+def _no_provider(runtime: Runtime, provider: str) -> BadTarget:
+    """Makes the error for an execution provider that a runtime does not have."""
+    listed = ", ".join(("cpu", *runtime.providers))
+    return BadTarget(f"{runtime.name} has no provider {provider!r}; give one of {listed}")
 
 
 @functools.cache
