@@ -71,6 +71,7 @@ def test_defaults_from_a_file(folder, name, text):
         ("[convert]\nir = [8]\n", "--ir takes one value, not a list; give one value"),
         ("[convert]\ntoo = 13\n", "convert has no option --too; did you mean to?"),
         ("[convert\n", "cannot be read"),
+        ("[convertt]\nto = 13\n", "there is no command 'convertt'; did you mean convert?"),
         ("convert = 1\n", "[convert] is not a table"),
         ("ir = 8.5\n", "8.5"),
         ("ir = {}\n".format("[" * 100_000 + "]" * 100_000), "nested too deeply"),
@@ -84,6 +85,12 @@ def test_a_wrong_settings_file_is_an_error(folder, text, sentence):
     done = run("convert", "m.onnx", "--to", "13", "--check")
     assert done.exit_code == cli.BAD_INPUT
     assert sentence in done.stderr
+
+
+def test_a_model_without_a_command_has_the_settings_of_info(folder):
+    (folder / "opshift.toml").write_text('output-format = "json"\n')
+    assert run("m.onnx").stdout == run("info", "m.onnx").stdout
+    assert run("m.onnx").stdout.startswith("{")
 
 
 @pytest.mark.parametrize("text", ["tool = 3 # opshift\n", "[tool]\nopshift = [1]\n"])

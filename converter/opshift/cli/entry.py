@@ -68,7 +68,9 @@ class Commands(click.Group):
         names = self.list_commands(ctx)
         if word not in names:
             if is_model(word):
-                return DEFAULT, self.get_command(ctx, DEFAULT), args
+                command = self.get_command(ctx, DEFAULT)
+                settings.apply(ctx, command, DEFAULT)
+                return DEFAULT, command, args
             same = other_command(word)
             near = suggestion(word, [*names, "--help"], 1) or similar_files(word)
             cure = f"; use `opshift {same}`" if same else near

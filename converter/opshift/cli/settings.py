@@ -118,6 +118,12 @@ def _table(path: Path, name: str, around: Mapping[str, Any]) -> Mapping[str, Any
 def apply(ctx: click.Context, command: click.Command | None, name: str) -> None:
     """Sets the defaults of a command from the settings."""
     settings = ctx.meta[_META] = found()
+    assert isinstance(ctx.command, click.Group)
+    names = ctx.command.list_commands(ctx)
+    for key, value in settings.table.items():
+        if isinstance(value, Mapping) and key not in names:
+            near = suggestion(key, names)
+            raise click.UsageError(f"{settings.path}: there is no command {key!r}{near}")
     ctx.default_map = {name: _defaults(settings, command, name) if command else {}}
 
 
@@ -179,8 +185,8 @@ def _value(path: object, key: str, option: click.Option, value: Any) -> Any:
     """Converts a setting to the text, flag or list that click expects for the option."""
     if not may_set(key, option):
         raise click.UsageError(
-            f"{path}: settings cannot set --{key}, because it runs or writes something; give it on"
-            " the command line"
+            f"{path}: settings cannot set --{key}, because it names a program, or a file that"
+            " changes the answers or is written; give it on the command line"
         )
     if key in ONLY_READ:
         _require_plain(path, key, value if isinstance(value, list) else [value])
