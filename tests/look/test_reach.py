@@ -40,3 +40,42 @@ def test_the_first_line_names_what_runs_for_certain():
     assert first == "Runs now in edge 1.1+; after a conversion in edge 1.0+."
     none = plain(reach.lines(fits("edge", now="n", after="?"))).splitlines()[0]
     assert none.startswith("Runs now in none of the measured runtimes; after a conversion in no")
+
+
+@pytest.mark.parametrize(
+    ("reasons", "blockers", "unknown", "first"),
+    [
+        ((), (), (), ""),
+        (("a",), (), (), "now: a"),
+        (("a", "b"), (), ("u",), "now: a (and 1 more)"),
+        (("a",), ("b", "c", "d"), ("u",), "a conversion: b (and 2 more)"),
+        ((), ("b",), ("u", "v"), "a conversion: b"),
+        ((), (), ("u", "v"), "not known: u (and 1 more)"),
+    ],
+)
+def test_the_first_reason_is_that_of_a_conversion(reasons, blockers, unknown, first):
+    assert Fit("edge==1.0", "no", "no", reasons, blockers, unknown).first == first
+
+
+@pytest.mark.parametrize(("after", "has_reason"), [("ny", False), ("yn", True)])
+def test_the_newest_release_gives_the_reason(after, has_reason):
+    row = plain(reach.lines(fits("edge", now="nn", after=after))).splitlines()[-1]
+    assert row.rstrip().endswith("now: too old") is has_reason
+
+
+def test_releases_with_one_answer_are_written_by_their_ends():
+    several = [
+        Fit("edge==1.0..1.2, 1.4", "yes", "yes", (), ()),
+        Fit("edge==1.5", "no", "yes", ("too new",), ()),
+    ]
+    row = plain(reach.lines(several)).splitlines()[-1]
+    assert row.split() == ["edge", "1.0..1.4", "1.0+"]
+
+
+def test_a_runtime_without_releases_has_an_answer_alone():
+    row = plain(reach.lines([Fit("device", "yes", "not known", (), (), ("its kernels",))]))
+    assert row.splitlines()[-1].split("  ")[0] == "device"
+    assert row.splitlines()[0].startswith("Runs now in device; after")
+    assert [cell.strip() for cell in row.splitlines()[-1].split("  ") if cell.strip()][1:] == [
+        "yes", "not known", "not known: its kernels",
+    ]  # fmt: skip

@@ -40,6 +40,24 @@ def test_the_rule_that_tells_them_apart(number, text, form):
     assert (str(found), found.form, found.pack()) == (text, form, number)
 
 
+@pytest.mark.parametrize(
+    ("number", "is_date"),
+    [
+        (19000101, True), (18991231, False), (29991231, True), (30000101, False),
+        (20260001, False), (20261231, True), (20261301, False), (20260100, False),
+        (20260131, True), (20260132, False), (20260201, True),
+    ],
+)  # fmt: skip
+def test_a_number_that_looks_like_a_date_is_a_plain_number(number, is_date):
+    form = VersionFormat.NUMBER if is_date else VersionFormat.HISTORIC
+    assert ModelVersion.unpack(number).form is form
+
+
+def test_a_text_of_digits_is_a_plain_number():
+    assert ModelVersion.parse("7") == ModelVersion(patch=7, form=VersionFormat.NUMBER)
+    assert str(ModelVersion.parse("7").bump(Level.MAJOR)) == "8"
+
+
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_every_number_survives(number):
     assert ModelVersion.unpack(number).pack() == number
@@ -98,6 +116,8 @@ def test_a_model_stores_neither_pre_release_nor_build():
     assert ModelVersion.unpack(full.pack()) == full.stored == ModelVersion(1, 2, 3)
     assert full < full.stored
     assert str(full.bump(Level.MINOR)) == "1.3.0"
+    assert str(ModelVersion.parse("1.2.3-rc.1").bump(Level.PATCH)) == "1.2.4"
+    assert str(ModelVersion.parse("1.2.3+b7").bump(Level.PATCH)) == "1.2.4"
 
 
 def test_what_does_not_fit():
@@ -105,6 +125,8 @@ def test_what_does_not_fit():
         ModelVersion(2**15, 0, 0).pack()
     with pytest.raises(BadTarget, match="64 bits"):
         ModelVersion.unpack(2**63)
+    with pytest.raises(BadTarget, match="64 bits"):
+        ModelVersion.unpack(-(2**63) - 1)
 
 
 X = ValueSignature("x", "tensor(float)", (2, 3), False, "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import opshift
 import pytest
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 from opshift.model import repair, walk
 from opshift.model.document import Document
 from opshift.model.functions import inline_functions
@@ -116,3 +116,48 @@ def test_a_call_is_written_out_wherever_it_is(place):
 def test_a_node_is_named_in_one_line():
     named = walk.named(NodeProto(op_type="Const\nant\u2028", name="a\nb"))
     assert named == "Const\\nant\\u2028 'a\\nb'"
+
+
+def holder(*graphs, op="If", output="h"):
+    """A node that holds graphs."""
+    node = NodeProto(op_type=op, input=["c"], output=[output])
+    for number, graph in enumerate(graphs):
+        node.attribute.add(name=f"g{number}", type=AttributeProto.GRAPH).g.CopyFrom(graph)
+    return node
+
+
+def test_the_depth_of_subgraphs_is_that_of_the_deepest():
+    plain = NodeProto(op_type="Neg", input=["x"], output=["y"])
+    flat = GraphProto(name="flat", node=[plain])
+    deep = GraphProto(name="deep", node=[plain, holder(flat)])
+    assert walk.levels([]) == walk.levels([plain]) == 0
+    assert walk.levels([plain, holder(flat)]) == 1
+    assert walk.levels([holder(flat), holder(flat, deep), holder(flat)]) == 2
+    assert walk.levels([holder(flat, op="Neg")]) == 0  # such a node may not hold graphs
+    assert walk.holds_graphs(holder(flat)) is True
+    assert walk.holds_graphs(plain) is False
+
+
+def test_subgraphs_are_visited_only_if_they_are_asked_for():
+    inner = GraphProto(name="inner", node=[holder(GraphProto(name="innermost"))])
+    graph = GraphProto(name="main", node=[holder(inner, GraphProto(name="beside"))])
+    names = [visited.name for visited in walk.graphs_in(graph)]
+    assert names == ["main", "inner", "innermost", "beside"]
+    assert [visited.name for visited in walk.graphs_in(graph, nested=False)] == ["main"]
+
+
+def test_a_graph_captures_the_names_that_it_does_not_define_before():
+    graph = GraphProto(name="body")
+    graph.input.add(name="i")
+    graph.initializer.add(name="w")
+    graph.sparse_initializer.add().values.name = "s"
+    graph.node.add(op_type="Sum", input=["i", "w", "s", "a", "t"], output=["t"])
+    inner = GraphProto(name="inner")
+    inner.node.add(op_type="Add", input=["t", "b"], output=["u"])
+    inner.output.add(name="t")
+    inner.output.add(name="u")
+    graph.node.append(holder(inner))
+    for name in ("t", "h", "i", "o"):
+        graph.output.add(name=name)
+    assert list(walk.captures(graph)) == ["a", "t", "c", "b", "o"]
+    assert list(walk.reads(holder(graph))) == ["c", "a", "t", "c", "b", "o"]
