@@ -241,13 +241,15 @@ def _places(mode: str, begin: int, size: int, end: int) -> Array:
 
 
 @misread(
-    "Pad", "onnxruntime 1.14",
-    "a Pad with negative axes crashes the process",
+    "CenterCropPad Pad", "onnxruntime 1.14",
+    "{op} with negative axes crashes the process",
     source="2026-11-28 measured in onnxruntime 1.14.1: 8 forms of Pad with axes = [-1] crash, 16"
-    " other forms run; all forms run in 1.16.3 and 1.17.3",
+    " other forms run; all forms run in 1.16.3 and 1.17.3; CenterCropPad 2026-11-30: 4 forms",
     since=18,
 )  # fmt: skip
 def counts_axes_from_the_end(node: Node) -> bool:
+    if node.op == "CenterCropPad":
+        return any(axis < 0 for axis in node.ints_or_none("axes") or ())
     axes = node.input("axes")
     constant = axes.const_or_none() if axes is not None else None
     return constant is not None and bool((constant < 0).any())
