@@ -338,13 +338,9 @@ POW_15 = boundary(15, "Pow:edfedc", cast=cast_around("float"))
 
 
 @adapter(
-    "Mod",
-    10,
-    9,
-    approximate=True,
-    ignores={"fmod": "the older opset allows only fmod=1 for floats"},
-    in_other_words=True,
-)
+    "Mod", 10, 9, approximate=True,
+    ignores={"fmod": "the older opset allows only fmod=1 for floats"}, in_other_words=True,
+)  # fmt: skip
 def mod_10_9(node: Node, op: Builder) -> Result:
     """Below opset 10, Mod is written as Div, Mul and Sub, with a correction of the sign."""
     a, b = node["A"], node["B"]

@@ -9,12 +9,9 @@ from opshift_adapters._lib.kinds import as_type
 
 
 @adapter(
-    "LinearAttention",
-    27,
-    26,
-    ignores={"chunk_size": "`chunk_size` is only a hint about speed"},
+    "LinearAttention", 27, 26, ignores={"chunk_size": "`chunk_size` is only a hint about speed"},
     in_other_words=True,
-)
+)  # fmt: skip
 def linear_attention_27_26(node: Node, op: Builder) -> Result:
     """Below opset 27, LinearAttention is written as a Scan over the sequence with a float state."""
     query, past = node["query"], node.input("past_state")

@@ -314,12 +314,9 @@ def quantize_linear_18_19(node: Node, op: Builder) -> Result:
 
 
 @adapter(
-    "QuantizeLinear",
-    19,
-    18,
-    handles_types=True,
+    "QuantizeLinear", 19, 18, handles_types=True,
     ignores={"saturate": "`saturate` affects only 8-bit floats"},
-)
+)  # fmt: skip
 def quantize_linear_19_18(node: Node, op: Builder) -> Result:
     """Below opset 19, y_scale of QuantizeLinear is float; for other types, Div is written first."""
     x, scale, zero = node["x"], node["y_scale"], node.input("y_zero_point")

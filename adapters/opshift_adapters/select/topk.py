@@ -155,12 +155,9 @@ TOPK_11 = boundary(11, "TopK:2439e1", directions="up")
 
 
 @adapter(
-    "TopK",
-    11,
-    10,
-    handles_types=True,
+    "TopK", 11, 10, handles_types=True,
     ignores={"sorted": "sorted=0 allows every order, also the sorted order"},
-)
+)  # fmt: skip
 def topk_11_10(node: Node, op: Builder) -> Result:
     """Below opset 11, TopK has only floats and no `largest`; Cast and Neg surround TopK."""
     x, axis, largest = node["X"], node.int("axis"), node.int("largest")

@@ -10,6 +10,7 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     example,
     in_other_words,
@@ -46,6 +47,12 @@ def lp_pool_18_17(node: Node, op: Builder) -> Result:
 
 def power(op: Builder, x: Value, exponent: float) -> Value:
     return x if exponent == 1 else x**exponent
+
+
+@alternative("LpPool", runtime="onnxruntime==1.20")
+def with_pads(node: Node, op: Builder) -> Result:
+    """LpPool with dilations gets `pads`, because onnxruntime misreads its `auto_pad`."""
+    return windows.with_pads(node, op) if windows.spread_in_same_size(node) else KEEP
 
 
 TEXT_11 = boundary(11, "LpPool:680ffd")

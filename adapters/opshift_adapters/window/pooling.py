@@ -171,7 +171,7 @@ def counts_merged_pads_at_every_opset(node: Node, around: Surroundings) -> bool 
     return counts_merged_pads.run(node, around)
 
 
-@alternative("AveragePool LpPool", runtime="onnxruntime==1.16")
+@alternative("AveragePool", runtime="onnxruntime==1.16")
 def average_of_counted_pads(node: Node, op: Builder) -> Result:
     """AveragePool gets a Pad for pads that count, and a Concat between the Pad and the pooling.
 
@@ -180,8 +180,8 @@ def average_of_counted_pads(node: Node, op: Builder) -> Result:
     """
     if op.version < 7:
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
-    if node.op == "LpPool" or windows.spread_in_same_size(node):
-        return windows.with_pads(node, op) if windows.spread_in_same_size(node) else KEEP
+    if windows.spread_in_same_size(node):
+        return windows.with_pads(node, op)
     x, pads = node["X"], any(windows.explicit_pads(node, node["X"]))
     if node.int("count_include_pad") and (windows.rounds_up(node) or pads):
         return _with_counted_pads_written(node, op, _apart(op, x))
