@@ -264,6 +264,18 @@ def test_other_commands_read_a_pipe_once(words, name, tmp_path):
 
 
 @POSIX
+@pytest.mark.parametrize(
+    "words", [("verify", "-", "-"), ("diff", "-", "-"), ("verify", "-", "m.onnx", "--report", "r.html")]
+)  # fmt: skip
+def test_a_pipe_is_not_read_twice(words, tmp_path):
+    data = save(tmp_path / "m.onnx").read_bytes()
+    done = run(*words, input=data, cwd=tmp_path)
+    assert done.returncode == 2
+    assert b"the standard input can be read only once" in done.stderr
+    assert not (tmp_path / "r.html").exists()
+
+
+@POSIX
 def test_external_data_cannot_go_through_a_pipe(tmp_path):
     source, fifo = save(tmp_path / "m.onnx", "w.bin"), tmp_path / "fifo"
     os.mkfifo(fifo)

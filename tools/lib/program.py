@@ -22,7 +22,7 @@ def _exit_code(package: str, names: Sequence[str]) -> int:
     if not words or words[0] in ("-h", "--help"):
         print(f"usage: python -m {package} NAME [-h] ...\n")
         for name in names:
-            print(f"  {name:14} {_purpose(package, name)}")
+            print(f"  {name:15} {_purpose(package, name)}")
         return 0 if words else 2
     if words[0] not in names:
         print(f"{package} has no tool {words[0]!r}; it has {', '.join(names)}", file=sys.stderr)

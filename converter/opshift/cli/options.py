@@ -389,6 +389,12 @@ class ModelPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+def require_read_once(*paths: str) -> None:
+    """Raises if a command would read the standard input more than once."""
+    if paths.count(STDIN) > 1:
+        raise click.UsageError("the standard input can be read only once; give the path of a file")
+
+
 def is_model(word: str) -> bool:
     """Returns whether a word is the path of a model, which need not exist, or `-`."""
     return word == "-" or word.lower().endswith(".onnx") or os.path.exists(word)

@@ -31,6 +31,7 @@ def command(output: Output, first: str, second: str) -> int:
     compute the same results. In two folders, models with equal file names are compared, and the
     answer covers each model and the whole folder.
     """
+    options.require_read_once(first, second)
     folders = [os.path.isdir(path) for path in (first, second)]
     if all(folders):
         return _folders(output, first, second)

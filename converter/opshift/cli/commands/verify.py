@@ -103,6 +103,7 @@ def command(
     """
     from opshift.verify import Limits, verify
 
+    options.require_read_once(*(a, b) * (2 if report else 1))  # the page reads the models again
     with output.working("verifying"):
         verification = verify(
             a, b, inputs, engine=engine, seed=seed, rtol=rtol, atol=atol, ulp=ulp,
