@@ -12,6 +12,7 @@ from opshift.cli import options
 from opshift.cli.complete import complete_runtimes
 from opshift.cli.exit_codes import DONE, NOT_KNOWN, REFUSED
 from opshift.cli.options import common, guarded
+from opshift.cli.synonyms import misplaced
 from opshift.cli.terminal import Output
 from opshift.opsets.described import SUFFIX
 
@@ -57,6 +58,8 @@ def command(
     reads. The exit code is 1 if the runtime or program cannot use one of the models. The exit code
     is 5 if the answer is not known, or if a model can be used only by ignoring its version numbers.
     """
+    if option := misplaced(runtime or "", lambda: ("--opset",)):
+        raise click.UsageError(f"{runtime} is not a runtime; write {option} {runtime}")
     documents = options.give_documents([word for word in opsets if word.endswith(SUFFIX)])
     words = tuple(word for word in opsets if not word.endswith(SUFFIX))
     has_versions = any((words, ir, model_version)) or (documents and runtime is None)
