@@ -17,6 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from types import FrameType
 
 import opshift
 import pytest
@@ -112,6 +113,30 @@ def test_work_of_a_lowered_model_is_linear(family: str) -> None:
         return opshift.convert_version(model, LOWERED[family])
 
     assert growth_of(convert, FAMILIES[family], FEWER) < MOST
+
+
+@pytest.mark.parametrize("family", ["nodes with graphs", "nodes with loops"])
+def test_a_change_of_types_passes_over_each_value_once(family: str) -> None:
+    """Counts lines, because a loop that calls nothing is no call."""
+
+    def lines(model: ModelProto) -> int:
+        count = 0
+
+        def traced(frame: FrameType, event: str, _: object) -> object:
+            nonlocal count
+            count += event == "line"
+            return traced if "requests" in frame.f_code.co_filename else None
+
+        before = sys.gettrace()
+        sys.settrace(traced)
+        try:
+            VERBS["types"](model, TARGET)
+        finally:
+            sys.settrace(before)
+        return count
+
+    small, middle, large = (lines(FAMILIES[family](size)) for size in SIZES)
+    assert (large - middle) / (middle - small) < MOST
 
 
 def test_each_function_is_looked_at_once_for_its_readers() -> None:

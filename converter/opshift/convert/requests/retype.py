@@ -22,6 +22,7 @@ from opshift.convert.state import State
 from opshift.errors import AdapterBug
 from opshift.model.bytes.wire import raw_size
 from opshift.model.functions import inline_functions
+from opshift.model.scope import Scope
 from opshift.model.walk import attributes_of, containers_in
 from opshift.opsets import schemas
 from opshift.opsets.type_pairs import Change
@@ -88,14 +89,11 @@ def _inline_functions(state: State) -> None:
 
 def _expected(state: State, choice: TypeChoice) -> list[dict[str, int]]:
     """Returns, for each graph, the new element types of its values by name."""
-    return [
-        {
-            name: choice.types[kind]
-            for (owner, name), kind in choice.kinds.items()
-            if owner is scope and choice.changes(owner, name)
-        }
-        for scope in state.document.scopes()
-    ]
+    types = defaultdict[Scope | None, dict[str, int]](dict)
+    for (scope, name), kind in choice.kinds.items():
+        if choice.changes(scope, name):
+            types[scope][name] = choice.types[kind]
+    return [types[scope] for scope in state.document.scopes()]
 
 
 def _require_expected(state: State, expected: list[dict[str, int]]) -> None:
