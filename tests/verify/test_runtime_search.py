@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
@@ -169,6 +170,23 @@ def test_a_run_that_is_too_slow_ends_the_search(run, monkeypatch):
     assert done.exit_code == cli.REFUSED
     assert "too slow: not finished within the limit of 4 s" in done.stderr
     assert done.stderr.count("tried") == 1
+
+
+def test_a_runtime_that_rejects_small_inputs_gets_larger_ones(run):
+    text = MEAN.replace("float[2,3]", "float[N,L]").replace("float[2,1]", "float[N,1]")
+    done = run(text, 18, {"ReduceMean": "small"}, "--for", "onnxruntime==1.15")
+    assert done.exit_code == cli.DONE, done.output
+    assert "no answer: not run: ValueError: the window is larger than the image" in done.stdout
+    assert "tried opset 18: runs" in done.stdout
+    assert f"note: {runtime_search.LARGER}" in done.stdout
+
+
+def test_inputs_of_the_caller_stay_small(run, tmp_path):
+    np.savez(tmp_path / "in.npz", x=np.ones((2, 3), np.float32))
+    text = MEAN.replace("float[2,3]", "float[N,L]").replace("float[2,1]", "float[N,1]")
+    rules, inputs = {"ReduceMean": "small", "ReduceSum": "small"}, tmp_path / "in.npz"
+    done = run(text, 18, rules, "--for", "onnxruntime==1.15", "--inputs", inputs)
+    assert done.exit_code == cli.REFUSED, done.output
 
 
 @pytest.mark.parametrize("option", ["--dry-run", "--check"])

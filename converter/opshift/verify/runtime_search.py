@@ -31,8 +31,8 @@ from opshift.opsets.wanted import Wanted
 from opshift.protos import ModelProto
 from opshift.records import dataclass
 from opshift.report import Report, RuntimeAnswer
-from opshift.verify import lone_nodes
-from opshift.verify.other_runtime import TOO_SLOW, OtherRuntime
+from opshift.verify import generate, lone_nodes
+from opshift.verify.other_runtime import NOT_RUN, TOO_SLOW, OtherRuntime
 from opshift.verify.pair import Pair
 from opshift.verify.pair_results import Reference, compared, reference_of
 from opshift.verify.subject import Subject, opened
@@ -41,6 +41,7 @@ from opshift.verify.trials import NO_ANSWER, NOT_CONVERTED, OTHER_NUMBERS, RUNS,
 from opshift.verify.verification import Verification
 
 LIMITS = Limits()
+LARGER = "the runtime did not run generated inputs of smaller sizes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +144,13 @@ class _Search:
         """Tries the default conversion first, then the other candidates in order of their cost."""
         first = self._converted(Candidate())
         reference = reference_of(self.pair, self.request.inputs)
-        if (
-            first is not None
-            and reference.answered
-            and (verification := self._run(first, reference))
-        ):
-            return self._result(first, verification)
+        if first is not None and reference.answered:
+            if verification := self._run(first, reference):
+                return self._result(first, verification)
+            if larger := self._larger_inputs():
+                reference = larger
+                if verification := self._run(first, reference):
+                    return self._result(first, verification, LARGER)
         model, nearest = self.pair.a.model, imports.versions(self.pair.a.model).get("", 0)
         failing = frozenset[str]()
         if first is not None:
@@ -170,6 +172,19 @@ class _Search:
             assert self.refused is not None
             raise self.refused
         return self._result(first or alternatives[0], None, *_unanswered(reference))
+
+    def _larger_inputs(self) -> Reference | None:
+        """Returns the results for larger generated inputs, if small ones loaded but did not run.
+
+        Small sizes can leave a tensor without elements, which many runtimes reject.
+        """
+        source, failure = self.pair.a.model, self.trials[-1]
+        is_known = self.request.inputs is not None or not generate.is_dynamic(source)
+        if is_known or failure.outcome != NO_ANSWER or not failure.detail.startswith(NOT_RUN):
+            return None
+        cases = generate.cases(source, self.pair.seed, generate.LARGE, self.adapters)
+        reference = reference_of(self.pair, [case.values for case in cases])
+        return reference if reference.answered else None
 
     def _result(
         self, conversion: ConvertedCandidate, verification: Verification | None, *notes: str

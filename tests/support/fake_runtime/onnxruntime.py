@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stub of onnxruntime, of which the variable FAKE_RUNTIME says what it does not run.
 
-It is JSON: an operator, or "opset N", and one of refuses, fails, wrong, dies and sleeps. `log` is
-a file to which each loaded model adds a line. The reference of onnx computes what it runs.
+It is JSON: an operator, or "opset N", and one of refuses, fails, small, wrong, dies and sleeps.
+`small` fails if the last axis is short. `log` is a file to which each loaded model adds
+a line. The reference of onnx computes what it runs.
 """
 
 import json
@@ -48,5 +49,7 @@ class InferenceSession:
     def run(self, names, feed):
         if "fails" in self.rules:
             raise ValueError("this shape is not supported")
+        if "small" in self.rules and any(value.shape[-1] < 32 for value in feed.values()):
+            raise ValueError("the window is larger than the image")
         results = self.model.run(names, feed)
         return [value + 1 for value in results] if "wrong" in self.rules else results
