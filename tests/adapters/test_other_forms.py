@@ -15,6 +15,7 @@ from opshift.convert.request import Request
 from opshift.opsets.targets import RuntimeRelease
 from opshift.opsets.wanted import Wanted
 from opshift.testing.example_models import example_model, examples, too_new
+from text_models import model
 
 OPERATORS = {
     op
@@ -36,15 +37,23 @@ MOST = len(CASES) if "OPSHIFT_PROPERTIES" in os.environ else 15  # examples of a
 def test_another_form_of_any_node_is_legal(op):
     tried, having = 0, [case for case in CASES if op in case[2]]
     for adapter, example, _ in random.Random(op).sample(having, min(MOST, len(having))):
-        model = example_model(adapter, example)
-        opset = {opset.domain: opset.version for opset in model.opset_import}.get("", LOWEST)
+        source = example_model(adapter, example)
+        opset = {opset.domain: opset.version for opset in source.opset_import}.get("", LOWEST)
         if opset < LOWEST:
             continue
         row = RuntimeRelease("edge", "", {}, None, "", other_forms=(op,))
         request = Request(Wanted(row), keep_unrunnable=True, check="full")
         try:
-            opshift.convert(model, request)
+            opshift.convert(source, request)
         except opshift.Refused:
             continue
         tried += 1
     assert tried
+
+
+def test_gemm_keeps_the_attribute_broadcast():
+    shapes = "(float[2,3] a, float[3,4] b, float[1] c) => (float[2,4] y)"
+    source = model(f"{shapes} {{ y = Gemm<broadcast = 1>(a, b, c) }}", 6)
+    row = RuntimeRelease("edge", "", {}, None, "", other_forms=("Gemm",))
+    converted = opshift.convert(source, Request(Wanted(row), keep_unrunnable=True))
+    assert [node.op_type for node in converted.model.graph.node] == ["Gemm"]

@@ -98,8 +98,7 @@ def padding(node: Node, op: Builder, mask: Value, batch: Value, k: Value, fill: 
         return op.Unsqueeze(added, op.const([1]))
     if mask.rank > 3:
         raise Refusal(
-            Why.NOT_EXPRESSIBLE,
-            f"{node.op}: a mask of rank {mask.rank} is impossible in ai.onnx",
+            Why.NOT_EXPRESSIBLE, f"{node.op}: a mask of rank {mask.rank} is impossible in ai.onnx"
         )
     return op.Unsqueeze(added, op.const([1, 2]))
 

@@ -17,8 +17,7 @@ def inverse(node: Node, op: Builder) -> Result:
         return op.Reciprocal(x)
     if size not in (2, 3):
         raise Refusal(
-            Why.NOT_EXPRESSIBLE,
-            f"{node.op} needs matrices with 1, 2 or 3 rows in ai.onnx",
+            Why.NOT_EXPRESSIBLE, f"{node.op} needs matrices with 1, 2 or 3 rows in ai.onnx"
         )
     op.approximate(f"{node.op}: {COFACTORS}")
     cofactors = _of_two(op, x) if size == 2 else _of_three(op, x)

@@ -87,38 +87,25 @@ def _is_lossy_pair(node: Node, around: Surroundings, *, of: int, to: int) -> boo
     return kinds == (of, to) and around.has_lossy_pair(node)
 
 
-@BACK(
-    "Cast",
-    "onnxruntime 0.4..1.5",
-    "a Cast to float16 and back is removed, although it rounds numbers",
-)
+@BACK("Cast", "onnxruntime 0.4..1.5", "a Cast to float16 and back is removed, although it rounds")
 def returns_from_float16(node: Node, around: Surroundings) -> bool:
     return _is_lossy_pair(node, around, of=T.FLOAT16, to=T.FLOAT)
 
 
-@BACK(
-    "Cast",
-    "onnxruntime 0.5..1.5",
-    "a Cast to float and back to double is removed, although it rounds numbers",
-)
+@BACK("Cast", "onnxruntime 0.5..1.5", "a Cast to float and back is removed, although it rounds")
 def returns_from_float(node: Node, around: Surroundings) -> bool:
     return _is_lossy_pair(node, around, of=T.FLOAT, to=T.DOUBLE)
 
 
-@PAIRS(
-    "Cast",
-    "onnxruntime 1.6..1.16",
-    "a Cast that wraps, truncates or rounds numbers is skipped before another Cast",
-)
+@PAIRS("Cast", "onnxruntime 1.6..1.16", "a Cast that changes numbers is skipped before a Cast")
 def is_merged(node: Node, around: Surroundings) -> bool:
     return around.has_lossy_pair(node)
 
 
 @PAIRS(
-    "Cast",
-    "onnxruntime 1.17..1.25",
+    "Cast", "onnxruntime 1.17..1.25",
     "a Cast that wraps, truncates or rounds numbers is skipped before a Cast to bool",
-)
+)  # fmt: skip
 def is_merged_to_bool(node: Node, around: Surroundings) -> bool:
     return node.int("to") == T.BOOL and around.has_lossy_pair(node)
 

@@ -73,8 +73,7 @@ def like_the_only_input(node: Node) -> Sequence[ToldDims | None]:
 @output_shapes(
     "BiasAdd", "BiasGelu", "FastGelu", "Gelu", "Inverse", "QLinearLeakyRelu", "QLinearSigmoid",
     "QLinearSoftmax", "QuickGelu", "RotaryEmbedding", "SkipLayerNormalization",
-    "SkipSimplifiedLayerNormalization", "Trilu",
-    domain=MICROSOFT,
+    "SkipSimplifiedLayerNormalization", "Trilu", domain=MICROSOFT,
 )  # fmt: skip
 def like_the_first_input(node: Node) -> Sequence[ToldDims | None]:
     """Returns the shape of the first input, because onnx infers no shape for these operators."""

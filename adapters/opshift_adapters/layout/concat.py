@@ -257,8 +257,7 @@ def parts(attributes: Mapping[str, Any], inputs: int, outputs: int) -> str | Non
 
 
 @misread(
-    "Split", "opencv 4.5.5",
-    "Split of a constant is not supported",
+    "Split", "opencv 4.5.5", "Split of a constant is not supported",
     source="2026-11-29 measured in OpenCV 4.5.5: Split of an initializer and of an input",
 )  # fmt: skip
 def splits_a_constant(node: Node) -> bool:
@@ -283,7 +282,8 @@ def slices(node: Node, op: Builder) -> Result:
     """Split is written as one Slice for each part, if the lengths of the parts are known."""
     x, axis = node["input"], node.int("axis")
     lengths = node.input("split") if op.version >= 13 else None
-    size, count = x.dims[axis], node.n_outputs
+    size, named = x.dims[axis], "num_outputs" in node.attributes
+    count = node.int("num_outputs") if named else node.n_outputs
     if lengths is not None:
         parts = [int(length) for length in lengths.const()]
     elif op.version < 13 and node.has("split"):

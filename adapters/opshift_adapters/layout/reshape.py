@@ -181,8 +181,7 @@ IDENTITY_14 = boundary(14, "Identity:6d4702", cast=_passed_through_loop)
 
 
 @misread(
-    "Identity", "opencv 4.1.2, 4.5.5",
-    "Identity of a constant is not supported",
+    "Identity", "opencv 4.1.2, 4.5.5", "Identity of a constant is not supported",
     source="2026-11-26 measured in OpenCV 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Identity of a constant",
 )  # fmt: skip
 def of_a_constant(node: Node) -> bool:

@@ -192,7 +192,7 @@ def plain_gemm(node: Node, op: Builder) -> Result:
     c, alpha, beta = node.input("C"), node.float("alpha"), node.float("beta")
     single = c is not None and c.dims_or_none in ((), (1,))
     plain = node.int("transB") and not node.int("transA") and alpha == beta == 1
-    if node["A"].elem_type_or_none != T.FLOAT or (plain and not single):
+    if op.version < 7 or node["A"].elem_type_or_none != T.FLOAT or (plain and not single):
         return KEEP
     row, known = _zero_row(node, op), c and c.const_or_none()
     if plain and row is not None and known is not None:
@@ -284,10 +284,9 @@ def multiplies_cast_swapped(node: Node) -> bool:
 
 
 @JOINED(
-    "MatMul",
-    "onnxruntime 1.23..1.30",
+    "MatMul", "onnxruntime 1.23..1.30",
     "MatMul after a Transpose and a Cast does not load if the Cast is an output",
-)
+)  # fmt: skip
 def multiplies_an_output(node: Node, around: Surroundings) -> bool:
     return any(
         side[0].cast is not None

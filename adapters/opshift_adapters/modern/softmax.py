@@ -58,10 +58,9 @@ def log_softmax(op: Formula, input: Term) -> Term:
 
 
 @modern(
-    "LogSoftmax",
-    since=13,
+    "LogSoftmax", since=13,
     differs="the logarithm of a probability that rounds to zero is finite, not minus infinity",
-)
+)  # fmt: skip
 def log_of_softmax(op: Formula, input: Term) -> Term:
     """Matches Log(Softmax(x))."""
     return op.Log(op.Softmax(input, axis=op.attribute("axis")))

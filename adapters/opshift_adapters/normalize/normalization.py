@@ -78,8 +78,8 @@ def of_float16(node: Node) -> bool:
 @misread(
     "LayerNormalization", "onnxruntime 1.14..1.18",
     "LayerNormalization of float16 before other nodes may return wrong numbers after the first run",
-    source="2026-11-29 measured in onnxruntime 1.13 to 1.24: 28 operators before MatMul",
-    since=17, wider="X",
+    source="2026-11-29 measured in onnxruntime 1.13 to 1.24: 28 operators before MatMul", since=17,
+    wider="X",
 )  # fmt: skip
 def reuses_memory(node: Node) -> bool | None:
     return None if node["X"].elem_type_or_none == T.FLOAT16 else False

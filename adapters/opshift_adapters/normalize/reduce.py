@@ -2,12 +2,14 @@
 """Reduce operators, whose `axes` became an input in opset 13 (ReduceSum) or 18 (others)."""
 
 import math
+from functools import partial
 
 from opshift.adapter import (
     KEEP,
     Builder,
     Node,
     Result,
+    Surroundings,
     T,
     Value,
     adapter,
@@ -234,10 +236,9 @@ def has_empty_axes(node: Node) -> bool:
 
 
 @EMPTY_NAME(
-    f"{MOST} ReduceSum",
-    releases="onnxruntime 1.6..1.16",
+    f"{MOST} ReduceSum", releases="onnxruntime 1.6..1.16",
     source="2026-11-29 measured in onnxruntime 1.7 to 1.32: ReduceSum at 13, four others at 18",
-)
+)  # fmt: skip
 def has_unnamed_axes(node: Node) -> bool:
     return has_empty_name(node)
 
@@ -271,7 +272,7 @@ def by_single_products(node: Node, op: Builder) -> Result:
     """ReduceProd of few int64 elements becomes Mul nodes, because some runtimes use double."""
     x, shape = node["data"], node["data"].shape_or_none
     if x.elem_type_or_none != T.INT64 or not shape or op.version >= 18:
-        return KEEP
+        return of_one_matrix(node, op)
     axes = {axis % len(shape) for axis in node.attr("axes") or range(len(shape))}
     if any(not 1 <= shape[axis] <= FEW for axis in axes):
         return KEEP
@@ -325,14 +326,44 @@ def reduces_a_matrix(node: Node) -> bool:
     return "axes" in node.attributes and node["data"].rank_or_none == 2
 
 
-@alternative("ReduceMax ReduceSum", runtime="opencv==4.5.5")
+SCALED = "Abs Add BatchNormalization Cast Clip Div Elu Identity Mul Neg Relu Sigmoid Sqrt Sub"
+MERGING = "ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
+MERGED = partial(
+    misread,
+    says="{op} may be merged with a scale or shift of its result, which gives wrong numbers",
+    source="2026-11-30 measured in 6 releases of OpenVINO: 1,588 forms of a reduction and Mul",
+)
+
+
+@MERGED(MERGING, "openvino 2022.1")
+def may_be_scaled(node: Node, around: Surroundings) -> bool | None:
+    """The sizes decide for three axes, and for more axes if they are removed."""
+    x, y = node["data"], node.outputs[0]
+    is_kept = y is None or x.rank < 3 or (x.rank > 3 and node.int("keepdims"))
+    chain = around.only_readers(y, SCALED.split()) if y and not is_kept else ()
+    return None if any(n.op in ("Neg", "Sub") or fixed for n, fixed in chain) else False
+
+
+@MERGED(MERGING, "openvino 2022.1..2026.4")
+def may_be_scaled_by_several(node: Node, around: Surroundings) -> bool | None:
+    x, y = node.inputs[0], node.outputs[0]
+    chain = around.only_readers(y, SCALED.split()) if x and y and x.rank < 4 else ()
+    sizes = [value.shape_or_none for _, fixed in chain for value in fixed]
+    return None if any(size not in ((), (1,)) for size in sizes) else False
+
+
+@alternative("ReduceL2 ReduceMax ReduceMin ReduceSum ReduceSumSquare", runtime="opencv==4.5.5")
 def of_one_matrix(node: Node, op: Builder) -> Result:
-    """OpenCV 4.5.5 cannot reduce a matrix, so an axis of size 1 is added in front."""
+    """A matrix gets an axis, for OpenCV 4.5.5, and Max keeps OpenVINO from merging the result."""
     x = node["data"]
-    if "axes" not in node.attributes or x.rank_or_none != 2:
+    if x.elem_type_or_none not in (*WIDE_FLOATS, T.FLOAT16):
         return KEEP
+    if "axes" not in node.attributes or x.rank_or_none != 2:
+        result = op.same(node)
+        return op.Max(result, result)
     longer, front = op.Unsqueeze(x, op.const([0])), [axis % 2 + 1 for axis in node.ints("axes")]
-    return op.Squeeze(op.same(node, inputs={"data": longer}, axes=front), op.const([0]))
+    result = op.same(node, inputs={"data": longer}, axes=front)
+    return op.Squeeze(op.Max(result, result), op.const([0]))
 
 
 @alternative("ReduceL1 ReduceLogSum", runtime="openvino==2026.4")

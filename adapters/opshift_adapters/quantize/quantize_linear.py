@@ -98,10 +98,9 @@ def plain_codes(node: Node, op: Builder) -> Result:
 
 
 @saturating(
-    "DequantizeLinear",
-    "onnxruntime 1.8..1.32",
+    "DequantizeLinear", "onnxruntime 1.8..1.32",
     f"MatMul, Gemm or Conv of uint8 codes and the int8 codes of a {{op}} {LIMIT}",
-)
+)  # fmt: skip
 def of_the_second_codes(node: Node, around: Surroundings) -> bool:
     codes = node.outputs[0]
     if codes is None or node["x"].elem_type_or_none != T.INT8:

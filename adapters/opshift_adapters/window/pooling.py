@@ -26,6 +26,7 @@ from opshift.combinators import cast_around
 from opshift_adapters._lib import merged_pads, windows
 from opshift_adapters._lib.blocks import END, size_of
 from opshift_adapters.facts.output_bounds import is_never_negative
+from opshift_adapters.normalize import reduce
 
 INDICES_ORDER = {"storage_order": "only unread Indices depend on it"}
 COUNTS = "AveragePool with ceil_mode and count_include_pad returns wrong numbers"
@@ -109,8 +110,7 @@ def counts_beyond_the_end(node: Node) -> bool:
 
 
 @misread(
-    "AveragePool", "onnxruntime 1.21..1.28",
-    COUNTS,
+    "AveragePool", "onnxruntime 1.21..1.28", COUNTS,
     source="2026-11-29 measured in each onnxruntime from 1.21 to 1.32: 216 forms of AveragePool",
     since=10, before=19,
 )  # fmt: skip
@@ -121,8 +121,7 @@ def counts_beyond_the_end_below_19(node: Node) -> bool | None:
 @misread(
     "AveragePool", "onnxruntime 1.21..1.24",
     "AveragePool with count_include_pad and different pads at begin and end returns wrong numbers",
-    source="2026-11-29 measured in onnxruntime 1.16 to 1.32: AveragePool, 3,360 forms",
-    since=19,
+    source="2026-11-29 measured in onnxruntime 1.16 to 1.32: AveragePool, 3,360 forms", since=19,
 )  # fmt: skip
 def counts_uneven_pads(node: Node) -> bool:
     pads = node.ints_or_none("pads") or []
@@ -201,8 +200,7 @@ def _is_padded(x: Value) -> bool:
 
 
 @misread(
-    "MaxPool", "onnxruntime 0.4..1.2",
-    "MaxPool with storage_order=1 returns wrong Indices",
+    "MaxPool", "onnxruntime 0.4..1.2", "MaxPool with storage_order=1 returns wrong Indices",
     source="2026-11-29 measured in onnxruntime 0.4, 1.0 to 1.4 and 1.7: 384 forms of MaxPool",
     since=10,
 )  # fmt: skip
@@ -317,3 +315,15 @@ def over_all_places(node: Node, op: Builder) -> Result:
         return KEEP
     name = "ReduceMean" if node.op == "GlobalAveragePool" else "ReduceMax"
     return op.emit(name, x, axes=list(range(2, x.rank)), keepdims=1)
+
+
+@reduce.MERGED("GlobalAveragePool", "openvino 2022.1..2026.4")
+def may_be_scaled(node: Node, around: Surroundings) -> bool | None:
+    return reduce.may_be_scaled_by_several.run(node, around)
+
+
+@alternative("GlobalAveragePool", runtime="openvino==2022.1")
+def through_max(node: Node, op: Builder) -> Result:
+    """GlobalAveragePool goes through Max, which OpenVINO does not merge."""
+    y = op.same(node)
+    return op.Max(y, y)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeAlias
 
 from opshift.author.facts import Facts, ScopeEnv
@@ -63,6 +63,23 @@ class Surroundings:
             for scope in self._scope.root.scopes
             if scope is not self._scope
         )
+
+    def only_readers(
+        self, value: Value, ops: Collection[str]
+    ) -> Iterator[tuple[Node, list[Value]]]:
+        """Yields a chain of nodes of these operators, with the constants among their inputs.
+
+        Each node is the only reader of the first output of the node before it.
+        """
+        while len(readers := self.readers(value)) == 1 and readers[0].op in ops:
+            if self.is_output(value) or self.is_read_within(value):
+                return
+            (reader,) = readers
+            inputs = [given for given in reader.inputs if given is not None]
+            yield reader, [v for v in inputs if v.is_weight or v.const_or_none() is not None]
+            if (result := reader.outputs[0]) is None:
+                return
+            value = result
 
     def has_lossy_pair(self, cast: Node) -> bool:
         """Returns whether merging a Cast with the Cast before it would change the result.
