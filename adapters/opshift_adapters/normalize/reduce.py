@@ -374,7 +374,7 @@ def with_reduce_sum(node: Node, op: Builder) -> Result:
         return KEEP
     axes, keep = node.ints_or_none("axes"), node.int("keepdims")
     if node.op == "ReduceL1":
-        return _sum(op, op.Abs(x), axes, keep)
+        return op.Max(*[_sum(op, op.Abs(x), axes, keep)] * 2)  # OpenVINO merges no Max
     return op.Log(_sum(op, x, axes, keep))
 
 
