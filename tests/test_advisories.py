@@ -143,3 +143,11 @@ def test_a_step_up_and_another_form_are_crossed_too():
     assert up.judge(replace(left, source={"": 13})) is Affected.NO
     form = replace(MINE, adapters=("ai.onnx.Resize-form",))
     assert form.judge(replace(MADE, adapters=None)) is Affected.MAYBE
+
+
+@pytest.mark.parametrize(
+    ("sparse", "answer"), [(True, Affected.YES), (False, Affected.NO), (None, Affected.MAYBE)]
+)
+def test_an_advisory_about_sparse_initializers_needs_one_in_the_model(sparse, answer):
+    assert replace(MINE, sparse=True).judge(replace(MADE, sparse=sparse)) is answer
+    assert MINE.judge(replace(MADE, sparse=sparse)) is Affected.YES

@@ -41,6 +41,7 @@ class Evidence:
     adapters: Collection[str] | None = None
     runtime: str | None = None
     operators: Collection[str] | None = None
+    sparse: bool | None = None  # whether the source has a sparse initializer
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class Advisory:
     """The lowest and the highest version of a wrong result, by domain."""
     runtimes: Mapping[str, str] = field(default_factory=dict)
     """The releases for which a wrong result was made, by runtime."""
+    sparse: bool = False
+    """Whether only models with a sparse initializer are affected."""
 
     def judge(self, evidence: Evidence) -> Affected:
         """Judges whether a fault affects a result, by its versions, adapters and runtime."""
@@ -80,6 +83,9 @@ class Advisory:
             yield Affected.YES if low <= evidence.result.get(domain, 0) <= high else Affected.NO
         if self.runtimes:
             yield self._of_runtime(evidence.runtime)
+        if self.sparse:
+            unknown = evidence.sparse is None
+            yield Affected.MAYBE if unknown else Affected.YES if evidence.sparse else Affected.NO
 
     def _of_release(self, release: str) -> Affected:
         try:

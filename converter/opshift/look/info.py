@@ -18,7 +18,7 @@ from opshift.json_form import Versions
 from opshift.look import header
 from opshift.model.bytes import documents, foreign, wire
 from opshift.model.bytes import outline_pb2 as outline
-from opshift.model.bytes.outline import skeleton
+from opshift.model.bytes.outline import Content, look_at, skeleton
 from opshift.model.bytes.source import Opened, is_text
 from opshift.model.bytes.wire import Buffer
 from opshift.model.illegible import require_legible
@@ -77,6 +77,8 @@ class Info(Shown):
         The number of functions of the model.
     weights : int
         The number of weights (initializers).
+    sparse : bool
+        Whether a graph has a sparse initializer.
     operators : mapping
         The number of nodes of each operator.
     experimental : tuple of str
@@ -114,6 +116,7 @@ class Info(Shown):
     experimental: tuple[str, ...]
     functions: int
     weights: int
+    sparse: bool
     weight_bytes: int
     external: Mapping[str, int]
     same: Mapping[str, tuple[int, int]]
@@ -240,7 +243,8 @@ def _read(data: Buffer, path: str, length: int) -> Info:
                 for key in sorted(operators)
                 if changelog.is_experimental(*key, imports.get(key[0], 0))
             ),
-            len(listing.functions), len(graph.initializer), _weight_bytes(data),
+            len(listing.functions), len(graph.initializer),
+            look_at(Content, bare).sparse_initializers, _weight_bytes(data),
             _outside(graph.initializer) if _EXTERNAL in bare else {},
             dict(_spans(operators, imports)), dict(_reach(operators, imports)),
             _loading(imports, listing.ir_version) if imports else (),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from opshift.advisories import UNNAMED, Advisory, Affected, Evidence, advisories
 from opshift.convert import stamp
+from opshift.convert.ir.features import SPARSE_IR
 from opshift.errors import InvalidModel
 from opshift.look.info import Info, info
 from opshift.look.planning import plan
@@ -196,15 +197,18 @@ def _in_model(description: Info) -> list[Evidence]:
     lines = description.metadata.get(stamp.KEY, "").splitlines()
     stamped = [_STAMP.fullmatch(line) for line in lines]
     if not stamped:
-        return [Evidence("", description.imports, operators=description.operators)]
+        return [_with_content(Evidence("", description.imports), description)]
     conversions = [
         _stamped(match, description) if match else Evidence("", description.imports)
         for match in stamped
     ]
-    return [
-        *conversions[:-1],
-        dataclasses.replace(conversions[-1], operators=description.operators),
-    ]
+    return [*conversions[:-1], _with_content(conversions[-1], description)]
+
+
+def _with_content(evidence: Evidence, result: Info) -> Evidence:
+    """Adds what the content of a result shows; older IR versions lose sparse initializers."""
+    sparse = result.sparse if result.ir_version >= SPARSE_IR else None
+    return dataclasses.replace(evidence, operators=result.operators, sparse=sparse)
 
 
 def _stamped(line: re.Match[str], description: Info) -> Evidence:
@@ -227,9 +231,11 @@ def _planned(path: str, target: AnyTarget) -> Evidence:
     planned = plan(path, target)
     work = [nodes for step in planned.steps for nodes in step.rewritten]
     adapters = {nodes.id for nodes in work}
-    operators = {*info(path).operators, *(op for nodes in work for op in nodes.gives)}
+    source = info(path)
+    operators = {*source.operators, *(op for nodes in work for op in nodes.gives)}
     runtime = targets.find(target).shown if isinstance(target, str) else ""
-    return Evidence("", planned.nearest, planned.source, adapters, runtime, operators)
+    versions = planned.nearest, planned.source
+    return Evidence("", *versions, adapters, runtime, operators, source.sparse)
 
 
 # -- outcomes ------------------------------------------------------------------------------------
@@ -331,7 +337,7 @@ def _in_folder(folder: str, unread: dict[str, str]) -> Iterator[tuple[str, list[
             yield str(path), _in_model(description)
         else:
             evidence = _recorded(mark.result, mark.origin)
-            yield str(path), [dataclasses.replace(evidence, operators=description.operators)]
+            yield str(path), [_with_content(evidence, description)]
 
 
 def _marked(folder: str) -> Iterator[tuple[Path, Mark]]:

@@ -44,6 +44,9 @@ class OlderForms(Protocol):
     def clear(self, holders: Iterable[tuple[str, Message]], name: str, what: str) -> None: ...
 
 
+SPARSE_IR = 6  # the first IR version with sparse initializers
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     """A kind of content, the IR version that introduced it, and how to write it for older versions.
@@ -177,8 +180,8 @@ FEATURES = (
         lambda work: work.write_defaults(), sooner=True,
     ),
     Feature(
-        6, "a sparse initializer",
-        lambda held: any(graph.HasField("sparse_initializer") for graph in held.content.graphs),
+        SPARSE_IR, "a sparse initializer",
+        lambda held: held.content.sparse_initializers,
         lambda model: _places().sparse_initializers(model), _densify, sooner=True, leads=(BARE,),
     ),
     Feature(

@@ -96,6 +96,11 @@ class Content(_Parts):
         return not (self.is_nested or self.has_functions or self.all.HasField("training_info"))
 
     @property
+    def sparse_initializers(self) -> bool:
+        """Returns whether a graph has a sparse initializer."""
+        return any(graph.HasField("sparse_initializer") for graph in self.graphs)
+
+    @property
     def references(self) -> bool:
         """Returns whether an attribute in a graph may refer to an attribute of a function."""
         return any(graph.node.attribute.ref_attr_name for graph in self.graphs)
