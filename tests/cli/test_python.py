@@ -17,6 +17,7 @@ from onnx import ModelProto, parser
 
 SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'
 SOURCES = Path(opshift.__file__).parents[1]
+EXAMPLE = Path(__file__).parents[2] / "examples" / "attention_opset12.onnx"
 
 
 def softmax():
@@ -241,3 +242,18 @@ def test_a_signature_is_readable(name):
     shown = str(inspect.signature(getattr(opshift, name)))
     assert "ir_version" in shown or name == "lowest_versions"
     assert "ForwardRef" not in shown
+
+
+def test_an_answer_is_true_only_if_it_is_yes():
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 15]> g (float[2,3] x) => (float[2,3] y) {y = Relu(x)}'
+    )
+    other = ModelProto.FromString(model.SerializeToString())
+    other.graph.node[0].op_type = "Neg"
+    assert opshift.verify(model, model)
+    assert not opshift.verify(model, other)
+    assert opshift.plan(model, 14)
+    assert not opshift.plan(EXAMPLE, 1)
+    answers = [opshift.accepts(model, name) for name in ("ort==1.10", "ort==1.2", "tensorrt==9")]
+    assert [answer.answer for answer in answers] == ["yes", "no", "not known"]
+    assert [bool(answer) for answer in answers] == [True, False, False]

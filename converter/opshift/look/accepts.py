@@ -43,7 +43,7 @@ Source = ModelProto | str | os.PathLike[str] | Opened
 class Acceptance(Shown):
     """The answer whether a consumer can use a model without a conversion, with all reasons.
 
-    Printed by `opshift accepts`.
+    The object is true only if the answer is yes. Printed by `opshift accepts`.
 
     Attributes
     ----------
@@ -88,6 +88,9 @@ class Acceptance(Shown):
     def accepted(self) -> bool:
         """Whether the answer is yes."""
         return self.answer == YES
+
+    def __bool__(self) -> bool:
+        return self.accepted
 
     def lines(self) -> Iterator[Line]:
         """Yields the answer, every reason, the open questions and the assumptions."""

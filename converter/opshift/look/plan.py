@@ -79,7 +79,7 @@ class Path(Form):
 class Plan(Paged):
     """The steps of a conversion, or the nodes that block it and the nearest versions.
 
-    Printed by `opshift plan`.
+    The object is true only if the conversion is possible. Printed by `opshift plan`.
 
     Attributes
     ----------
@@ -151,6 +151,9 @@ class Plan(Paged):
     def possible(self) -> bool:
         """Whether no node blocks the conversion to the target."""
         return not self.refusals
+
+    def __bool__(self) -> bool:
+        return self.possible
 
     def lines(self) -> Iterator[Line]:
         """Yields text: whether the plan is possible, blockers, changes, and reachable versions."""

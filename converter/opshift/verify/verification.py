@@ -92,7 +92,7 @@ class Cause(Shown):
 class Verification(Paged):
     """Whether two models have equal results for equal inputs.
 
-    Printed by `opshift verify`.
+    The object is true only if all results are equal. Printed by `opshift verify`.
     """
 
     KIND = "verification"
@@ -113,6 +113,9 @@ class Verification(Paged):
     def equal(self) -> bool:
         """Whether every output was compared and all are equal."""
         return bool(self.rows) and all(row.outcome in (EQUAL, LIKE) for row in self.rows)
+
+    def __bool__(self) -> bool:
+        return self.equal
 
     @property
     def different(self) -> bool:

@@ -249,7 +249,8 @@ def _convert_and_run(
         outcome = convert_and_run(file, request, judge)
     conversion = outcome.converted
     shown = (copied(conversion.skeleton), conversion.weights) if page else None
-    verified = outcome.verification and _named(outcome.verification, file, target.name)
+    found = outcome.verification
+    verified = None if found is None else _named(found, file, target.name)
     kept = outcome.trials.runs or request.keep_unrunnable
     if action == "write" and kept:
         with talk.working(f"writing {os.path.basename(target.name)}"):
