@@ -34,3 +34,10 @@ def test_a_folder_that_cannot_be_listed_is_found_as_a_model(locked):
 def test_a_source_that_cannot_be_listed_is_an_error(locked):
     with pytest.raises(PermissionError):
         sources.find(str(locked / "sub"))
+
+
+def test_the_extension_of_a_model_has_any_case(tmp_path):
+    for name in ("a.ONNX", "b.onnx", "c.Onnx", "d.txt"):
+        (tmp_path / name).touch()
+    assert [name for name, _ in sources.find(str(tmp_path))] == ["a.ONNX", "b.onnx", "c.Onnx"]
+    assert sources.find(str(tmp_path / "a.ONNX")) == [("a.ONNX", str(tmp_path / "a.ONNX"))]

@@ -51,6 +51,11 @@ class Shard:
         return int.from_bytes(digest[:8], "big") % self.count == self.number - 1
 
 
+def is_model(name: str) -> bool:
+    """Returns whether a file or object has the extension of a model, in any case."""
+    return name.lower().endswith(ENDING)
+
+
 def find(source: str, leave_out: str = "", listed: Listed | None = None) -> list[tuple[str, str]]:
     """Returns (name, path) of every model, sorted by name; raises if two models have one name."""
     models: dict[str, str] = {}
@@ -81,7 +86,7 @@ def _look(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
     if os.path.isdir(source):
         yield from _below(source, leave_out)
     elif os.path.isfile(source):
-        if source.endswith(ENDING):
+        if is_model(source):
             yield os.path.basename(source), source
         else:
             yield from _listed(source)
@@ -112,7 +117,7 @@ def _below(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
         for name in files:
             path = os.path.join(here, name)
             # A broken link is listed as a model, so that the run reports it as unreadable.
-            if name.endswith(ENDING) and (os.path.isfile(path) or not os.path.exists(path)):
+            if is_model(name) and (os.path.isfile(path) or not os.path.exists(path)):
                 yield os.path.normpath(os.path.join(within, name)), path
     # The run reports a folder that cannot be listed as a model that cannot be read.
     yield from ((os.path.relpath(path, source), path) for path in unlisted)
@@ -144,14 +149,14 @@ def _look_in_store(source: str, leave_out: str, listed: Listed) -> Iterator[tupl
         for name in _names_below(base, leave_out, listed):
             if _matches(name.split("/"), pattern):
                 yield name, stores.join(base, name)
-    elif key.endswith(ENDING):
+    elif is_model(key):
         yield posixpath.basename(key), source
     elif key and _is_object(source):
         text = store.read(key).decode(errors="surrogateescape")
         yield from _named(text.splitlines(), posixpath.dirname(source))
     else:
         for name in _names_below(source, leave_out, listed):
-            if name.endswith(ENDING):
+            if is_model(name):
                 yield name, stores.join(source, name)
 
 
@@ -161,7 +166,7 @@ def _names_below(url: str, leave_out: str, listed: Listed) -> Iterator[str]:
     for key in listed.below(url):
         name = key[len(folder) :].lstrip("/")
         inside = leave_out and stores.join(url, name).startswith(leave_out.rstrip("/") + "/")
-        if not inside and (HIDDEN not in name.split("/") or name.endswith(ENDING)):
+        if not inside and (HIDDEN not in name.split("/") or is_model(name)):
             yield name
 
 
