@@ -422,6 +422,8 @@ def test_a_refusal_without_a_version_names_none(folder):
 
 def test_targets_takes_one_model(folder):
     assert "takes one MODEL" in run("targets", "erf.onnx", "softmax.onnx").stderr
+    for words in (("13",), ("erf.onnx", "latest")):
+        assert "is a version; give names of runtimes" in run("targets", *words).stderr
 
 
 def test_a_batch_does_not_write_to_the_standard_output(folder):

@@ -61,6 +61,10 @@ def command(
         return _learn(output, report, words)
     if any(word.lower().endswith(".onnx") for word in words[1:]):
         raise click.UsageError("`opshift targets` takes one MODEL; give it before the runtimes")
+    if version := next((word for word in words if word.isdecimal() or word == "latest"), ""):
+        raise click.UsageError(
+            f"{version} is a version; give names of runtimes, whose versions this command lists"
+        )
     if words and options.is_model(words[0]):
         source = options.ModelPath().convert(words[0], None, None)
         return _survey(output, source, words[1:], every, request)
