@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from opshift.adapter import Array, Fold, Node, T, Why, example, fold, np, shown
+from opshift.adapter import Array, Fold, Node, T, fold, np
 
 from opshift_adapters.facts.folding import listed, numbers, numpy_type, setting, sized
 
@@ -65,85 +65,37 @@ def over_all(step: Compute) -> Run:
     return elementwise(lambda *operands: functools.reduce(step, operands))
 
 
-def table(rule: Callable[[Compute], Run], functions: str, *examples: Any) -> tuple[Fold, ...]:
-    """Declares the folding of operators with numpy functions, listed as `Add=add Sub=subtract`."""
-    pairs = (word.split("=") for word in functions.split())
-    return tuple(fold(op)(shown(rule(of_numpy(name)), *examples)) for op, name in pairs)
+def table(name: str, rule: Callable[[Compute], Run], functions: str) -> tuple[Fold, ...]:
+    """Declares the folding of operators with numpy functions, listed as `Add=add Sub=subtract`.
+
+    The examples of these operators are the cases of `name`.
+    """
+    folds = []
+    for op, function in (word.split("=") for word in functions.split()):
+        run = rule(of_numpy(function))
+        run.__name__ = name
+        folds.append(fold(op)(run))
+    return tuple(folds)
 
 
-SIGNED = "<float[3] a = {2.5, -0.5, 6.25}, float[3] b = {-1.5, -0.5, 3}>"
-STRETCHED = "<float[2,3] a = {1, 2, 3, 4, 5, 6}, float[2] b = {7, 8}>"
-TWO = (
-    example(
-        "whole numbers",
-        "() => (int64[2,2] y) <int64[2,1] a = {-7, 8}, int64[2] b = {2, 3}> { y = {op}(a, b) }",
-    ),
-    example("floats", "() => (float[3] y) " + SIGNED + " { y = {op}(a, b) }"),
-    example(
-        "stretched along an axis",
-        "() => (float[2,3] y) " + STRETCHED + " { y = {op}<broadcast=1, axis=0>(a, b) }",
-        imports={"": 6},
-        refuses=Why.NEEDS_CONSTANT,
-    ),
-)
-ARITHMETIC = table(elementwise, "Add=add Sub=subtract Mul=multiply", *TWO)
-DIVISION = fold("Div")(
-    shown(
-        elementwise(divide),
-        *TWO,
-        example(
-            "by zero",
-            "() => (int64[1] y) <int64[1] a = {7}, int64[1] b = {0}> { y = Div(a, b) }",
-            refuses=Why.NEEDS_CONSTANT,
-        ),
-    )
-)
-OF_MANY = table(
-    over_all,
-    "Min=minimum Max=maximum Sum=add",
-    example("one", "() => (float[3] y) " + SIGNED + " { y = {op}(a) }"),
-    example("three", "() => (float[3] y) " + SIGNED + " { y = {op}(a, b, a) }"),
-)
-SIGNS = table(
-    elementwise,
-    "Neg=negative Abs=abs",
-    example("whole numbers", "() => (int64[2] y) <int64[2] a = {-7, 8}> { y = {op}(a) }"),
-    example(
-        "of an input", "(int64[2] a) => (int64[2] y) { y = {op}(a) }", refuses=Why.NEEDS_CONSTANT
-    ),
-)
-ROUNDED = table(
-    partial(elementwise, kinds="f"),
-    "Floor=floor Ceil=ceil Round=round Sqrt=sqrt",
-    example("floats", "() => (float[3] y) " + SIGNED + " { y = {op}(a) }"),
-)
-PAIR = example("floats", "() => (bool[3] y) " + SIGNED + " { y = {op}(a, b) }")
-EQUAL = table(partial(elementwise, kinds="iufb"), "Equal=equal", PAIR)
-ORDERED = table(
-    elementwise,
-    "Less=less LessOrEqual=less_equal Greater=greater GreaterOrEqual=greater_equal",
-    PAIR,
-)
-CHOICE = "<bool[2,1] c = {1, 0}, bool[2] d = {1, 0}>"
-LOGIC = table(
-    partial(elementwise, kinds="b"),
-    "And=logical_and Or=logical_or Xor=logical_xor",
-    example("two", "() => (bool[2,2] y) " + CHOICE + " { y = {op}(c, d) }"),
-)
-NOT = table(
-    partial(elementwise, kinds="b"),
-    "Not=logical_not",
-    example("one", "() => (bool[2] y) " + CHOICE + " { y = Not(d) }"),
-)
-WHERE = table(
-    partial(elementwise, kinds="iufb"),
-    "Where=where",
-    example(
-        "stretched",
-        "() => (float[2,3] y) <bool[2,1] c = {1, 0}, float[3] a = {2.5, -0.5, 6.25}, float b ="
-        " {-1.5}> { y = Where(c, a, b) }",
-    ),
-)
+@fold("Div")
+def division(node: Node) -> Array | None:
+    return elementwise(divide)(node)
+
+
+ARITHMETIC = table("arithmetic", elementwise, "Add=add Sub=subtract Mul=multiply")
+OF_MANY = table("of_many", over_all, "Min=minimum Max=maximum Sum=add")
+SIGNS = table("signs", elementwise, "Neg=negative Abs=abs")
+FLOATS = partial(elementwise, kinds="f")
+ROUNDED = table("rounded", FLOATS, "Floor=floor Ceil=ceil Round=round Sqrt=sqrt")
+ANY = partial(elementwise, kinds="iufb")
+EQUAL = table("compared", ANY, "Equal=equal")
+COMPARISONS = "Less=less LessOrEqual=less_equal Greater=greater GreaterOrEqual=greater_equal"
+ORDERED = table("compared", elementwise, COMPARISONS)
+BOOL = partial(elementwise, kinds="b")
+LOGIC = table("logic", BOOL, "And=logical_and Or=logical_or Xor=logical_xor")
+NOT = table("negation", BOOL, "Not=logical_not")
+WHERE = table("choice", ANY, "Where=where")
 
 
 @fold("Mod")
@@ -170,26 +122,5 @@ def reduction(compute: Compute) -> Run:
 
 
 REDUCTIONS = table(
-    reduction,
-    "ReduceProd=prod ReduceSum=sum ReduceMax=max ReduceMin=min",
-    example("all", "() => (int64[1,1] y) <int64[2,2] a = {1, 2, 3, -4}> { y = {op}(a) }"),
-    example(
-        "one axis",
-        "() => (int64[2] y) <int64[2,2] a = {1, 2, 3, -4}, int64[1] k = {-1}> { y ="
-        " {op}<keepdims=0>(a, k) }",
-    ),
-    example(
-        "no axes",
-        "() => (int64[2] y) <int64[2] a = {1, 2}> { y = {op}<noop_with_empty_axes=1>(a) }",
-    ),
-    example(
-        "attribute",
-        "() => (int32[1,2] y) <int32[2,2] a = {1, 2, 3, -4}> { y = {op}<axes=[0]>(a) }",
-        imports={"": 5},
-    ),
-    example(
-        "of floats",
-        "() => (float[1] y) <float[2] a = {0.1, 0.2}> { y = {op}(a) }",
-        refuses=Why.NEEDS_CONSTANT,
-    ),
+    "reductions", reduction, "ReduceProd=prod ReduceSum=sum ReduceMax=max ReduceMin=min"
 )
