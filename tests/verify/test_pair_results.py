@@ -194,9 +194,9 @@ def test_the_reason_for_no_result_says_what_helps(monkeypatch):
     (advice,) = verify(foreign, foreign, engine="onnxruntime").notes
     assert advice.endswith("convert A for the runtime")
     (note,) = verify(foreign, foreign, engine="opshift").notes
-    assert (
-        note
-        == "A has no result for generated inputs; give your own inputs, or raise the time limit"
+    assert note == (
+        "A has no result for generated inputs; check A with `opshift check`, give your own inputs,"
+        " or raise the time limit"
     )
     monkeypatch.setattr(extra, "is_missing", lambda: True)
     assert verify(foreign, foreign).notes[0].endswith(extra.MISSING)
