@@ -2,6 +2,7 @@
 """Instance, layer, group and RMS normalization, LRN, LpNormalization, MeanVarianceNormalization."""
 
 import functools
+import math
 from typing import Any
 
 from opshift.adapter import (
@@ -15,6 +16,7 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     in_other_words,
     misread,
@@ -83,6 +85,45 @@ def of_float16(node: Node) -> bool:
 )  # fmt: skip
 def reuses_memory(node: Node) -> bool | None:
     return None if node["X"].elem_type_or_none == T.FLOAT16 else False
+
+
+@misread(
+    "LayerNormalization",
+    "onnxruntime 1.12..1.23",
+    "LayerNormalization does not run if its scale or bias has another size than the normalized"
+    " axes",
+    source="2026-11-30 measured in 16 releases from 1.12 to 1.32: 48 scales and biases",
+    since=17,
+)
+def has_a_scale_that_broadcasts(node: Node) -> bool:
+    sizes = _normalized_sizes(node)
+    shapes = [value.shape_or_none for value in node.inputs[1:] if value is not None]
+    return sizes is not None and any(
+        shape is not None and math.prod(shape) != math.prod(sizes) for shape in shapes
+    )
+
+
+@alternative("LayerNormalization", runtime="onnxruntime==1.20")
+def with_a_whole_scale(node: Node, op: Builder) -> Result:
+    """LayerNormalization gets a scale and a bias of the whole size, if they broadcast to it."""
+    sizes = _normalized_sizes(node)
+    parts = {name: value for name in ("Scale", "B") if (value := node.input(name)) is not None}
+    shapes = {name: value.shape_or_none for name, value in parts.items()}
+    if sizes is None or any(shape is None or len(shape) > len(sizes) for shape in shapes.values()):
+        return KEEP
+    whole = {
+        name: op.Expand(value, op.const(sizes))
+        for name, value in parts.items()
+        if list(shapes[name] or ()) != sizes
+    }
+    return op.same(node, inputs=whole) if whole else KEEP
+
+
+def _normalized_sizes(node: Node) -> list[int] | None:
+    """Returns the sizes of the normalized axes if all are known, else None."""
+    dims = (node["X"].dims_or_none or (None,))[node.int("axis") :]
+    sizes = [size for size in dims if isinstance(size, int)]
+    return sizes if len(sizes) == len(dims) else None
 
 
 def stretches(x: Value, part: Value, axis: int) -> bool:
