@@ -60,7 +60,7 @@ def _fields(record: Any) -> dict[str, Any]:
         value = getattr(record, name)
         if is_merged:
             fields |= plain(value)
-        elif value or not may_be_left_out:
+        elif value or isinstance(value, Form) or not may_be_left_out:  # a Form may be false
             fields[name] = plain(value)
     return fields
 
