@@ -28,6 +28,10 @@ class Affected(enum.IntEnum):
     YES = 2
 
 
+# The answers by a fact that decides whether a result is affected, and that may be unknown.
+_BY_FACT = {True: Affected.YES, False: Affected.NO, None: Affected.MAYBE}
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """The known facts about one earlier conversion; None stands for an unknown fact.
@@ -84,8 +88,7 @@ class Advisory:
         if self.runtimes:
             yield self._of_runtime(evidence.runtime)
         if self.sparse:
-            unknown = evidence.sparse is None
-            yield Affected.MAYBE if unknown else Affected.YES if evidence.sparse else Affected.NO
+            yield _BY_FACT[evidence.sparse]
 
     def _of_release(self, release: str) -> Affected:
         try:

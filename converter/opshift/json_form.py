@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 from opshift.records import dataclass
 
 SCHEMA_VERSION = 1
+EMPTY = (None, "")
 
 
 class Form:
@@ -60,7 +61,7 @@ def _fields(record: Any) -> dict[str, Any]:
         value = getattr(record, name)
         if is_merged:
             fields |= plain(value)
-        elif value or isinstance(value, Form) or not may_be_left_out:  # a Form may be false
+        elif not (may_be_left_out and value in EMPTY):
             fields[name] = plain(value)
     return fields
 

@@ -136,7 +136,7 @@ def _may_be_hidden(model: ModelBytes, adapters: DeclaredRules) -> bool:
     if model.may_be_hidden is None:
         at_fault = {op for kind in (Fragile, Undefaulted) for _, op in adapters.traits(kind)}
         model.may_be_hidden = (
-            any(graph.HasField("sparse_initializer") for graph in model.content.graphs)
+            model.content.sparse_initializers
             or not model.operators.isdisjoint(at_fault)
             or shrinking.may_hold(model, adapters)
         )

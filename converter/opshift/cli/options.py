@@ -397,7 +397,9 @@ def require_read_once(*paths: str) -> None:
 
 def is_model(word: str) -> bool:
     """Returns whether a word is the path of a model, which need not exist, or `-`."""
-    return word == "-" or word.lower().endswith(".onnx") or os.path.exists(word)
+    from opshift.model.bytes.file_names import has_ending
+
+    return word == "-" or has_ending(word) or os.path.exists(word)
 
 
 def shown_options(command: click.Command, ctx: click.Context) -> list[str]:

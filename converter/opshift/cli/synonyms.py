@@ -78,14 +78,18 @@ def other_command(word: str) -> str:
     return COMMANDS.get(word.lower().replace("_", "-"), "")
 
 
+def is_version(word: str) -> bool:
+    """Returns whether a word is the number of an opset, or `latest`."""
+    return word.isdecimal() or word == "latest"
+
+
 def misplaced(word: str, available: Callable[[], Collection[str]]) -> str:
     """Returns the option for an argument that is a version or a runtime; empty for a path.
 
     `available` returns the options of the command; it is called for few words, and not for each of
     thousands of models.
     """
-    is_version = word.isdecimal() or word == "latest"
-    options = ("--for",) if "==" in word else ("--to", "--opset") if is_version else ()
+    options = ("--for",) if "==" in word else ("--to", "--opset") if is_version(word) else ()
     if not options or os.path.exists(word):
         return ""
     return next((option for option in options if option in available()), "")

@@ -113,7 +113,8 @@ def _objected_before(state: State, error: str | None) -> bool:
     """Returns whether onnx also rejects the source, or rejects a function named like an operator.
 
     `error` is the error that onnx reports for the source model. An error about an operator that the
-    opset lacks does not count, because the error is not about types. It may hide others, which do.
+    opset lacks does not count, because the error is not about types. But it may hide errors about
+    types, and these count.
     """
     if error and not checker.is_of_operators(error):
         return True

@@ -18,6 +18,7 @@ from opshift.convert.ir.features import SPARSE_IR
 from opshift.errors import InvalidModel
 from opshift.look.info import Info, info
 from opshift.look.planning import plan
+from opshift.model.bytes.file_names import has_ending
 from opshift.opsets import targets
 from opshift.opsets.identity import normal
 from opshift.records import dataclass
@@ -27,7 +28,7 @@ from opshift.text import Line, Role, Shown, counted, printable
 from opshift.zoo import journal, marks
 from opshift.zoo.marks import Mark
 from opshift.zoo.outcome import Fate
-from opshift.zoo.sources import HIDDEN, is_model
+from opshift.zoo.sources import HIDDEN
 
 if TYPE_CHECKING:
     from opshift.convert.request import AnyTarget
@@ -324,7 +325,7 @@ def _in_journal(path: str) -> Iterator[tuple[str, list[Evidence]]]:
 def _in_folder(folder: str, unread: dict[str, str]) -> Iterator[tuple[str, list[Evidence]]]:
     """Yields the models in a folder, each with the conversions that may have written it."""
     marked = dict(_marked(folder))
-    for path in sorted(path for path in Path(folder).rglob("*") if is_model(path.name)):
+    for path in sorted(path for path in Path(folder).rglob("*") if has_ending(path.name)):
         if HIDDEN in path.relative_to(folder).parts or not path.is_file():
             continue
         try:

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from opshift.errors import InvalidModel
+from opshift.model.bytes.file_names import ENDING, has_ending
 from opshift.records import dataclass
 from opshift.text import printable
 from opshift.zoo.stores import stores
 from opshift.zoo.stores.stores import Listed, is_url
 
-ENDING = ".onnx"
 HIDDEN = ".opshift"
 
 
@@ -49,11 +49,6 @@ class Shard:
             return True
         digest = hashlib.sha256(os.fsencode(name)).digest()
         return int.from_bytes(digest[:8], "big") % self.count == self.number - 1
-
-
-def is_model(name: str) -> bool:
-    """Returns whether a file or object has the extension of a model, in any case."""
-    return name.lower().endswith(ENDING)
 
 
 def find(source: str, leave_out: str = "", listed: Listed | None = None) -> list[tuple[str, str]]:
@@ -86,7 +81,7 @@ def _look(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
     if os.path.isdir(source):
         yield from _below(source, leave_out)
     elif os.path.isfile(source):
-        if is_model(source):
+        if has_ending(source):
             yield os.path.basename(source), source
         else:
             yield from _listed(source)
@@ -117,7 +112,7 @@ def _below(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
         for name in files:
             path = os.path.join(here, name)
             # A broken link is listed as a model, so that the run reports it as unreadable.
-            if is_model(name) and (os.path.isfile(path) or not os.path.exists(path)):
+            if has_ending(name) and (os.path.isfile(path) or not os.path.exists(path)):
                 yield os.path.normpath(os.path.join(within, name)), path
     # The run reports a folder that cannot be listed as a model that cannot be read.
     yield from ((os.path.relpath(path, source), path) for path in unlisted)
@@ -149,14 +144,14 @@ def _look_in_store(source: str, leave_out: str, listed: Listed) -> Iterator[tupl
         for name in _names_below(base, leave_out, listed):
             if _matches(name.split("/"), pattern):
                 yield name, stores.join(base, name)
-    elif is_model(key):
+    elif has_ending(key):
         yield posixpath.basename(key), source
     elif key and _is_object(source):
         text = store.read(key).decode(errors="surrogateescape")
         yield from _named(text.splitlines(), posixpath.dirname(source))
     else:
         for name in _names_below(source, leave_out, listed):
-            if is_model(name):
+            if has_ending(name):
                 yield name, stores.join(source, name)
 
 
@@ -166,7 +161,7 @@ def _names_below(url: str, leave_out: str, listed: Listed) -> Iterator[str]:
     for key in listed.below(url):
         name = key[len(folder) :].lstrip("/")
         inside = leave_out and stores.join(url, name).startswith(leave_out.rstrip("/") + "/")
-        if not inside and (HIDDEN not in name.split("/") or is_model(name)):
+        if not inside and (HIDDEN not in name.split("/") or has_ending(name)):
             yield name
 
 

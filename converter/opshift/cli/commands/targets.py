@@ -15,6 +15,7 @@ from opshift.cli.complete import complete_models_and_runtimes
 from opshift.cli.conversion_options import permissions
 from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common, documents
+from opshift.cli.synonyms import is_version
 from opshift.cli.terminal import Output
 from opshift.text import Line, Role
 
@@ -56,12 +57,13 @@ def command(
     options. There is a row for each runtime, or for each release of the named runtimes.
     """
     from opshift.convert.request import Request as Options
+    from opshift.model.bytes.file_names import has_ending
 
     if report is not None:
         return _learn(output, report, words)
-    if any(word.lower().endswith(".onnx") for word in words[1:]):
+    if any(map(has_ending, words[1:])):
         raise click.UsageError("`opshift targets` takes one MODEL; give it before the runtimes")
-    if version := next((word for word in words if word.isdecimal() or word == "latest"), ""):
+    if version := next(filter(is_version, words), ""):
         raise click.UsageError(
             f"{version} is a version; give names of runtimes, whose versions this command lists"
         )

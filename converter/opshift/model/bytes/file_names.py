@@ -10,7 +10,13 @@ from contextlib import contextmanager
 
 from opshift.errors import OpshiftError
 
+ENDING = ".onnx"
 _LONGEST = 255 - len(".1234567.data")  # bytes of a name that leave room for a suffix
+
+
+def has_ending(name: str) -> bool:
+    """Returns whether a file or object has the extension of a model, in any case."""
+    return name.lower().endswith(ENDING)
 
 
 def digest(name: str) -> str:

@@ -162,7 +162,7 @@ class ModelBytes:
 
     def __init__(self, data: bytes, may_be_hidden: bool | None = None) -> None:
         self.data = data
-        self.may_be_hidden = may_be_hidden  # the answer of `safe_inference`, if it was asked
+        self.may_be_hidden = may_be_hidden  # see `safe_inference`; None if unknown
 
     @classmethod
     def of(cls, model: bytes | ModelProto | ModelBytes) -> ModelBytes:
