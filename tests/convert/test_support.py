@@ -8,16 +8,34 @@ from types import SimpleNamespace
 import opshift
 import pytest
 from checked import checked
-from opshift.convert.legal import runtime
-from opshift.convert.legal.support import ComparedModel, Support, support_of
+from opshift.convert.runtime import (
+    form_lacks,
+    kernel_lacks,
+    open_questions,
+    operator_lacks,
+    version_lacks,
+)
+from opshift.convert.runtime.lack import Seen
+from opshift.convert.runtime.support import ComparedModel, Support, support_of
 from text_models import model
 
-REASONS = ("stamps", "below_floor", "lacking", "forms", "kernels")
-DOUBTS = ("called_functions", "flawed", "unknown", "in_doubt")
+REASONS = {
+    "stamps": version_lacks,
+    "below_floor": version_lacks,
+    "lacking": operator_lacks,
+    "forms": form_lacks,
+    "kernels": kernel_lacks,
+}
+DOUBTS = {
+    "called_functions": open_questions,
+    "flawed": open_questions,
+    "unknown": open_questions,
+    "in_doubt": kernel_lacks,
+}
 RELEASE = SimpleNamespace(shown="a runtime 1.0", later=None)
 
 
-SEEN = runtime.Seen()
+SEEN = Seen()
 INNER = "with its functions written out"
 MODEL = ComparedModel("as it is", INNER, SEEN)
 
@@ -34,18 +52,18 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple]:
 
         return find
 
-    for name in (*REASONS, *DOUBTS):
-        monkeypatch.setattr(runtime, name, part(name))
-    monkeypatch.setattr(runtime, "without_imports", lambda *_: (["rejected"], ["doubted"]))
+    for name, module in {**REASONS, **DOUBTS}.items():
+        monkeypatch.setattr(module, name, part(name))
+    monkeypatch.setattr(version_lacks, "without_imports", lambda *_: (["rejected"], ["doubted"]))
     return given
 
 
 def test_each_part_adds_its_reasons(parts):
     """Kernels and forms are judged where functions are called."""
-    assert support_of(MODEL, RELEASE) == Support("a runtime 1.0", REASONS, DOUBTS)
+    assert support_of(MODEL, RELEASE) == Support("a runtime 1.0", tuple(REASONS), tuple(DOUBTS))
     for name in ("stamps", "below_floor", "lacking", "called_functions"):
         assert parts[name] == (MODEL.document, RELEASE)
-    for name in ("forms", "kernels", *DOUBTS[1:]):
+    for name in ("forms", "kernels", *tuple(DOUBTS)[1:]):
         assert parts[name] == (INNER, RELEASE, SEEN)
         assert parts[name][2] is SEEN
 
@@ -61,9 +79,9 @@ def test_a_release_between_two_rows_has_the_answer_of_both(parts, monkeypatch, r
     last = SimpleNamespace(shown="a runtime 3.0", later=None)
     first = SimpleNamespace(shown="a runtime 1.0", later=last, stands_for="a runtime 2.0")
     by_row = dict(zip((first.shown, last.shown), reasons, strict=True))
-    for name in (*REASONS, *DOUBTS):
-        monkeypatch.setattr(runtime, name, lambda *_: [])
-    monkeypatch.setattr(runtime, "lacking", lambda _, row: by_row[row.shown])
+    for name, module in {**REASONS, **DOUBTS}.items():
+        monkeypatch.setattr(module, name, lambda *_: [])
+    monkeypatch.setattr(operator_lacks, "lacking", lambda _, row: by_row[row.shown])
     support = support_of(MODEL, first)
     answer = support.in_words
     assert answer.target == "a runtime 2.0"

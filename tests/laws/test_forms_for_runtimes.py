@@ -13,7 +13,7 @@ import pytest
 from onnx import ModelProto
 from opshift import OpshiftError, Refused, convert_version
 from opshift.codes.refusals import Why
-from opshift.convert.legal import runtime
+from opshift.convert.runtime import operator_lacks
 from opshift.model.document import Document
 from opshift.opsets import schemas, targets
 from text_models import model, ops
@@ -38,7 +38,7 @@ def reads(proto: ModelProto, opset: int, target: str) -> bool:
         converted = convert_version(proto, opset)
     except OpshiftError:
         return False
-    return not runtime.lacking(Document(converted), targets.find(target))
+    return not operator_lacks.lacking(Document(converted), targets.find(target))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -85,4 +85,4 @@ def test_the_conversion_goes_to_where_its_own_operators_are_read(graph, opset, t
     after = convert_version(model(graph, opset), target)
     assert after.opset_import[0].version == at
     assert written is None or ops(after) == written
-    assert not runtime.lacking(Document(after), targets.find(target))
+    assert not operator_lacks.lacking(Document(after), targets.find(target))

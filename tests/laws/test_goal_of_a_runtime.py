@@ -12,8 +12,8 @@ import pytest
 from opshift import InvalidModel, Refused, convert_version
 from opshift.author import registry
 from opshift.author.facts import Facts
-from opshift.convert.legal import runtime
-from opshift.convert.legal.support import ComparedModel, support_of
+from opshift.convert.runtime import kernel_lacks
+from opshift.convert.runtime.support import ComparedModel, support_of
 from opshift.model.document import Document
 from opshift.model.imports import versions
 from opshift.model.weights import Weights
@@ -52,7 +52,7 @@ def better(model: ModelProto, row: targets.RuntimeRelease) -> list[int]:
     except (Refused, InvalidModel):
         return []
     facts = facts_of(result)
-    if not runtime.without_kernel(facts, row):
+    if not kernel_lacks.without_kernel(facts, row):
         return []
     own = versions(result)
     allowed = range(row.floors.get("", 1), row.imports[""] + 1)

@@ -18,8 +18,9 @@ from pathlib import Path
 from opshift import InvalidModel, Refused, convert_version
 from opshift.author import registry
 from opshift.author.facts import Facts
-from opshift.convert.legal import checker, runtime
+from opshift.convert.legal import checker
 from opshift.convert.request import AnyTarget
+from opshift.convert.runtime import kernel_lacks
 from opshift.model.document import Document
 from opshift.model.imports import versions
 from opshift.model.weights import Weights
@@ -99,7 +100,7 @@ def _lacking(before: ModelProto, after: ModelProto) -> list[str]:
 def without_kernel(model: ModelProto) -> list[tuple[tuple[str, str], tuple[str, ...]]]:
     """The operators of a model for whose types no release has a kernel, with these types."""
     facts = Facts(_document(model), Weights(), registry.default(), lambda: model)
-    pairs = runtime.without_kernel(facts, targets.some_release())
+    pairs = kernel_lacks.without_kernel(facts, targets.some_release())
     return [(key, types) for _, key, types, _ in pairs]
 
 

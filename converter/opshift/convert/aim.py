@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from opshift import versions
 from opshift.author.registry import Registry
 from opshift.convert import request
-from opshift.convert.legal import opening, runtime
+from opshift.convert.legal import opening
 from opshift.convert.other_words import OtherWords
+from opshift.convert.runtime import kernel_lacks
 from opshift.convert.state import State
 from opshift.model.document import Document
 from opshift.model.scope import Key
@@ -71,7 +72,7 @@ def _resolve_target(state: State, target: Wanted) -> None:
     if row is None:
         return
     state.runtime = row
-    state.lacked = runtime.kernels(state.facts, row)
+    state.lacked = kernel_lacks.kernels(state.facts, row)
     state.notes += remarks(row, present, state.goal)
 
 

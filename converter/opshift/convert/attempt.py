@@ -31,13 +31,13 @@ from opshift.convert.legal import (
     checker,
     diagnose,
     model_rules,
-    runtime,
     uncalled,
 )
 from opshift.convert.legal.findings import Checked
 from opshift.convert.legal.function_rules import called, never_called
-from opshift.convert.legal.support import ComparedModel, support_of
 from opshift.convert.request import Request
+from opshift.convert.runtime import form_lacks
+from opshift.convert.runtime.support import ComparedModel, support_of
 from opshift.convert.state import State
 from opshift.convert.strategies import (
     Strategy,
@@ -418,7 +418,7 @@ class Conversion(State):
             f"{terms.option('types', change)} changes the type in the whole model instead"
             for change in self.unmade(offers)
         ]
-        narrowed = runtime.casts_by_itself(self.skeleton.graph, row)
+        narrowed = form_lacks.casts_by_itself(self.skeleton.graph, row)
         self.notes += [
             f"{remark}; {terms.option('types', change)} changes the type in the model instead"
             for change, remark in ((change, narrowed[change]) for change in self.unmade(narrowed))

@@ -16,8 +16,8 @@ from opshift.codes.refusals import Why
 from opshift.convert import request, wider
 from opshift.convert.change import NodeChange
 from opshift.convert.end_checks import done
-from opshift.convert.legal import runtime
 from opshift.convert.other_words import OtherWords
+from opshift.convert.runtime import form_lacks, kernel_lacks, operator_lacks, runnable
 from opshift.convert.state import State
 from opshift.convert.step import Stepper
 from opshift.convert.verdict_edges import edge_at
@@ -33,7 +33,7 @@ from opshift.protos.copies import as_model
 
 if TYPE_CHECKING:
     from opshift.author.builder import Builder
-    from opshift.convert.legal.runtime import RuntimeLack
+    from opshift.convert.runtime.lack import RuntimeLack
     from opshift.errors import RefusedNode
     from opshift.opsets.targets import RuntimeRelease
 
@@ -118,10 +118,10 @@ def _choose(state: State, row: RuntimeRelease) -> None:
 def _lacked(state: State, row: RuntimeRelease) -> Lacked:
     """Returns the nodes that a runtime does not know, has no kernel for, or handles wrongly."""
     facts = state.facts
-    failed = runtime.failed_forms(facts, row).items()
-    unread = runtime.unread(state.document, row)
+    failed = form_lacks.failed_forms(facts, row).items()
+    unread = operator_lacks.unread(state.document, row)
     return _grouped([
-        *((place, key) for place, key, *_ in runtime.without_kernel(facts, row)),
+        *((place, key) for place, key, *_ in kernel_lacks.without_kernel(facts, row)),
         *_misread(state, row),
         *((place, key) for (key, _), places in failed for place in places),
         *((place, key) for root, key, _ in unread for place in root.index[key]),
@@ -176,7 +176,7 @@ def _leads(
         key = (schemas.normal(node.domain), node.op_type)
         if key == change.task.key and key in earlier:
             return False
-        if not runtime.runs([node], builder, row, rules):
+        if not runnable.runs([node], builder, row, rules):
             kind = _kind(node, builder)
             if key in came_from or not words.of_kind(kind).lead_from(key):
                 return False
@@ -256,7 +256,7 @@ def _misread(
     state: State, row: RuntimeRelease, *, neighbours: bool = False, doubtful: bool = False
 ) -> Iterator[tuple[Place, Key]]:
     """Yields the nodes that a runtime handles wrongly, or only those due to neighbouring nodes."""
-    for key, misread, places in runtime.misread_nodes(state.facts, row, doubtful=doubtful):
+    for key, misread, places in form_lacks.misread_nodes(state.facts, row, doubtful=doubtful):
         if misread.neighbours or not neighbours:
             yield from ((place, key) for place in places)
 
@@ -338,7 +338,7 @@ def _write_others(
 
 def _reads(row: RuntimeRelease, change: NodeChange) -> bool:
     """Returns whether a runtime knows the operator of each new node."""
-    return runtime.reads(change.made.nodes, change.builder.scope.root, row)
+    return operator_lacks.reads(change.made.nodes, change.builder.scope.root, row)
 
 
 def _runs(
@@ -349,4 +349,4 @@ def _runs(
     doubtful: bool = False,
 ) -> bool:
     """Returns whether a runtime can run each new node."""
-    return runtime.runs(change.made.nodes, change.builder, row, rules, doubtful=doubtful)
+    return runnable.runs(change.made.nodes, change.builder, row, rules, doubtful=doubtful)

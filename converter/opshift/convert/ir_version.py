@@ -12,8 +12,8 @@ from opshift.codes.refusals import Why
 from opshift.convert.aim import ir_of_goal
 from opshift.convert.ir import ir_plan, lower, needs
 from opshift.convert.ir.features import BARE, FUNCTIONS, Feature
-from opshift.convert.legal import runtime
 from opshift.convert.legal.function_rules import called
+from opshift.convert.runtime import operator_lacks
 from opshift.convert.state import State
 from opshift.errors import InvalidModel, Refusal, Refused, RefusedNode
 from opshift.model import input_defaults
@@ -124,7 +124,7 @@ def _inlines(state: State) -> bool:
     row, functions = state.runtime, state.skeleton.functions
     if row is None or not functions:
         return False
-    return not row.functions or any(runtime.unloaded(functions, row))
+    return not row.functions or any(operator_lacks.unloaded(functions, row))
 
 
 def _refused(

@@ -10,7 +10,7 @@ from opshift.author.verdicts import LEAVE
 from opshift.convert import planner, request
 from opshift.convert.blockers import StepRefused
 from opshift.convert.end_checks import done
-from opshift.convert.legal import runtime
+from opshift.convert.runtime import form_lacks, kernel_lacks, operator_lacks
 from opshift.convert.state import Boundaries, State
 from opshift.errors import AdapterBug, InvalidModel
 from opshift.model import imports
@@ -131,10 +131,10 @@ def _left(state: State) -> frozenset[Key]:
     allowed, row, facts = state.options.domains, state.runtime, state.facts
     failing, leaving = set[Key](), set[Key]()
     if row is not None:
-        failing.update(key for key, _ in runtime.unknown_fields(state.document, row))
-        failing.update(key for _, key, _ in runtime.contrib_without_kernel(facts, row))
+        failing.update(key for key, _ in operator_lacks.unknown_fields(state.document, row))
+        failing.update(key for _, key, _ in kernel_lacks.contrib_without_kernel(facts, row))
         for doubtful in (False, True):
-            nodes = runtime.misread_nodes(facts, row, doubtful=doubtful)
+            nodes = form_lacks.misread_nodes(facts, row, doubtful=doubtful)
             failing.update(key for key, form, _ in nodes if key[0] and not form.is_uncertain(row))
     for key in {key for root in state.document.roots for key in root.index}:
         domain = key[0]

@@ -17,9 +17,9 @@ from opshift.convert.change import Step
 from opshift.convert.ir.ir_plan import FeaturePlan
 from opshift.convert.legal import rules
 from opshift.convert.legal.findings import Findings
-from opshift.convert.legal.runtime import RuntimeLack
 from opshift.convert.plan_table import Edge
 from opshift.convert.request import Request, present
+from opshift.convert.runtime.lack import RuntimeLack
 from opshift.convert.step import Stepper
 from opshift.convert.strategies import STRAIGHT, Strategy
 from opshift.errors import Refused, RefusedNode

@@ -14,7 +14,7 @@ from opshift.author.node import Node, Result, Value
 from opshift.author.traits import ByWidth
 from opshift.author.verdicts import WIDER, Adapter, Rewrite
 from opshift.author.widening import OUTPUT_TYPES, in_wider_types
-from opshift.convert.legal import runtime
+from opshift.convert.runtime import form_lacks, kernel_lacks
 from opshift.convert.state import State
 from opshift.model.scope import Key, Place, Root
 from opshift.model.walk import holds_graphs
@@ -60,7 +60,7 @@ def adapter(key: Key, wider: Wider) -> Adapter:
 
 def _without_kernel(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
     """Yields nodes without a kernel for their types, with the nearest wider types that have one."""
-    for place, key, types, missing in runtime.without_kernel(state.facts, row, untried=True):
+    for place, key, types, missing in kernel_lacks.without_kernel(state.facts, row, untried=True):
         root = place[0].root
         schema = schemas.schema(*key, root.imports.get(key[0]) or 1)
         if schema is None:
@@ -70,7 +70,7 @@ def _without_kernel(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, 
             chosen = {v: to.name.lower() for v, to in wider}
             pairs = zip(missing.variables, types, strict=True)
             choice = tuple(chosen.get(v, kind) for v, kind in pairs)
-            if choice not in closed and runtime.is_tried(root, key, missing.variables, choice):
+            if choice not in closed and kernel_lacks.is_tried(root, key, missing.variables, choice):
                 yield place, key, wider
                 break
 
@@ -78,7 +78,7 @@ def _without_kernel(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, 
 def _in_narrow_form(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
     """Yields nodes that a runtime handles wrongly unless the type of one input is wider."""
     doubts = (
-        runtime.misread_nodes(state.facts, row, doubtful=doubtful) for doubtful in (False, True)
+        form_lacks.misread_nodes(state.facts, row, doubtful=doubtful) for doubtful in (False, True)
     )
     for key, form, places in itertools.chain.from_iterable(doubts):
         for place in places if form.wider else ():

@@ -15,8 +15,8 @@ from opshift.convert import aim, model_opening
 from opshift.convert.blockers import Outgrown
 from opshift.convert.cheapest_strategy import OpenSkeleton, opener_of
 from opshift.convert.legal import diagnose, rules
-from opshift.convert.legal.support import ComparedModel, support_of
 from opshift.convert.request import NODE_BUDGET, Request
+from opshift.convert.runtime.support import ComparedModel, support_of
 from opshift.errors import AdapterBug, OpshiftError
 from opshift.look import reach
 from opshift.look.reach import Fit

@@ -8,8 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opshift.author.facts import Facts
-from opshift.convert.legal import diagnose, runtime
-from opshift.convert.legal.runtime import RuntimeLack, Seen
+from opshift.convert.legal import diagnose
+from opshift.convert.runtime import (
+    form_lacks,
+    kernel_lacks,
+    open_questions,
+    operator_lacks,
+    version_lacks,
+)
+from opshift.convert.runtime.lack import RuntimeLack, Seen
 from opshift.model import weights
 from opshift.model.document import Document
 from opshift.protos.copies import copied
@@ -86,20 +93,20 @@ def support_of(
 def _of_row(model: ComparedModel, row: RuntimeRelease, added: Collection[str]) -> Support:
     """Returns whether one measured release can run a model."""
     document, computed = model.document, model.computed
-    rejected, doubted = runtime.without_imports(row, added) if added else ([], [])
+    rejected, doubted = version_lacks.without_imports(row, added) if added else ([], [])
     reasons = (
         *rejected,
-        *runtime.stamps(document, row),
-        *runtime.below_floor(document, row),
-        *runtime.lacking(document, row),
-        *runtime.forms(computed, row, model.seen),
-        *runtime.kernels(computed, row, model.seen),
+        *version_lacks.stamps(document, row),
+        *version_lacks.below_floor(document, row),
+        *operator_lacks.lacking(document, row),
+        *form_lacks.forms(computed, row, model.seen),
+        *kernel_lacks.kernels(computed, row, model.seen),
     )
     unknown = (
         *doubted,
-        *runtime.called_functions(document, row),
-        *runtime.flawed(computed, row, model.seen),
-        *runtime.unknown(computed, row, model.seen),
-        *runtime.in_doubt(computed, row, model.seen),
+        *open_questions.called_functions(document, row),
+        *open_questions.flawed(computed, row, model.seen),
+        *open_questions.unknown(computed, row, model.seen),
+        *kernel_lacks.in_doubt(computed, row, model.seen),
     )
     return Support(row.shown, reasons, unknown)
