@@ -168,6 +168,23 @@ def test_a_default_has_the_type_of_its_input():
 
 
 @pytest.mark.parametrize(
+    ("kind", "dims", "patterns"),
+    [
+        (TensorProto.FLOAT, [2], []),
+        (TensorProto.FLOAT, [3], [r"input 'w'.*float.*\[2\].*float.*\[3\]"]),
+        (TensorProto.INT64, [2], [r"input 'w'.*float.*int64"]),
+    ],
+)
+def test_a_sparse_default_has_the_type_of_its_input(kind, dims, patterns):
+    proto = model("(float[2] w) => (float[2] y) { y = Neg(w) }", 13)
+    values, indices = helper.make_tensor("w", kind, [1], [1]), helper.make_tensor("", 7, [1], [0])
+    proto.graph.sparse_initializer.append(
+        SparseTensorProto(values=values, indices=indices, dims=dims)
+    )
+    assert_finds(graph_rules.defaults, checked(proto), *patterns)
+
+
+@pytest.mark.parametrize(
     ("inner", "patterns"),
     [
         ("p = Neg(x)", []),

@@ -21,12 +21,12 @@ from opshift.author.traits import Fragile, Undefaulted
 from opshift.model import imports
 from opshift.model.bytes.outline import ModelBytes, Sizes, look_at
 from opshift.model.bytes.outline_pb2 import SizedTensor
-from opshift.model.scope import tensor_type
+from opshift.model.scope import sparse_type
 from opshift.model.walk import containers, graphs_in, nodes, nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from opshift.opsets.types import LARGEST_RANK
-from opshift.protos import GraphProto, ModelProto, TensorProto, onnx_checker, shape_inference
+from opshift.protos import GraphProto, ModelProto, onnx_checker, shape_inference
 
 if TYPE_CHECKING:
     from opshift.author.traits import DeclaredRules
@@ -196,8 +196,7 @@ def _declare_sparse(model: ModelProto) -> None:
         declared = {info.name for info in (*graph.input, *graph.value_info)}
         for sparse in graph.sparse_initializer:
             if sparse.values.name not in declared:
-                dense = TensorProto(data_type=sparse.values.data_type, dims=sparse.dims)
-                graph.value_info.add(name=sparse.values.name, type=tensor_type(dense))
+                graph.value_info.add(name=sparse.values.name, type=sparse_type(sparse))
         del graph.sparse_initializer[:]
 
 

@@ -5,24 +5,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opshift.model.scope import tensor_type
+from opshift.model.scope import sparse_type, tensor_type
 from opshift.opsets.types import confirms, shown_type
 from opshift.protos import GraphProto, TensorProto, TypeProto
 
 
 def unfit(graph: GraphProto) -> Iterator[str]:
     """Yields a message for each input whose default has another type or shape."""
-    inputs = {value.name: value for value in graph.input} if graph.initializer else {}
+    sparse = {one.values.name: one for one in graph.sparse_initializer}
+    has_defaults = graph.initializer or sparse
+    inputs = {value.name: value.type for value in graph.input} if has_defaults else {}
     for tensor in graph.initializer:
-        value = inputs.get(tensor.name)
-        if value is None or _is_declared_as(tensor, value.type):
-            continue
-        type_of_default = tensor_type(tensor)
-        if value.type.tensor_type.elem_type and not confirms(type_of_default, value.type):
-            kinds = (
-                f"{shown_type(value.type)}, and its initializer is {shown_type(type_of_default)}"
-            )
-            yield f"input {value.name!r} of graph {graph.name!r} is {kinds}"
+        declared = inputs.get(tensor.name)
+        if declared is not None and not _is_declared_as(tensor, declared):
+            yield from _misfit(graph, tensor.name, declared, tensor_type(tensor))
+    for name in sorted(inputs.keys() & sparse.keys()):
+        yield from _misfit(graph, name, inputs[name], sparse_type(sparse[name]))
+
+
+def _misfit(graph: GraphProto, name: str, declared: TypeProto, default: TypeProto) -> Iterator[str]:
+    if declared.tensor_type.elem_type and not confirms(default, declared):
+        types = f"{shown_type(declared)}, and its initializer is {shown_type(default)}"
+        yield f"input {name!r} of graph {graph.name!r} is {types}"
 
 
 def _is_declared_as(tensor: TensorProto, declared: TypeProto) -> bool:

@@ -17,6 +17,7 @@ from opshift.protos import (
     GraphProto,
     NodeProto,
     OperatorSetIdProto,
+    SparseTensorProto,
     TensorProto,
     TypeProto,
 )
@@ -206,6 +207,11 @@ def tensor_type(tensor: TensorProto) -> TypeProto:
     for dim in tensor.dims:
         kind.tensor_type.shape.dim.add().dim_value = dim
     return kind
+
+
+def sparse_type(sparse: SparseTensorProto) -> TypeProto:
+    """Returns the type of a sparse initializer, which operators read as a dense tensor."""
+    return tensor_type(TensorProto(data_type=sparse.values.data_type, dims=sparse.dims))
 
 
 Place: TypeAlias = tuple[Scope, int]
