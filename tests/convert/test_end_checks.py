@@ -111,3 +111,20 @@ def test_a_strict_release_rejects_a_wrong_shape_at_its_highest_opset(release, op
     target, source = f"onnxruntime=={release}", model(WRONG, opset, ir=8)
     assert accepts(source, target).answer == answer
     assert accepts(convert(source, target).model, target).answer == "yes"
+
+
+NESTED = "y = If(c) <then_branch = t () => (float[{0}] y) {{ y = Neg({1}) }}, else_branch = e () => (float[{0}] y) {{ y = Abs({1}) }}>"
+
+
+@pytest.mark.parametrize("target", [10, 7])
+def test_a_repeated_name_in_a_copied_subgraph_is_no_new_fault(target):
+    first, second = NESTED.format(2, "x"), NESTED.format(3, "z")
+    proto = model(
+        f"""(float[2] x, float[3] z, bool c, bool w) => (float[m] y) {{
+            y = If(w) <then_branch = t () => (float[2] y) {{ {first} }},
+                       else_branch = e () => (float[3] y) {{ {second} }}> }}""",
+        11,
+    )
+    result = convert(proto, target)
+    assert ops(result.model).count("Loop") == 2
+    assert any("'y' in graph 't' is also defined" in note for note in result.report.notes)

@@ -9,7 +9,7 @@ from functools import partial
 
 from opshift.author.fit import UnfitInput, faults, repeated, unfit, unfit_types
 from opshift.author.traits import Carries
-from opshift.convert.legal.findings import Checked
+from opshift.convert.legal.findings import Checked, NamedText
 from opshift.model import input_defaults, walk
 from opshift.model.cycles import cycles
 from opshift.model.scope import Scope
@@ -130,15 +130,19 @@ def _shown(way: list[str]) -> list[str]:
     return way if len(way) <= MOST_SHOWN else [*way[:half], "...", *way[-half:]]
 
 
-def shadowing(checked: Checked) -> Iterator[str]:
-    """Checks that a subgraph does not redefine a name of an outer graph."""
+def shadowing(checked: Checked) -> Iterator[NamedText]:
+    """Checks that a subgraph does not redefine a name of an outer graph.
+
+    A conversion may copy a subgraph under another name, which does not make it another fault.
+    """
     for scope in checked.document.scopes():
         if scope.parent is None or not isinstance(scope.proto, GraphProto):
             continue
         for name in sorted(_defined(scope)):
             if scope.parent.owner(name) is not None:
                 where = f"in graph {scope.proto.name!r}"
-                yield f"{name!r} {where} is also defined in an outer graph; rename one"
+                text = f"{name!r} {where} is also defined in an outer graph; rename one"
+                yield frozenset({name}), text
 
 
 # -- nodes -------------------------------------------------------------------------------------
