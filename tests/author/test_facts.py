@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which facts about values count, and which declarations a report names."""
 
+from collections import Counter
+
 import numpy as np
 import onnx.parser
 import pytest
 from onnx import helper, numpy_helper
 from opshift import convert_version
+from opshift.author import facts as facts_module
 from opshift.author import registry
-from opshift.author.facts import LARGEST_SMALL, Facts, ScopeEnv
+from opshift.author.facts import LARGEST_SMALL, MAX_DEPTH, Facts, ScopeEnv
 from opshift.author.inference import infer_all, infer_node
 from opshift.author.scope_types import NO_PATH, paths_inside
 from opshift.convert.cheapest_strategy import convert
@@ -812,6 +815,26 @@ def test_a_long_chain_is_folded_after_many_questions():
     assert all(facts.constant(main, f"b{at}") is None for at in range(200))
     folded = [facts.constant(main, name).tolist() for name in ("a0", "a1", "y")]
     assert folded == [[2, 4], [3, 6], [-201, -402]]
+
+
+def test_nodes_of_a_long_chain_with_branches_are_inferred_once(monkeypatch):
+    """Searches that nest too deeply do not begin the whole chain again."""
+    inferred: list[str] = []
+
+    def counted(node, *more):
+        inferred.extend(node.output)
+        return infer_node(node, *more)
+
+    monkeypatch.setattr(facts_module, "infer_node", counted)
+    chain = " ".join(
+        f"b{at} = com.microsoft.FastGelu(a{at - 1}) a{at} = Add(b{at}, a{at - 1})"
+        for at in range(1, 100)
+    )
+    text = f"(float[N,4] a0) => (float[a,b] y) {{ {chain} y = Neg(a99) }}"
+    facts = facts_of(model(text, 13, more=', "com.microsoft": 1'))
+    assert rank_of(facts.type(facts.document.main, "a99")) == 2
+    again = [name for name, times in Counter(inferred).items() if times > 1]
+    assert len(again) <= MAX_DEPTH, "the search that met the limit had begun at the end"
 
 
 def test_lengths_that_do_not_follow_from_a_declaration_rest_on_no_claim():

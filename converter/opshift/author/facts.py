@@ -10,6 +10,7 @@ the present nodes.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import copy
 import functools
 import math
@@ -185,18 +186,41 @@ class Facts:
                     self._memo[deep.question] = _NO_ANSWER[deep.question[0]]
                 else:
                     waiting.append(deep.question)
+                    self._find_types_before(*deep.question[1:])
         return self._memo[question]
 
     def _find(self, question: Question) -> Any:
-        if self._depth >= MAX_DEPTH:
-            raise _TooDeep(question)
         find, owner, name = question
+        if self._depth >= MAX_DEPTH and name in owner.producers:  # other values need no search
+            raise _TooDeep(question)
         self._depth += 1
         try:
             answer = self._memo[question] = find(self, owner, name)
         finally:
             self._depth -= 1
         return answer
+
+    def _find_types_before(self, owner: Scope, name: str) -> None:
+        """Finds the unknown types from which the type of a value follows, in the order of nodes.
+
+        In a long chain of such values, each search then ends soon. Otherwise each search that nests
+        too deeply would begin again, with all values on its way.
+        """
+        waiting, unknown = [name], dict[str, int]()
+        while waiting:
+            read = waiting.pop()
+            position = owner.producers.get(read)
+            if position is None or read in unknown:
+                continue
+            if not self._is_enough(owner, read, self._given(owner, read)):
+                unknown[read] = position
+                waiting += owner.node(position).input
+        order = {position: i for i, position in enumerate(owner.sorted_positions())}
+        for read in sorted(unknown, key=lambda read: order[unknown[read]]):
+            question: Question = (Facts._find_proved, owner, read)
+            if question not in self._memo:
+                with contextlib.suppress(_TooDeep):
+                    self._find(question)
 
     def _look_again(self) -> None:
         """Discards the cached facts after nodes of the model have changed."""
