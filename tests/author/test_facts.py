@@ -967,3 +967,33 @@ def test_a_value_that_depends_on_the_size_of_an_input_names_this_cause():
     reason = facts.why_dynamic(facts.document.main, "y")
     assert reason == "it depends on the size of the input 'x'"
     assert facts.why_dynamic(facts.document.main, "z") == "'k' is an input"
+
+
+BRANCHES = {
+    "If": """(float x, int64[1] a, bool c) => (float[3,1,2] y) {
+        y = If(c) <then_branch = t () => (float[3,1,2] INNER) { INNER = OP },
+                   else_branch = e () => (float[3,1,2] INNER) { INNER = OP }> }""",
+    "If in an If": """(float x, int64[1] a, bool c) => (float[3,1,2] y) {
+        y = If(c) <then_branch = t () => (float[3,1,2] INNER) {
+                       INNER = If(c) <then_branch = u () => (float[3,1,2] DEEP) { DEEP = OP },
+                                      else_branch = v () => (float[3,1,2] DEEP) { DEEP = OP }> },
+                   else_branch = e () => (float[3,1,2] INNER) { INNER = OP }> }""",
+    "Loop": """(float x, int64[1] a, int64 n, bool c) => (float[3,1,2] y) {
+        y = Loop(n, c, x) <body = b (int64 i, bool go, float v) => (bool on, float[3,1,2] INNER) {
+                       on = Identity(go) INNER = OP }> }""",
+}
+
+
+@pytest.mark.parametrize("op", ["ReduceSum(x, a)", "ReduceSum<keepdims = 0>(x, a)", "Identity(x)"])
+@pytest.mark.parametrize("around", BRANCHES)
+def test_what_is_confirmed_does_not_depend_on_a_repeated_name(around, op):
+    def confirmed(inner: str, deep: str) -> list[object]:
+        text = BRANCHES[around].replace("INNER", inner).replace("DEEP", deep)
+        facts = facts_of(model(text.replace("OP", op), opset=13))
+        return [
+            dims_of(facts.confirmed(scope, output.name))
+            for scope in facts.document.roots[0].scopes
+            for output in scope.proto.output
+        ]
+
+    assert confirmed("y", "y") == confirmed("y", "k") == confirmed("h", "h") == confirmed("h", "k")

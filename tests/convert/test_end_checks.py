@@ -128,3 +128,16 @@ def test_a_repeated_name_in_a_copied_subgraph_is_no_new_fault(target):
     result = convert(proto, target)
     assert ops(result.model).count("Loop") == 2
     assert any("'y' in graph 't' is also defined" in note for note in result.report.notes)
+
+
+@pytest.mark.parametrize("inner", ["h", "y"])
+def test_a_wrong_rank_in_a_subgraph_is_corrected_also_if_its_name_is_repeated(inner):
+    branch = f"(float[3,1,2] {inner}) {{ {inner} = ReduceSum(x, a) }}"
+    proto = model(
+        f"""(float x, int64[1] a, bool c) => (float[3,1,2] y) {{
+            y = If(c) <then_branch = t () => {branch}, else_branch = e () => {branch}> }}""",
+        13,
+    )
+    result = convert(proto, 12)
+    assert not result.model.graph.output[0].type.tensor_type.shape.dim
+    assert any("corrected the declared shapes of 'y'" in note for note in result.report.notes)

@@ -477,6 +477,11 @@ class Facts:
         claims = self.inferred.assumed, self.inferred.counted
         return Proved(kind, *(self._is_in(claim, owner, name) for claim in claims))
 
+    def _is_ambiguous(self, owner: Scope, name: str) -> bool:
+        """Returns whether inference finds no type because several graphs use the name."""
+        is_shared = self.inferred.types.get(name, UNSAID) is None
+        return is_shared and self._inferred_type(owner, name).kind is None
+
     def _path(self, scope: Scope) -> Path:
         """Returns the path of a graph in the model, by which results of inference name the graph.
 
@@ -569,6 +574,8 @@ class Facts:
     def confirmed(self, scope: Scope, name: str) -> TypeProto | None:
         """Returns the inferred type of a value if its rank does not come from a declared type."""
         proved = self._inferred_type(scope, name)
+        if self._is_ambiguous(scope, name):
+            proved = self._proved(scope, name)
         return None if proved.claimed else proved.kind
 
     def claimed(self, scope: Scope, name: str, dims: Dims) -> Dims:
@@ -617,13 +624,10 @@ class Facts:
         node = place.node(position)
         if any(map(self.document.is_written, (*node.input, *node.output))):
             return True
+        if any(self._is_ambiguous(place, name) for name in node.output):
+            return True
         if holds_graphs(node):
-            # If two graphs use one name, whole-model inference may find no type for that name.
-            types = self.inferred.types
-            return any(
-                types.get(name, UNSAID) is None is self._inferred_type(place, name).kind
-                for name in node.output
-            )
+            return False
         schema = place.layout_at(position)
         if schema is not None and schema.open:
             return True

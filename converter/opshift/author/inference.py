@@ -42,7 +42,7 @@ PASSES = 4  # passes over the whole model; longer chains are inferred value by v
 class Known(NamedTuple):
     """The types that whole-model inference finds, and the values that depend on declared types."""
 
-    types: Inferred  # by name; None if graphs use a name for different types
+    types: Inferred  # by name; None if graphs use a name for different types, or shadow it
     graphs: Mapping[Path, Inferred]
     assumed: Mapping[str, Sequence[Path]]  # values whose rank follows from a declared rank
     counted: Mapping[str, Sequence[Path]]  # values with a length that follows from a declared rank
@@ -75,12 +75,14 @@ def infer_all(model: bytes | ModelProto, adapters: DeclaredRules) -> Known:
 def _known(
     scopes: Sequence[GraphTypes], assumed: Iterable[Place], counted: Iterable[Place]
 ) -> Known:
-    for one, name in [*_shadowing(scopes)]:
+    shadowing = [*_shadowing(scopes)]
+    for one, name in shadowing:
         for own in one.visible.maps:
             if name in own:
                 own[name] = None
     graphs = {scope.path: scope.own for scope in scopes}
-    return Known(by_name(scopes), graphs, _paths(assumed), _paths(counted))
+    types = by_name(scopes) | dict.fromkeys(name for _, name in shadowing)
+    return Known(types, graphs, _paths(assumed), _paths(counted))
 
 
 def _shadowing(scopes: Iterable[GraphTypes]) -> Iterator[tuple[GraphTypes, str]]:
