@@ -157,9 +157,8 @@ def from_array(array: Array, name: str = "") -> TensorProto:
     kind = _numbers().get(array.dtype)
     if kind is None:
         return whole.numpy_helper.from_array(array, name)
-    bits = ELEMENTS[kind].bits
-    stored = np.ascontiguousarray(array).reshape(-1).view("<u2" if bits == 16 else "u1")
-    if bits == 4:
+    stored = np.ascontiguousarray(array).reshape(-1).view("u1")
+    if ELEMENTS[kind].bits == 4:
         stored = np.append(stored & 15, np.zeros(stored.size % 2, stored.dtype))
         stored = stored[0::2] | stored[1::2] << 4
     return TensorProto(name=name, data_type=kind, dims=array.shape, raw_data=stored.tobytes())
