@@ -25,7 +25,7 @@ def ranks(ops: str, *, domain: str = "", **allowed: str) -> Flaw:
     """Declares the allowed ranks of inputs, as in `X="3 4"`, or `X="2+"` for rank 2 and above."""
 
     @flaw(ops, domain=domain)
-    def look(node: Node) -> str | None:
+    def find_objection(node: Node) -> str | None:
         for name, value in _given(node, allowed):
             rank, declared = value.rank_or_none, allowed[name]
             if rank is not None and not _allows(declared, rank):
@@ -33,7 +33,7 @@ def ranks(ops: str, *, domain: str = "", **allowed: str) -> Flaw:
                 return f"{name} {value.name!r} has {rank} dimensions, but must have {shown}"
         return None
 
-    return look
+    return find_objection
 
 
 def _allows(ranks: str, rank: int) -> bool:
@@ -54,14 +54,14 @@ def singles(ops: str, inputs: str, *, domain: str = "") -> Flaw:
     """Declares inputs that must hold exactly one number."""
 
     @flaw(ops, domain=domain)
-    def look(node: Node) -> str | None:
+    def find_objection(node: Node) -> str | None:
         for name, value in _given(node, inputs.split()):
             dims = value.dims_or_none
             if dims is not None and any(d != 1 and isinstance(d, int) for d in dims):
                 return f"{name} {value.name!r} has the shape {list(dims)}, but must hold one number"
         return None
 
-    return look
+    return find_objection
 
 
 def sizes(
@@ -74,7 +74,7 @@ def sizes(
     """
 
     @flaw(ops, domain=domain)
-    def look(node: Node) -> str | None:
+    def find_objection(node: Node) -> str | None:
         size_of_letter = {"": (1, "")}
         for name, value in () if unless is not None and unless(node) else _given(node, shapes):
             terms, dims = shapes[name].split(), value.dims_or_none
@@ -94,14 +94,14 @@ def sizes(
                     return f"{place} has the size {size}, but must have {each * factor}{why}"
         return None
 
-    return look
+    return find_objection
 
 
 def alike(ops: str, inputs: str, *, ranks_only: bool = False) -> Flaw:
     """Declares inputs that must have equal shapes, or only equal ranks."""
 
     @flaw(ops)
-    def look(node: Node) -> str | None:
+    def find_objection(node: Node) -> str | None:
         shapes = [
             (name, dims)
             for name, value in _given(node, inputs.split())
@@ -115,14 +115,14 @@ def alike(ops: str, inputs: str, *, ranks_only: bool = False) -> Flaw:
                 return f"{name} has the shape {list(first)}, but {other} has {list(second)}"
         return None
 
-    return look
+    return find_objection
 
 
 def per_axis(ops: str, inputs: str, *, each: int = 1) -> Flaw:
     """Declares inputs that must hold `each` numbers per axis in `axes`; None means all axes."""
 
     @flaw(ops)
-    def look(node: Node) -> str | None:
+    def find_objection(node: Node) -> str | None:
         count = _axis_count(node)
         for name, value in _given(node, inputs.split()):
             dims = value.dims_or_none
@@ -133,7 +133,7 @@ def per_axis(ops: str, inputs: str, *, each: int = 1) -> Flaw:
                 )
         return None
 
-    return look
+    return find_objection
 
 
 def _axis_count(node: Node) -> int | str | None:
@@ -149,7 +149,7 @@ def positive(ops: str, inputs: str, *, domain: str = "") -> Flaw:
     """Declares inputs whose constant values must be above 0 and finite."""
 
     @flaw(ops, domain=domain)
-    def look(node: Node) -> str | None:
+    def find_objection(node: Node) -> str | None:
         for name, value in _given(node, inputs.split()):
             constant = value.const_or_none()
             if constant is not None and not np.all((constant > 0) & (constant < np.inf)):
@@ -157,7 +157,7 @@ def positive(ops: str, inputs: str, *, domain: str = "") -> Flaw:
                 return f"{name} holds {numbers}, but must hold only numbers above 0"
         return None
 
-    return look
+    return find_objection
 
 
 def choices(ops: str, *, domain: str = "", **allowed: str) -> Illegal:
@@ -201,7 +201,7 @@ def at_least(ops: str, *, domain: str = "", **least: int) -> Flaw:
     """Declares the smallest allowed value of integer attributes."""
 
     @flaw(ops, domain=domain)
-    def look(node: Node) -> str | None:
+    def find_objection(node: Node) -> str | None:
         for name, bound in least.items():
             value = node.attr(name) if name in node.attributes else None
             for number in value if isinstance(value, list) else [value]:
@@ -209,14 +209,14 @@ def at_least(ops: str, *, domain: str = "", **least: int) -> Flaw:
                     return f"{name} holds {number}, but must be at least {bound}"
         return None
 
-    return look
+    return find_objection
 
 
 def axes(ops: str, names: str = "axis", *, extra: int = 0, data: int = 0, domain: str = "") -> Flaw:
     """Declares attributes or constant inputs that must name dimensions of the input at `data`."""
 
     @flaw(ops, domain=domain)
-    def look(node: Node) -> str | None:
+    def find_objection(node: Node) -> str | None:
         tensor = node.input_at(data)
         rank = tensor and tensor.rank_or_none
         most = (LARGEST_RANK if rank is None else rank) + extra
@@ -234,7 +234,7 @@ def axes(ops: str, names: str = "axis", *, extra: int = 0, data: int = 0, domain
                     return f"{name} names dimension {twice[0]} twice"
         return None
 
-    return look
+    return find_objection
 
 
 def _attribute(node: Node, name: str) -> Any:

@@ -93,8 +93,8 @@ class StepReport(Form):
     @property
     def where(self) -> str:
         """Returns the opsets of a step, as in `opset 12 -> 13`, or only `opset 13` if unchanged."""
-        way = f"{self.start} -> {self.to}" if self.start != self.to else f"{self.to}"
-        return f"{self.domain or 'opset'} {way}"
+        span = f"{self.start} -> {self.to}" if self.start != self.to else f"{self.to}"
+        return f"{self.domain or 'opset'} {span}"
 
 
 def answer_of(reasons: Collection[object], unknown: Collection[object]) -> str:

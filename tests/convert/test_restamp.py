@@ -104,7 +104,7 @@ def never_more_than_the_engine(folder, features, to):
         FEATURES[name](before)
     onnx.save(before, folder / "in.onnx")
     asked = Request({}, to)
-    stamp = restamp.look(folder / "in.onnx", asked, folder / "out.onnx", "keep")
+    stamp = restamp.header_change(folder / "in.onnx", asked, folder / "out.onnx", "keep")
     try:
         after, _, report = convert(lambda: weights.carve_file(folder / "in.onnx"), asked)
     except (Refused, InvalidModel):  # nothing defines the condition of the nested graphs
@@ -132,7 +132,9 @@ def test_what_is_plain_is_not_left_to_the_engine(tmp_path, features, to):
         FEATURES[name](before)
     onnx.save(before, tmp_path / "in.onnx")
     asked = Request({}, to)
-    assert restamp.look(tmp_path / "in.onnx", asked, tmp_path / "o.onnx", "keep") is not None
+    assert (
+        restamp.header_change(tmp_path / "in.onnx", asked, tmp_path / "o.onnx", "keep") is not None
+    )
 
 
 @pytest.mark.parametrize("to", [5, 9, 12])

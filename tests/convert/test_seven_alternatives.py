@@ -13,7 +13,7 @@ from opshift import Refused, convert, plan
 from opshift.author import registry
 from opshift.author.facts import UNKNOWN
 from opshift.author.verdicts import ALTERNATIVE
-from opshift.convert import aim, cheapest_strategy, equal_forms, route
+from opshift.convert import cheapest_strategy, equal_forms, route, target_versions
 from opshift.convert.attempt import Conversion
 from opshift.convert.request import Request
 from opshift.convert.strategies import Strategies, Strategy
@@ -182,7 +182,7 @@ def crossings(target, before=None):
         *cheapest_strategy.opener_of(before or less())(), Request.of(target), registry.default()
     )
     opened.open()
-    aim.set_goal(opened)
+    target_versions.set_goal(opened)
     with pytest.MonkeyPatch.context() as only:
         only.setattr(route, "_cross", lambda *given: None)
         route.travel(opened)

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.message import DecodeError
 from onnx import AttributeProto, ModelProto, TensorProto, helper, parser
 from opshift.model import walk
-from opshift.model.bytes.outline import Content, Sizes, look_at, spans
+from opshift.model.bytes.outline import Content, Sizes, read_as, spans
 
 HEADER = '<ir_version: 10, opset_import: ["" : 21, "own" : 1]> '
 FLAT = "g (float[2,N] x) => (float[a,b] y) <int64[1] c = {7}> { u = Neg(x) y = Add(u, x) }"
@@ -117,4 +117,4 @@ def test_a_field_of_another_wire_type_is_unknown(kind):
     data = proto.SerializeToString()
     with pytest.raises(DecodeError):
         kind(data)
-    assert isinstance(look_at(kind, data), kind)
+    assert isinstance(read_as(kind, data), kind)

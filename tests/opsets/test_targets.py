@@ -272,7 +272,7 @@ def test_every_name_without_a_number_says_what_to_do():
         if targets._runtimes()[name].answer:
             for one in (name, *spellings):
                 with pytest.raises(BadTarget, match=r"; |\. .*`target=") as caught:
-                    targets.rows(one)
+                    targets.releases_of(one)
                 assert "`target=" in str(caught.value), one
 
 
@@ -778,7 +778,7 @@ def test_a_result_for_one_runtime_answers_for_another_one_as_its_own_would(name,
     path = tmp_path / "m.onnx"
     onnx.save(model(text, opset, ir=8, more=more), path)
     together = {fit.target: (fit.after, fit.blockers) for fit in survey(path).fits}
-    rows = targets.rows("all")
+    rows = targets.releases_of("all")
     if "OPSHIFT_PROPERTIES" not in os.environ:  # a third of the releases, another one by the model
         rows = rows[[*SURVEYED].index(name) % 3 :: 3]
     for row in rows:

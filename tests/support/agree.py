@@ -139,14 +139,14 @@ def known_dead_ends(
 ) -> tuple[dict[tuple[str, str], str], set[tuple[str, str]]]:
     """The dead ends before anything is converted, and the operators of the model."""
     from opshift.author import registry
-    from opshift.convert import aim, planner
+    from opshift.convert import planner, target_versions
     from opshift.convert.attempt import Conversion
     from opshift.convert.cheapest_strategy import opener_of
     from opshift.convert.request import Request
 
     opened = Conversion(*opener_of(source)(), Request.of(target), registry.default())
     opened.open()
-    aim.set_goal(opened)
+    target_versions.set_goal(opened)
     plan = planner.of_document(opened.document, opened.adapters, opened.goal)
     present = {key for root in opened.document.roots for key in root.index}
     return {(dead_end.domain, dead_end.op): dead_end.described for dead_end in plan.dead}, present

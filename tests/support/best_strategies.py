@@ -20,7 +20,7 @@ from onnx import ModelProto
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.author.verdicts import LEAVE
-from opshift.convert import aim, cheapest_strategy
+from opshift.convert import cheapest_strategy, target_versions
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import StepRefused
 from opshift.convert.ir import needs
@@ -105,7 +105,7 @@ def _tried(
         return None, []
     came = Document(model)
     facts = Facts(came, weights, attempt.adapters, lambda: model)
-    features = needs.features_above(facts, aim.ir_of_goal(attempt))
+    features = needs.features_above(facts, target_versions.ir_of_goal(attempt))
     alternative_strategies = alternatives(strategy, (), features, leaves=attempt.left_late)
     return _cost(model, skeleton, report), list(alternative_strategies)
 

@@ -55,7 +55,7 @@ def test_every_generated_page_is_linked(tmp_path):
 
 def test_the_table_of_runtimes_has_each_release_with_its_source_and_date():
     text = docs.pages()["runtimes.md"]
-    for row in targets.rows(targets.ALL):
+    for row in targets.releases_of(targets.ALL):
         section = text.partition(f"\n## {row.name}\n")[2].partition("\n## ")[0]
         (line,) = [
             splitline

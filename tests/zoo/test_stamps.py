@@ -103,7 +103,9 @@ def test_rehash_reads_every_model(zoo):
 
 
 def test_rehash_finds_a_change_that_no_stamp_shows(zoo, monkeypatch):
-    monkeypatch.setattr(stores, "look", lambda path: (os.stat(path).st_size, "as before"))
+    monkeypatch.setattr(
+        stores, "size_and_version", lambda path: (os.stat(path).st_size, "as before")
+    )
     monkeypatch.setattr(marks, "unchanged", lambda *_: True)
     (zoo / "src" / "a" / "m.onnx").write_bytes(changed(zoo / "src" / "a" / "m.onnx"))
     assert set(run(zoo / "src", zoo / "dst", engine=Here()).values()) == {"skipped"}

@@ -43,7 +43,7 @@ def test_what_is_put_is_listed_read_and_fetched_under_one_version(place, tmp_pat
     assert store.stamp(key) == put == store.fetch(key, str(tmp_path / "copy"))
     assert (tmp_path / "copy").read_bytes() == b"abc" * 1000
     assert store.read(small[0]) == b"xy"
-    assert stores.look(f"{place}/small") == small[1:]
+    assert stores.size_and_version(f"{place}/small") == small[1:]
 
 
 def test_what_is_written_anew_has_another_version(place):

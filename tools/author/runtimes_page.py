@@ -25,7 +25,7 @@ known, not that there is none.
 def page() -> str:
     """Returns the page."""
     lines = [HEAD]
-    for name, rows in groupby(targets.rows(targets.ALL), key=lambda row: row.name):
+    for name, rows in groupby(targets.releases_of(targets.ALL), key=lambda row: row.name):
         lines += [f"## {name}", "", *_table(list(rows)), ""]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -307,7 +307,7 @@ def windows_of_other_ranks(node: Node) -> str | None:
     return None
 
 
-windows_of_vendors = flaw(WINDOWS, domain=MICROSOFT)(windows_of_other_ranks.look)
+windows_of_vendors = flaw(WINDOWS, domain=MICROSOFT)(windows_of_other_ranks.find_objection)
 
 
 @flaw("BatchNormalization")

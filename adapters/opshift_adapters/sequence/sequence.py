@@ -87,7 +87,7 @@ def pieces(node: Node) -> list[Element]:
     whole, split, axis = node["input"], node.input("split"), split_axis(node)
     constant = np.array(1) if split is None else split.const()
     if constant.ndim:
-        if told := no_parts.look(node):
+        if told := no_parts.find_objection(node):
             raise InvalidModel(f"SplitToSequence {node.name!r}: {told}")
         ends = np.cumsum(constant).tolist()
     else:

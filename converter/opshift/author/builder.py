@@ -101,7 +101,7 @@ class Builder:
     ) -> None:
         self.crossing = crossing
         self.subject = subject
-        self.later: WritingOpset | None = outer.later if outer is not None else None
+        self.writing: WritingOpset | None = outer.writing if outer is not None else None
         self.scope = model.scope
         self.made = Made()
         around = outer.env if outer is not None else None
@@ -123,8 +123,8 @@ class Builder:
 
     def opset(self, domain: str = "") -> int:
         """Returns the version at which the adapter writes nodes of a domain."""
-        if self.later is not None and domain == self.later.domain:
-            return self.later.version
+        if self.writing is not None and domain == self.writing.domain:
+            return self.writing.version
         return self._entered(domain)
 
     def _entered(self, domain: str = "") -> int:
@@ -297,7 +297,7 @@ class Builder:
             kept += [a for a in node.attribute_protos() if a.name in carried]
         copy = self._node(node.op, node.proto.domain, names, count, kept)
         # The plan already contains the operator of the node, so it is not recorded as written.
-        result = self._append(copy) if self.later is None else self.place(copy, schema)
+        result = self._append(copy) if self.writing is None else self.place(copy, schema)
         if carries:
             self.made.carrier, self.made.carried = self.made.nodes[-1], frozenset(carried)
         return result[0] if outputs is None and count == 1 else result
@@ -612,14 +612,14 @@ class Builder:
     def _converted_down(self, node: NodeProto, schema: schemas.Schema) -> tuple[Value, ...]:
         """Converts a node of a later opset down to the model's opset, one opset at a time."""
         domain, start = schema.domain, schema.since
-        depth = self.later.depth + 1 if self.later is not None else 1
+        depth = self.writing.depth + 1 if self.writing is not None else 1
         if depth > MOST_NESTED:
             raise AdapterBug(
                 f"the replacement of {schema.name}-{start} at opset {start - 1} contains"
                 f" {schema.name} again"
             )
         below = self._at(WritingOpset(domain, start - 1, depth))
-        below.env.later = node, start
+        below.env.writing = node, start
         answer = self.crossing.cross(Node(node, schema, below.env), start, start - 1, below)
         if isinstance(answer, Keep):
             older = schemas.schema(domain, schema.name, start - 1)
@@ -666,10 +666,10 @@ class Builder:
         values = answer if isinstance(answer, tuple) else (answer,)
         return values[0] if outputs is None else values
 
-    def _at(self, later: WritingOpset) -> Builder:
+    def _at(self, writing: WritingOpset) -> Builder:
         """Returns a Builder for the same nodes that writes at a later opset."""
         below, below.env = copy.copy(self), copy.copy(self.env)
-        below.later, below.subject = later, None
+        below.writing, below.subject = writing, None
         below.env.written_by = weakref.ref(below)
         return below
 

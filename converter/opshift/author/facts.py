@@ -670,15 +670,15 @@ class Facts:
 
     # -- surveys -----------------------------------------------------------------------------
 
-    def survey(self, root: Root, look: Survey[_Answer]) -> _Answer:
+    def survey(self, root: Root, survey: Survey[_Answer]) -> _Answer:
         """Runs a function once over all nodes of a graph or function, and caches its result."""
         if self._generation != self.document.generation:
             self._look_again()
-        key = (root, look)
+        key = (root, survey)
         if key not in self._surveys:
             ends = (info for scope in root.scopes for info in scope.proto.output)
             names = frozenset(end if isinstance(end, str) else end.name for end in ends)
-            self._surveys[key] = look(self._nodes(root), names)
+            self._surveys[key] = survey(self._nodes(root), names)
         answer: _Answer = self._surveys[key]
         return answer
 
@@ -796,8 +796,8 @@ class ScopeEnv(ModelEnv):
     def is_computed(self, name: str) -> bool:
         return self._writer(name) is not None
 
-    def survey(self, look: Survey[_Answer]) -> _Answer:
-        return self.facts.survey(self.scope.root, look)
+    def survey(self, survey: Survey[_Answer]) -> _Answer:
+        return self.facts.survey(self.scope.root, survey)
 
     def is_call(self, node: NodeProto) -> bool:
         return self.facts.document.is_call(node)

@@ -39,17 +39,17 @@ class Misread(Trait):
     processors: str = ""  # the only processors on which the node is misread; empty for all
     examples: tuple[Example, ...] = ()
 
-    def concerns(self, row: RuntimeRelease) -> bool:
+    def concerns(self, release: RuntimeRelease) -> bool:
         """Returns whether a release of a runtime misreads these nodes."""
-        name, release = row.origin
-        return name == self.runtime and target_names.fits(self.releases, release) is not None
+        name, release_name = release.origin
+        return name == self.runtime and target_names.fits(self.releases, release_name) is not None
 
-    def is_uncertain(self, row: RuntimeRelease) -> bool:
+    def is_uncertain(self, release: RuntimeRelease) -> bool:
         """Returns whether only some processors misread the nodes.
 
         The nodes were measured with the CPU provider, so they are uncertain for other providers.
         """
-        return bool(self.processors or row.provider)
+        return bool(self.processors or release.provider)
 
     def is_form(self, node: Node, version: int, around: Surroundings | None = None) -> bool | None:
         """Returns whether a node is misread, which may depend on the nodes around it.
@@ -108,12 +108,14 @@ def misread(
     return declare
 
 
-def misreadings(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
+def misreadings(rules: DeclaredRules, release: RuntimeRelease, key: Key) -> Iterator[Misread]:
     """Yields the kinds of an operator's nodes that a release misreads on some or all processors."""
-    yield from (misread for misread in rules.traits(Misread).get(key, ()) if misread.concerns(row))
+    yield from (
+        misread for misread in rules.traits(Misread).get(key, ()) if misread.concerns(release)
+    )
 
 
-def all_misreadings(rules: DeclaredRules, row: RuntimeRelease) -> Iterator[tuple[str, Misread]]:
+def all_misreadings(rules: DeclaredRules, release: RuntimeRelease) -> Iterator[tuple[str, Misread]]:
     """Yields every kind of node that a release misreads, with its operator."""
     for misread in rules.each(Misread):
-        yield from ((op, misread) for op in misread.ops if misread.concerns(row))
+        yield from ((op, misread) for op in misread.ops if misread.concerns(release))

@@ -133,7 +133,7 @@ class Env(ABC):
         """Returns the value of a tensor in an attribute."""
         raise NotImplementedError
 
-    def survey(self, look: Survey[_Answer]) -> _Answer:
+    def survey(self, survey: Survey[_Answer]) -> _Answer:
         """Runs a function once over all nodes of the graph or function, and caches its result."""
         raise NotImplementedError
 
@@ -617,13 +617,13 @@ class Node:
         """Returns whether the node calls a function of the model, not an operator."""
         return self.env.is_call(self.proto)
 
-    def survey(self, look: Survey[_Answer]) -> _Answer:
+    def survey(self, survey: Survey[_Answer]) -> _Answer:
         """Runs a function once over all nodes of this graph or function, and caches its result.
 
         The function has two parameters: the nodes in order, with the nodes of subgraphs last, and
         the names of the outputs of all these graphs.
         """
-        return self.env.survey(look)
+        return self.env.survey(survey)
 
     def carried(self, *, without: Collection[builtins.str] = ()) -> None:
         """Marks attributes and inputs as read because the adapter's answer contains them."""

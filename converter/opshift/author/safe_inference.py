@@ -19,7 +19,7 @@ from opshift.author.attributes import make_attribute
 from opshift.author.scope_types import by_graph, by_name
 from opshift.author.traits import Fragile, Undefaulted
 from opshift.model import imports
-from opshift.model.bytes.outline import ModelBytes, Sizes, look_at
+from opshift.model.bytes.outline import ModelBytes, Sizes, read_as
 from opshift.model.bytes.outline_pb2 import SizedTensor
 from opshift.model.scope import sparse_type
 from opshift.model.walk import containers, graphs_in, nodes, nodes_in
@@ -78,7 +78,7 @@ def _inferred(shown: ShownModel, *, strict: bool = False, data_prop: bool = Fals
 
 def may_propagate(model: ModelBytes, *, risky: bool = False) -> bool:
     """Returns whether data propagation is safe, because no dimension is huge."""
-    sizes, names_one = look_at(Sizes, model.data), False
+    sizes, names_one = read_as(Sizes, model.data), False
     if sizes.largest() > MOST_PROPAGATED:
         return False
     for tensor in sizes.tensors():
@@ -88,7 +88,7 @@ def may_propagate(model: ModelBytes, *, risky: bool = False) -> bool:
     if not names_one:
         return True
     inferred = piecewise.infer(model, risky=risky).SerializeToString()
-    return look_at(Sizes, inferred).largest() <= MOST_PROPAGATED
+    return read_as(Sizes, inferred).largest() <= MOST_PROPAGATED
 
 
 def _names_a_huge_size(tensor: SizedTensor) -> bool:

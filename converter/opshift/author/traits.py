@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opshift.protos import AttributeProto, NodeProto
 
 Objection: TypeAlias = Callable[[Mapping[str, Any], int, int], str | None]
-Look: TypeAlias = "Callable[[Node], str | None]"
+FindObjection: TypeAlias = "Callable[[Node], str | None]"
 # The function reshapes a scale so that it broadcasts to the data, by its axis and block size. Its
 # first argument is the Builder, which this module must not import.
 Along: TypeAlias = "Callable[[Any, Value, Value, int, int], Value]"
@@ -304,7 +304,7 @@ class Differs(Trait):
     """A rule for the nodes on which onnxruntime differs from the specification."""
 
     table = "differs"
-    look: Look
+    find_objection: FindObjection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +312,7 @@ class Flaw(Trait):
     """A rule against invalid nodes, which runs after a conversion has failed."""
 
     table = "flaws"
-    look: Look
+    find_objection: FindObjection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -489,20 +489,20 @@ def undefaulted(ops: str, *, domain: str = "") -> Undefaulted:
     return Undefaulted(ops=listed(ops), domain=domain)
 
 
-def flaw(ops: str, *, domain: str = "") -> Callable[[Look], Flaw]:
+def flaw(ops: str, *, domain: str = "") -> Callable[[FindObjection], Flaw]:
     """Declares a rule by which a node is invalid, although onnx accepts the node.
 
     The function receives nodes of the source model, and only after an adapter has failed. The
     function returns a sentence that names the mistake of the model, or None.
     """
 
-    def declare(look: Look) -> Flaw:
-        return Flaw(ops=listed(ops), domain=domain, look=look)
+    def declare(find_objection: FindObjection) -> Flaw:
+        return Flaw(ops=listed(ops), domain=domain, find_objection=find_objection)
 
     return declare
 
 
-def differs(ops: str, *, domain: str = "") -> Callable[[Look], Differs]:
+def differs(ops: str, *, domain: str = "") -> Callable[[FindObjection], Differs]:
     """Declares the nodes on which onnxruntime differs from the specification.
 
     The function receives nodes of the source model. The function returns a sentence that says what
@@ -510,8 +510,8 @@ def differs(ops: str, *, domain: str = "") -> Callable[[Look], Differs]:
     changed the operator.
     """
 
-    def declare(look: Look) -> Differs:
-        return Differs(ops=listed(ops), domain=domain, look=look)
+    def declare(find_objection: FindObjection) -> Differs:
+        return Differs(ops=listed(ops), domain=domain, find_objection=find_objection)
 
     return declare
 

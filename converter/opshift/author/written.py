@@ -99,7 +99,7 @@ class MadeEnv(Delegating, ModelEnv):
         self.depth = outer.depth + 1 if outer is not None else 0
         self.written_by: Callable[[], Writer | None] = lambda: None  # a weak reference
         self.types: dict[str, TypeProto | None] = {}  # types of the values that the nodes compute
-        self.later: tuple[NodeProto, int] | None = None  # a node being converted down, its opset
+        self.writing: tuple[NodeProto, int] | None = None  # a node being converted down, its opset
         self._ranks_used: set[str] = set()
 
     @property
@@ -118,8 +118,8 @@ class MadeEnv(Delegating, ModelEnv):
         if (node := self._maker(name)) is not None:
             self._follow(node)
             return self._keep(name, self._infer(node).get(name))
-        if self.later is not None and self._is_later(name):
-            return self._keep(name, infer_node(self.later[0], self, self.later[1]).get(name))
+        if self.writing is not None and self._is_later(name):
+            return self._keep(name, infer_node(self.writing[0], self, self.writing[1]).get(name))
         if name in self.made.constants:
             return self._keep(name, tensor_type(self.made.constants[name]))
         return self.env.type(name, part)
@@ -173,7 +173,7 @@ class MadeEnv(Delegating, ModelEnv):
 
     def _is_later(self, name: str) -> bool:
         """Returns whether a value is an output of the node that is being converted down."""
-        return self.later is not None and name in self.later[0].output
+        return self.writing is not None and name in self.writing[0].output
 
     def is_computed(self, name: str) -> bool:
         return self._written(name) is not None or self.env.is_computed(name)
@@ -214,5 +214,5 @@ class MadeEnv(Delegating, ModelEnv):
     def inside(self, graph: GraphProto) -> Env:
         return self.env.inside(graph)
 
-    def survey(self, look: Survey[_Answer]) -> _Answer:
-        return self.env.survey(look)
+    def survey(self, survey: Survey[_Answer]) -> _Answer:
+        return self.env.survey(survey)

@@ -21,9 +21,9 @@ def complete_runtimes(ctx: click.Context, param: click.Parameter, word: str) -> 
     rows = targets.table()  # the table has only rows with versions, which `--for` accepts
     name, sign, _ = word.lower().partition("==")
     ends = [f"{name}=={version.strip().rpartition('..')[2] or version.strip().rpartition('..')[0]}"
-            for row in rows if sign and row.name == name
-            for version in row.versions.split(",") if version]  # fmt: skip
-    return _beginning(word.lower(), ends or dict.fromkeys(row.name for row in rows))
+            for release in rows if sign and release.name == name
+            for version in release.versions.split(",") if version]  # fmt: skip
+    return _beginning(word.lower(), ends or dict.fromkeys(release.name for release in rows))
 
 
 def complete_models_and_runtimes(

@@ -312,7 +312,7 @@ def convert_path(
         )
     file = Opened(os.fspath(src))
     with documents.beside(file):
-        if (header := restamp.look(file, request, dst, external)) is not None:
+        if (header := restamp.header_change(file, request, dst, external)) is not None:
             header.write(dst, in_place=in_place)
             return header.report
         skeleton, large_tensors, report = convert(opener_of(file), request)

@@ -13,7 +13,6 @@ from opshift.author import inference
 from opshift.author.facts import Facts
 from opshift.codes.refusals import Why
 from opshift.convert import (
-    aim,
     declare,
     equal_forms,
     ir_version,
@@ -21,6 +20,7 @@ from opshift.convert import (
     request,
     route,
     stamp,
+    target_versions,
 )
 from opshift.convert.blockers import StepRefused
 from opshift.convert.end_checks import check_whole, corrected
@@ -97,7 +97,7 @@ class Conversion(State):
         if not self.is_open:
             self.open()
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
-        aim.set_goal(self)
+        target_versions.set_goal(self)
         self.notes += author_rules.differing(self.facts, self.goal)
         ir_version.plan(self)
         ir_version.write_early(self)
@@ -187,7 +187,7 @@ class Conversion(State):
                 unread=unread,
                 opsets=opsets,
             )
-        features = needs.features_above(self.facts, aim.ir_of_goal(self))
+        features = needs.features_above(self.facts, target_versions.ir_of_goal(self))
         refusals, inside, unsure = refused.refusals, refused.functions, refused.unsure
         via_above = opset_above(refusals, self.adapters, min(present_opsets, default=0))
         descent = descent_for(refusals, self.adapters)
@@ -206,8 +206,8 @@ class Conversion(State):
 
     def _unread(self, lacking: Collection[Key]) -> Collection[Key]:
         """Returns operators that the runtime supports, but only in other versions."""
-        row = self.runtime
-        return {key for key in lacking if row is not None and row.names(key)}
+        release = self.runtime
+        return {key for key in lacking if release is not None and release.names(key)}
 
     def _around(self, gaps: Iterable[RefusedNode]) -> Collection[FunctionId]:
         """Returns functions with operators that lack a kernel; inlining may reveal their types."""
@@ -270,7 +270,7 @@ class Conversion(State):
             return []
         source = Document(as_model(self.view))
         facts = Facts(source, self.weights, self.adapters, self.inferable)
-        return needs.features_above(facts, aim.ir_of_goal(self))
+        return needs.features_above(facts, target_versions.ir_of_goal(self))
 
     # -- conversions inside this conversion ----------------------------------------------------
 
@@ -383,9 +383,9 @@ class Conversion(State):
 
     def _correct_declarations(self) -> None:
         """Corrects wrong declared shapes, adds notes on those used, and declares lost ranks."""
-        version, row = self.document.imports.get(""), self.runtime
+        version, release = self.document.imports.get(""), self.runtime
         rewritten = any(step.rewritten for step in self.steps)
-        strict = row is not None and row.is_strict_at(version)
+        strict = release is not None and release.is_strict_at(version)
         if (rewritten and self.skeleton.graph.value_info) or (
             strict and checker.contradicted(self._result(), self.adapters)
         ):
@@ -399,14 +399,14 @@ class Conversion(State):
             confirmed = partial(self.facts.confirmed, top)
             declare.ranks(self.skeleton.graph, version, self.adapters, confirmed)
 
-    def _suit(self, row: RuntimeRelease) -> None:
+    def _suit(self, release: RuntimeRelease) -> None:
         """Refuses a result that the runtime cannot run, unless the caller wants to keep it."""
         document = Document(self.skeleton, self.document.prefix)
         facts = Facts(document, self.weights, self.adapters, self._result)
-        support = support_of(ComparedModel.of(facts), row)
-        self.unrunnable = list(equal_forms.refusals(self, row, support.reasons))
+        support = support_of(ComparedModel.of(facts), release)
+        self.unrunnable = list(equal_forms.refusals(self, release, support.reasons))
         if self.unrunnable and not self.options.keep_unrunnable:
-            raise self.refused(self.unrunnable, row.stands_for)
+            raise self.refused(self.unrunnable, release.stands_for)
         self.answer = support.in_words
         says = {lack.says for lack in (*support.reasons, *support.differing)}
         avoided = [lack for lack in self.lacked if lack.says not in says]
@@ -418,7 +418,7 @@ class Conversion(State):
             f"{terms.option('types', change)} changes the type in the whole model instead"
             for change in self.unmade(offers)
         ]
-        narrowed = form_lacks.casts_by_itself(self.skeleton.graph, row)
+        narrowed = form_lacks.casts_by_itself(self.skeleton.graph, release)
         self.notes += [
             f"{remark}; {terms.option('types', change)} changes the type in the model instead"
             for change, remark in ((change, narrowed[change]) for change in self.unmade(narrowed))

@@ -77,8 +77,8 @@ def _modernize(state: State) -> None:
     for version in request.present(state.document, ""):
         for rule in in_order(state.adapters, version):
             stepper = state.stepper_of(Modernizer, "", version, version).of(rule)
-            if (row := state.runtime) is not None:
-                stepper.runs = functools.partial(_runs, row, state.adapters)
+            if (release := state.runtime) is not None:
+                stepper.runs = functools.partial(_runs, release, state.adapters)
             step = stepper.run()
             if step.rewritten:
                 done(state, step)
@@ -93,36 +93,36 @@ def _reform(state: State) -> None:
         for version in sorted(request.present(state.document, domain)):
             stepper = state.stepper(domain, version, version)
             stepper.boundary, stepper.goal = FORM, version
-            if (row := state.runtime) is not None:
-                stepper.runs = functools.partial(_reads, row)
+            if (release := state.runtime) is not None:
+                stepper.runs = functools.partial(_reads, release)
             step = stepper.run()
             if step.rewritten:
                 done(state, step)
 
 
-def _choose(state: State, row: RuntimeRelease) -> None:
+def _choose(state: State, release: RuntimeRelease) -> None:
     """Replaces nodes that a runtime cannot run by equivalent nodes that it can run."""
-    if row.other_forms:
-        _write_others(state, None, _grouped(_named(state, row)))
-    runs = functools.partial(_runs, row, state.adapters)
-    lacked = _lacked(state, row)
+    if release.other_forms:
+        _write_others(state, None, _grouped(_named(state, release)))
+    runs = functools.partial(_runs, release, state.adapters)
+    lacked = _lacked(state, release)
     written = _write_others(state, runs, lacked)
-    if _write_wider(state, row) or written:
+    if _write_wider(state, release) or written:
         # new nodes may be misread because of their neighbours
-        _write_others(state, runs, _grouped(_misread(state, row, neighbours=True)))
-        lacked = _lacked(state, row)
-    _write_in_other_words(state, row, lacked)
-    _write_for_certain(state, row)
+        _write_others(state, runs, _grouped(_misread(state, release, neighbours=True)))
+        lacked = _lacked(state, release)
+    _write_in_other_words(state, release, lacked)
+    _write_for_certain(state, release)
 
 
-def _lacked(state: State, row: RuntimeRelease) -> Lacked:
+def _lacked(state: State, release: RuntimeRelease) -> Lacked:
     """Returns the nodes that a runtime does not know, has no kernel for, or handles wrongly."""
     facts = state.facts
-    failed = form_lacks.failed_forms(facts, row).items()
-    unread = operator_lacks.unread(state.document, row)
+    failed = form_lacks.failed_forms(facts, release).items()
+    unread = operator_lacks.unread(state.document, release)
     return _grouped([
-        *((place, key) for place, key, *_ in kernel_lacks.without_kernel(facts, row)),
-        *_misread(state, row),
+        *((place, key) for place, key, *_ in kernel_lacks.without_kernel(facts, release)),
+        *_misread(state, release),
         *((place, key) for (key, _), places in failed for place in places),
         *((place, key) for root, key, _ in unread for place in root.index[key]),
     ])  # fmt: skip
@@ -136,7 +136,7 @@ def _grouped(nodes: Iterable[tuple[Place, Key]]) -> Lacked:
     return grouped
 
 
-def _write_in_other_words(state: State, row: RuntimeRelease, lacked: Lacked) -> None:
+def _write_in_other_words(state: State, release: RuntimeRelease, lacked: Lacked) -> None:
     """Replaces the remaining nodes that the runtime cannot run by other operators that it has.
 
     A node is never replaced by an operator that it replaced before, so the search ends.
@@ -144,19 +144,19 @@ def _write_in_other_words(state: State, row: RuntimeRelease, lacked: Lacked) -> 
     opset = state.document.imports.get("") or 1
     if opset < LOWEST or not lacked:
         return
-    words, origins = OtherWords(state.adapters, row, opset), Origins()
-    leads = functools.partial(_leads, row, words, origins, state.adapters)
+    words, origins = OtherWords(state.adapters, release, opset), Origins()
+    leads = functools.partial(_leads, release, words, origins, state.adapters)
     wrote_any = True
     while wrote_any and lacked:
         _plan_unforeseen(state)
         wrote_any = False
         for place in (ALTERNATIVE, WORDS):
             if _write_others(state, leads, lacked, place):
-                wrote_any, lacked = True, _lacked(state, row)
+                wrote_any, lacked = True, _lacked(state, release)
 
 
 def _leads(
-    row: RuntimeRelease,
+    release: RuntimeRelease,
     words: OtherWords,
     origins: Origins,
     rules: DeclaredRules,
@@ -176,7 +176,7 @@ def _leads(
         key = (schemas.normal(node.domain), node.op_type)
         if key == change.task.key and key in earlier:
             return False
-        if not runnable.runs([node], builder, row, rules):
+        if not runnable.runs([node], builder, release, rules):
             kind = _kind(node, builder)
             if key in came_from or not words.of_kind(kind).lead_from(key):
                 return False
@@ -193,12 +193,12 @@ def _kind(node: NodeProto, builder: Builder) -> str:
 
 
 def refusals(
-    state: State, row: RuntimeRelease, lacks: Iterable[RuntimeLack]
+    state: State, release: RuntimeRelease, lacks: Iterable[RuntimeLack]
 ) -> Iterator[RefusedNode]:
     """Yields a refusal for each lacking operator, with the operators that its rewrite needs."""
     lacks, opset = list(lacks), state.document.imports.get("") or 1
     named = any(lack.op for lack in lacks)
-    words = OtherWords(state.adapters, row, opset) if named else None
+    words = OtherWords(state.adapters, release, opset) if named else None
     for runtime_lack in lacks:
         key = (runtime_lack.domain, runtime_lack.op)
         refused = runtime_lack.as_refusal(state.goal.get(runtime_lack.domain, 1))
@@ -226,37 +226,37 @@ def _rewrites(state: State, stepper: Stepper, root: Root, places: Iterable[Place
     return bool(step.rewritten)
 
 
-def _write_wider(state: State, row: RuntimeRelease) -> bool:
+def _write_wider(state: State, release: RuntimeRelease) -> bool:
     """Computes nodes in wider types for which a runtime has kernels; returns whether it did."""
     written = False
-    for key, types, places in list(wider.lacked(state, row)):
+    for key, types, places in list(wider.lacked(state, release)):
         root = places[0][0].root
         version = root.imports.get(key[0]) or 1
         stepper = state.stepper(key[0], version, version).of_adapter(wider.adapter(key, types))
-        stepper.runs = functools.partial(_runs, row, state.adapters)
+        stepper.runs = functools.partial(_runs, release, state.adapters)
         written |= _rewrites(state, stepper, root, places)
     return written
 
 
-def _write_for_certain(state: State, row: RuntimeRelease) -> None:
+def _write_for_certain(state: State, release: RuntimeRelease) -> None:
     """Replaces nodes that a runtime perhaps handles wrongly by equivalent nodes."""
-    misread = _grouped(_misread(state, row, doubtful=True))
-    runs = functools.partial(_runs, row, state.adapters, doubtful=True)
+    misread = _grouped(_misread(state, release, doubtful=True))
+    runs = functools.partial(_runs, release, state.adapters, doubtful=True)
     _write_others(state, runs, misread)
 
 
-def _named(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key]]:
+def _named(state: State, release: RuntimeRelease) -> Iterator[tuple[Place, Key]]:
     """Yields the nodes of the operators in the runtime's list `other_forms`."""
     for root in state.document.roots:
-        for key in (("", op) for op in row.other_forms):
+        for key in (("", op) for op in release.other_forms):
             yield from ((place, key) for place in root.index.get(key, ()))
 
 
 def _misread(
-    state: State, row: RuntimeRelease, *, neighbours: bool = False, doubtful: bool = False
+    state: State, release: RuntimeRelease, *, neighbours: bool = False, doubtful: bool = False
 ) -> Iterator[tuple[Place, Key]]:
     """Yields the nodes that a runtime handles wrongly, or only those due to neighbouring nodes."""
-    for key, misread, places in form_lacks.misread_nodes(state.facts, row, doubtful=doubtful):
+    for key, misread, places in form_lacks.misread_nodes(state.facts, release, doubtful=doubtful):
         if misread.neighbours or not neighbours:
             yield from ((place, key) for place in places)
 
@@ -336,17 +336,17 @@ def _write_others(
     return written
 
 
-def _reads(row: RuntimeRelease, change: NodeChange) -> bool:
+def _reads(release: RuntimeRelease, change: NodeChange) -> bool:
     """Returns whether a runtime knows the operator of each new node."""
-    return operator_lacks.reads(change.made.nodes, change.builder.scope.root, row)
+    return operator_lacks.reads(change.made.nodes, change.builder.scope.root, release)
 
 
 def _runs(
-    row: RuntimeRelease,
+    release: RuntimeRelease,
     rules: DeclaredRules,
     change: NodeChange,
     *,
     doubtful: bool = False,
 ) -> bool:
     """Returns whether a runtime can run each new node."""
-    return runnable.runs(change.made.nodes, change.builder, row, rules, doubtful=doubtful)
+    return runnable.runs(change.made.nodes, change.builder, release, rules, doubtful=doubtful)

@@ -9,12 +9,12 @@ from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.author.traits import ByValue
 from opshift.codes.refusals import Why
-from opshift.convert.aim import ir_of_goal
 from opshift.convert.ir import ir_plan, lower, needs
 from opshift.convert.ir.features import BARE, FUNCTIONS, Feature
 from opshift.convert.legal.function_rules import called
 from opshift.convert.runtime import operator_lacks
 from opshift.convert.state import State
+from opshift.convert.target_versions import ir_of_goal
 from opshift.errors import InvalidModel, Refusal, Refused, RefusedNode
 from opshift.model import input_defaults
 from opshift.model.document import Document
@@ -121,10 +121,10 @@ def _lowered(state: State, to: int, features: list[Feature]) -> bool:
 
 def _inlines(state: State) -> bool:
     """Returns whether functions are inlined because the runtime does not load them."""
-    row, functions = state.runtime, state.skeleton.functions
-    if row is None or not functions:
+    release, functions = state.runtime, state.skeleton.functions
+    if release is None or not functions:
         return False
-    return not row.functions or any(operator_lacks.unloaded(functions, row))
+    return not release.functions or any(operator_lacks.unloaded(functions, release))
 
 
 def _refused(

@@ -12,7 +12,7 @@ from opshift.convert.legal import checker, model_rules, opening, rules
 from opshift.convert.legal.findings import Checked
 from opshift.convert.state import State
 from opshift.model import functions, imports, repair, weights
-from opshift.model.bytes.outline import Content, look_at
+from opshift.model.bytes.outline import Content, read_as
 from opshift.model.document import Document
 from opshift.model.illegible import require_legible
 from opshift.model.scope import shown_function
@@ -52,7 +52,7 @@ def open_content(state: State) -> None:
     inlined = bool(state.strategy.inlined)
     if state.options.checks:
         opening.survivable(state.skeleton, data)
-    if weights.EXTERNAL_FIELD in data and look_at(Content, data).external:
+    if weights.EXTERNAL_FIELD in data and read_as(Content, data).external:
         opening.external_data(state.skeleton)
     state.view = weights.checkable(state.skeleton, b"" if inlined else data, state.weights)
     error = checker.whole(state.view, state.adapters, full=False) if state.options.checks else None

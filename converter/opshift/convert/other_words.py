@@ -39,7 +39,7 @@ class OtherWords:
     """
 
     adapters: Registry
-    row: RuntimeRelease
+    release: RuntimeRelease
     opset: int
     kind: str = ""
     of_kinds: dict[str, OtherWords] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class OtherWords:
     def of_kind(self, kind: str) -> OtherWords:
         """Returns a search like this one, but for nodes of one element type."""
         if kind not in self.of_kinds:
-            self.of_kinds[kind] = OtherWords(self.adapters, self.row, self.opset, kind)
+            self.of_kinds[kind] = OtherWords(self.adapters, self.release, self.opset, kind)
         return self.of_kinds[kind]
 
     def missing(self, key: Key) -> list[str]:
@@ -104,7 +104,7 @@ class OtherWords:
             places = [(born, born - 1)]
         else:
             # An alternative may be for other element types than the type without a kernel.
-            lacked = schema is None or self.row.unread(key, schema.since)
+            lacked = schema is None or self.release.unread(key, schema.since)
             places = [ALTERNATIVE, WORDS] if lacked else [WORDS]
         for adapter in filter(None, (self.adapters.get(*key, *place) for place in places)):
             # an adapter without `choices` has no known result
@@ -115,11 +115,13 @@ class OtherWords:
         schema = schemas.schema(*key, self.opset)
         if schema is None:
             return False
-        return not self.row.unread(key, schema.since) and not self._lacks_kind(key, schema.since)
+        return not self.release.unread(key, schema.since) and not self._lacks_kind(
+            key, schema.since
+        )
 
     def _lacks_kind(self, key: Key, since: int) -> bool:
         """Returns whether the runtime has no kernel of an operator for the element type `kind`."""
-        missing = self.row.no_kernels(key, since, self.opset) if self.kind else None
+        missing = self.release.no_kernels(key, since, self.opset) if self.kind else None
         usual = {self.kind, *INDEPENDENT}
         return missing is not None and any(
             self.kind in types and usual.issuperset(types) for types in missing.choices

@@ -56,8 +56,8 @@ class Edge:
         return " ".join(words)
 
     @staticmethod
-    def read(row: str) -> Edge:
-        start, to, verdict, flag, reach, *writes = row.split()
+    def read(entry: str) -> Edge:
+        start, to, verdict, flag, reach, *writes = entry.split()
         approximate = flag == "approximate"
         return Edge(int(start), int(to), verdict, approximate, tuple(writes), int(reach))
 
@@ -65,10 +65,10 @@ class Edge:
 def shipped(domain: str, op: str, since: int, down: bool) -> Edge | None:
     """Returns the entry of the table for an operator version, or None if the table has none."""
     table, key = _table(), (domain, op, since, down)
-    row = table.get(key)
-    if isinstance(row, str):  # rows are parsed on first use
-        row = table[key] = Edge.read(row)
-    return row
+    entry = table.get(key)
+    if isinstance(entry, str):  # rows are parsed on first use
+        entry = table[key] = Edge.read(entry)
+    return entry
 
 
 def farthest(domain: str, op: str, version: int, down: bool) -> int:
@@ -137,6 +137,6 @@ def _table() -> dict[tuple[str, str, int, bool], str | Edge]:
     for line in table.splitlines():
         if line.startswith("#"):
             continue
-        domain, op, since, direction, row = line.split(" ", 4)
-        entries[domain.strip("-"), op, int(since), direction == "down"] = row
+        domain, op, since, direction, entry = line.split(" ", 4)
+        entries[domain.strip("-"), op, int(since), direction == "down"] = entry
     return entries

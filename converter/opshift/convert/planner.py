@@ -95,7 +95,7 @@ class CrossingPlan:
         self.unforeseen.add((key, version))
         self.follow(key[0], [key[1]], version, self.goal.get(key[0], version))
 
-    def add_forms(self, row: RuntimeRelease | None, newer: Mapping[Key, Edge]) -> None:
+    def add_forms(self, release: RuntimeRelease | None, newer: Mapping[Key, Edge]) -> None:
         """Adds the rewrites at one version of each planned operator, and of the written operators.
 
         `newer` maps the last operator of a group of nodes to the rewrite by a newer operator.
@@ -105,7 +105,9 @@ class CrossingPlan:
         while waiting:
             key = waiting.pop()
             # more runtimes run a FORM; the other forms are for a runtime without the operator
-            places = FORMS if row is not None and _may_lack(row, key, self.adapters) else (FORM,)
+            places = (
+                FORMS if release is not None and _may_lack(release, key, self.adapters) else (FORM,)
+            )
             forms = (form_edge(self.adapters, *key, place) for place in places)
             for edge in filter(None, (*forms, newer.get(key))):
                 self.edges[(*key, edge.start, edge.to)] = edge
@@ -222,12 +224,12 @@ def _without_schema(plan: CrossingPlan, ops: set[str], domain: str, version: int
     return new_ops
 
 
-def _may_lack(row: RuntimeRelease, key: Key, adapters: Registry) -> bool:
+def _may_lack(release: RuntimeRelease, key: Key, adapters: Registry) -> bool:
     """Returns whether a runtime may lack an operator, its kernel, or an attribute of it."""
     return (
-        row.may_lack(key)
-        or any(misreadings(adapters, row, key))
-        or (not key[0] and key[1] in row.other_forms)
+        release.may_lack(key)
+        or any(misreadings(adapters, release, key))
+        or (not key[0] and key[1] in release.other_forms)
     )
 
 

@@ -128,17 +128,21 @@ def _left(state: State) -> frozenset[Key]:
     Operators that the runtime lacks and that no adapter rewrites are not included; the final check
     refuses them.
     """
-    allowed, row, facts = state.options.domains, state.runtime, state.facts
+    allowed, release, facts = state.options.domains, state.runtime, state.facts
     failing, leaving = set[Key](), set[Key]()
-    if row is not None:
-        failing.update(key for key, _ in operator_lacks.unknown_fields(state.document, row))
-        failing.update(key for _, key, _ in kernel_lacks.contrib_without_kernel(facts, row))
+    if release is not None:
+        failing.update(key for key, _ in operator_lacks.unknown_fields(state.document, release))
+        failing.update(key for _, key, _ in kernel_lacks.contrib_without_kernel(facts, release))
         for doubtful in (False, True):
-            nodes = form_lacks.misread_nodes(facts, row, doubtful=doubtful)
-            failing.update(key for key, form, _ in nodes if key[0] and not form.is_uncertain(row))
+            nodes = form_lacks.misread_nodes(facts, release, doubtful=doubtful)
+            failing.update(
+                key for key, form, _ in nodes if key[0] and not form.is_uncertain(release)
+            )
     for key in {key for root in state.document.roots for key in root.index}:
         domain = key[0]
-        strange = row is not None and (row.lacks(domain) or row.is_strange(key) or key in failing)
+        strange = release is not None and (
+            release.lacks(domain) or release.is_strange(key) or key in failing
+        )
         lacked = strange and state.adapters.leaving(*key) is not None
         if lacked or (allowed is not None and domain not in allowed):
             leaving.add(key)
@@ -147,15 +151,15 @@ def _left(state: State) -> frozenset[Key]:
 
 def _perhaps_lacked(state: State, opset: int) -> frozenset[Key]:
     """Returns operators that the runtime may lack and that ai.onnx can replace at this opset."""
-    row = state.runtime
-    if row is None:
+    release = state.runtime
+    if release is None:
         return frozenset()
     from opshift.opsets import targets
 
     roots = state.document.roots
-    keys = {key for root in roots for key in root.index if row.lacks_facts_about(key[0])}
+    keys = {key for root in roots for key in root.index if release.lacks_facts_about(key[0])}
     owned = targets.owned() if keys else ()
-    unseen = (key for key in keys if key[0] in owned and not row.ran(key))
+    unseen = (key for key in keys if key[0] in owned and not release.ran(key))
     leaving = ((key, state.adapters.leaving(*key)) for key in unseen)
     return frozenset(key for key, adapter in leaving if adapter and adapter.since <= opset)
 

@@ -52,18 +52,18 @@ def _find_edge(adapters: Registry, domain: str, op: str, since: int, down: bool)
     return entry if boundary else None
 
 
-def _holds(adapters: Registry, row: Edge, domain: str, op: str, boundary: tuple[int, int]) -> bool:
+def _holds(adapters: Registry, edge: Edge, domain: str, op: str, boundary: tuple[int, int]) -> bool:
     """Returns whether an entry of the table agrees with the installed adapter."""
-    if (row.start, row.to) != boundary:
+    if (edge.start, edge.to) != boundary:
         return False
-    if row.verdict not in UNSETTLED and adapters.is_as_indexed((domain, op, *boundary)):
+    if edge.verdict not in UNSETTLED and adapters.is_as_indexed((domain, op, *boundary)):
         return True  # the row was solved from this adapter, so the adapter need not be imported
     adapter = adapters.get(domain, op, *boundary)
     bare = _bare(adapter, domain, op, *boundary)
-    if (row.verdict, row.approximate) != (bare.verdict, bare.approximate):
+    if (edge.verdict, edge.approximate) != (bare.verdict, bare.approximate):
         return False
     emitted = adapter.emits if adapter is not None and not bare.dead else frozenset()
-    return emitted.issubset(row.writes)
+    return emitted.issubset(edge.writes)
 
 
 def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:

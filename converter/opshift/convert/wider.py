@@ -34,10 +34,10 @@ PREFERRED = (T.INT32, T.INT64, T.UINT32, T.UINT64, *FLOATS)
 Wider: TypeAlias = "tuple[tuple[str, T], ...]"
 
 
-def lacked(state: State, row: RuntimeRelease) -> Iterator[tuple[Key, Wider, list[Place]]]:
+def lacked(state: State, release: RuntimeRelease) -> Iterator[tuple[Key, Wider, list[Place]]]:
     """Yields nodes that a runtime can run only in wider types, by operator and types."""
     places_by_key: dict[tuple[Root, Key, Wider], list[Place]] = {}
-    for place, key, wider in (*_without_kernel(state, row), *_in_narrow_form(state, row)):
+    for place, key, wider in (*_without_kernel(state, release), *_in_narrow_form(state, release)):
         if _keeps_results(state, place, key, wider):
             places_by_key.setdefault((place[0].root, key, wider), []).append(place)
     for (_, key, wider), places in places_by_key.items():
@@ -58,9 +58,11 @@ def adapter(key: Key, wider: Wider) -> Adapter:
     )  # fmt: skip
 
 
-def _without_kernel(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
+def _without_kernel(state: State, release: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
     """Yields nodes without a kernel for their types, with the nearest wider types that have one."""
-    for place, key, types, missing in kernel_lacks.without_kernel(state.facts, row, untried=True):
+    for place, key, types, missing in kernel_lacks.without_kernel(
+        state.facts, release, untried=True
+    ):
         root = place[0].root
         schema = schemas.schema(*key, root.imports.get(key[0]) or 1)
         if schema is None:
@@ -75,10 +77,11 @@ def _without_kernel(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, 
                 break
 
 
-def _in_narrow_form(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
+def _in_narrow_form(state: State, release: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
     """Yields nodes that a runtime handles wrongly unless the type of one input is wider."""
     doubts = (
-        form_lacks.misread_nodes(state.facts, row, doubtful=doubtful) for doubtful in (False, True)
+        form_lacks.misread_nodes(state.facts, release, doubtful=doubtful)
+        for doubtful in (False, True)
     )
     for key, form, places in itertools.chain.from_iterable(doubts):
         for place in places if form.wider else ():
@@ -125,13 +128,13 @@ def _only_moves(
 
 def _wider(kind: str, accepted: frozenset[str], *, floats: bool) -> Iterator[T]:
     """Yields the wider types that an operator accepts in place of an element type."""
-    row = NAMED.get(kind)
-    if row is None or row.number in FLOATS:
+    element = NAMED.get(kind)
+    if element is None or element.number in FLOATS:
         return
     for wider_kind in PREFERRED:
         name = wider_kind.name.lower()
-        fits = floats or wider_kind not in FLOATS or row.number in NARROW_FLOATS
-        if fits and wider_kind.element.holds(row) and f"tensor({name})" in accepted:
+        fits = floats or wider_kind not in FLOATS or element.number in NARROW_FLOATS
+        if fits and wider_kind.element.holds(element) and f"tensor({name})" in accepted:
             yield wider_kind
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
-from opshift.convert import aim, model_opening
+from opshift.convert import model_opening, target_versions
 from opshift.convert.blockers import Outgrown
 from opshift.convert.cheapest_strategy import OpenSkeleton, opener_of
 from opshift.convert.legal import diagnose, rules
@@ -181,12 +181,12 @@ def accepts(model: Source, target: str, *, isolate: bool | None = None) -> Accep
     >>> opshift.accepts("model.onnx", "onnxruntime==1.10").answer
     'yes'
     """
-    row = targets.find(target)
+    release = targets.find(target)
     with documents.beside(model), isolation.isolated(isolate):
         open_skeleton = opener_of(model)
         require_valid(open_skeleton)
-        answer = _SourceOrResult.of(open_skeleton).answer(row)
-    remarks = (row.remark,) if row.remark else ()
+        answer = _SourceOrResult.of(open_skeleton).answer(release)
+    remarks = (release.remark,) if release.remark else ()
     return Acceptance(answer.target, answer.reasons, answer.unknown, remarks)
 
 
@@ -238,31 +238,36 @@ def _survey(model: Source, names: Iterable[str], request: Request) -> RuntimeSur
     opened = _SourceOrResult.of(open_skeleton)
     results = KnownResults(opened, runs.adapters)
     rows = _rows(names)
-    now = [opened.answer(row) for row in rows]
+    now = [opened.answer(release) for release in rows]
     after = {
         i: _after(runs, rows[i], results)
-        for i in sorted(range(len(rows)), key=lambda i: results.way_to(rows[i]))
+        for i in sorted(range(len(rows)), key=lambda i: results.direction_and_distance(rows[i]))
         if not plain or _may_change(now[i], rows[i])
     }
     return RuntimeSurvey(
-        tuple(_fit(row, now[i], after.get(i, now[i])) for i, row in enumerate(rows))
+        tuple(_fit(release, now[i], after.get(i, now[i])) for i, release in enumerate(rows))
     )
 
 
-def _may_change(now: RuntimeAnswer, row: RuntimeRelease) -> bool:
+def _may_change(now: RuntimeAnswer, release: RuntimeRelease) -> bool:
     """Returns whether a release may give another answer after a conversion for it.
 
     For a measured release, a conversion may also remove open questions about nodes and functions.
     """
-    doubted = now.answer != YES and row.is_measured and bool(row.kernels)
-    return now.answer == NO or doubted or row.prefer is not None or row.later is not None
+    doubted = now.answer != YES and release.is_measured and bool(release.kernels)
+    return (
+        now.answer == NO
+        or doubted
+        or release.prefer is not None
+        or release.next_release is not None
+    )
 
 
-def _fit(row: RuntimeRelease, now: RuntimeAnswer, after: RuntimeAnswer) -> Fit:
-    remarks = (row.remark,) if row.remark else ()
+def _fit(release: RuntimeRelease, now: RuntimeAnswer, after: RuntimeAnswer) -> Fit:
+    remarks = (release.remark,) if release.remark else ()
     unknown = now.unknown or after.unknown
     return Fit(
-        row.stands_for, now.answer, after.answer, now.reasons, after.reasons, unknown, remarks
+        release.stands_for, now.answer, after.answer, now.reasons, after.reasons, unknown, remarks
     )
 
 
@@ -289,8 +294,8 @@ class _SourceOrResult:
         """Returns the converted model and its inferred types."""
         return _SourceOrResult(_judged(Document(skeleton), large_tensors, registry.default()))
 
-    def answer(self, row: RuntimeRelease) -> RuntimeAnswer:
-        return support_of(self.judged, row, added=self.added).in_words
+    def answer(self, release: RuntimeRelease) -> RuntimeAnswer:
+        return support_of(self.judged, release, added=self.added).in_words
 
 
 def _judged(document: Document, large_tensors: Weights, adapters: Registry) -> ComparedModel:
@@ -310,26 +315,28 @@ class KnownResults:
         self.opened, self.adapters = opened, adapters
         self.results: dict[Hashable, list[_SourceOrResult]] = {}
 
-    def run_by(self, row: RuntimeRelease) -> RuntimeAnswer | None:
+    def run_by(self, release: RuntimeRelease) -> RuntimeAnswer | None:
         """Returns the answer for a release that can run an earlier converted model, or None."""
-        for result in self.results.get(self._versions(row), ()):
-            answer = result.answer(row)
-            if answer.answer == YES or (not row.is_measured and not answer.reasons):
+        for result in self.results.get(self._versions(release), ()):
+            answer = result.answer(release)
+            if answer.answer == YES or (not release.is_measured and not answer.reasons):
                 return answer
         return None
 
-    def add(self, row: RuntimeRelease, result: Skeleton) -> None:
+    def add(self, release: RuntimeRelease, result: Skeleton) -> None:
         """Stores the model that was converted for a release."""
-        self.results.setdefault(self._versions(row), []).append(_SourceOrResult.made(*result))
+        self.results.setdefault(self._versions(release), []).append(_SourceOrResult.made(*result))
 
-    def way_to(self, row: RuntimeRelease) -> list[tuple[bool, int]]:
+    def direction_and_distance(self, release: RuntimeRelease) -> list[tuple[bool, int]]:
         """Returns a sort key: the direction and distance of the conversion in each domain.
 
         In the order of these keys, the conversion for each release continues the previous
         conversion.
         """
         try:
-            goal, _ = aim.versions_for(self.opened.judged.document, Wanted(row), self.adapters)
+            goal, _ = target_versions.versions_for(
+                self.opened.judged.document, Wanted(release), self.adapters
+            )
         except OpshiftError:  # the conversion raises it again
             return []
         imports_of_model = self.opened.judged.document.imports
@@ -339,33 +346,41 @@ class KnownResults:
         ]
         return [(move > 0, abs(move)) for move in moves]
 
-    def _versions(self, row: RuntimeRelease) -> Hashable:
+    def _goal_and_visits(self, release: RuntimeRelease) -> tuple[dict[str, int], dict[str, int]]:
+        document = self.opened.judged.document
+        return target_versions.versions_for(document, Wanted(release), self.adapters)
+
+    def _versions(self, release: RuntimeRelease) -> Hashable:
         """Returns the target versions for a release, and whether it runs functions."""
-        goal, visits = aim.versions_for(self.opened.judged.document, Wanted(row), self.adapters)
-        return *sorted(goal.items()), None, *sorted(visits.items()), row.functions
+        goal, visits = target_versions.versions_for(
+            self.opened.judged.document, Wanted(release), self.adapters
+        )
+        return *sorted(goal.items()), None, *sorted(visits.items()), release.functions
 
 
 def _rows(names: Iterable[str]) -> list[RuntimeRelease]:
     """Returns the releases with these names; without names, all except onnx itself."""
-    return [row for name in tuple(names) or (targets.ALL,) for row in targets.rows(name)]
+    return [
+        release for name in tuple(names) or (targets.ALL,) for release in targets.releases_of(name)
+    ]
 
 
 def releases(before: OpenSkeleton, after: OpenSkeleton) -> list[ReleaseAnswer]:
     """Returns, for each release of a runtime, whether it can run each of two models."""
     first, second = _SourceOrResult.of(before), _SourceOrResult.of(after)
     rows = []
-    for row in _rows(()):
-        now, then = first.answer(row), second.answer(row)
+    for release in _rows(()):
+        now, then = first.answer(release), second.answer(release)
         why = next(iter(then.reasons or now.reasons or then.unknown), "")
-        rows.append(ReleaseAnswer(row.name, row.versions, now.answer, then.answer, why))
+        rows.append(ReleaseAnswer(release.name, release.versions, now.answer, then.answer, why))
     return rows
 
 
 def within_reach(model: Source) -> list[ReleaseAnswer]:
     """Returns, for each release, whether it can run a model now and after a conversion for it."""
     return [
-        ReleaseAnswer(row.name, row.versions, fit.now, fit.after, fit.first)
-        for row, fit in zip(_rows(()), survey(model).fits, strict=True)
+        ReleaseAnswer(release.name, release.versions, fit.now, fit.after, fit.first)
+        for release, fit in zip(_rows(()), survey(model).fits, strict=True)
     ]
 
 
@@ -377,25 +392,25 @@ def require_valid(open_skeleton: OpenSkeleton, request: Request | None = None) -
     return runs
 
 
-def _after(runs: Rehearsals, row: RuntimeRelease, results: KnownResults) -> RuntimeAnswer:
+def _after(runs: Rehearsals, release: RuntimeRelease, results: KnownResults) -> RuntimeAnswer:
     """Returns whether a runtime can run the model after a conversion for it, with reasons."""
-    options = dataclasses.replace(runs.options, target=Wanted(row), node_budget=NODE_BUDGET)
+    options = dataclasses.replace(runs.options, target=Wanted(release), node_budget=NODE_BUDGET)
     try:
-        if (answer := results.run_by(row)) is not None:
+        if (answer := results.run_by(release)) is not None:
             return answer
         done = runs.rehearse(options)
     except Outgrown:
         text = (
             "whether the model can be converted: the model becomes too large to continue the search"
         )
-        return RuntimeAnswer.of(row.stands_for, unknown=(text,))
+        return RuntimeAnswer.of(release.stands_for, unknown=(text,))
     except AdapterBug as bug:
         fault = f"this is a bug of an adapter, not of your model: {bug}"
         text = f"whether the model can be converted: {fault}"
-        return RuntimeAnswer.of(row.stands_for, unknown=(text,))
+        return RuntimeAnswer.of(release.stands_for, unknown=(text,))
     except OpshiftError as error:
-        return RuntimeAnswer.of(row.stands_for, (str(error),))
+        return RuntimeAnswer.of(release.stands_for, (str(error),))
     if done.report is None or done.report.runtime is None or done.result is None:
-        return RuntimeAnswer.of(row.stands_for, tuple(map(str, done.refusals)))
-    results.add(row, done.result)
+        return RuntimeAnswer.of(release.stands_for, tuple(map(str, done.refusals)))
+    results.add(release, done.result)
     return done.report.runtime

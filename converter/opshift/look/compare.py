@@ -341,9 +341,9 @@ def _lost(before: ModelProto, after: ModelProto) -> tuple[tuple[str, ...], tuple
     old, new = ({**imports.versions(model), "IR": model.ir_version} for model in (before, after))
     raised = {domain: version for domain, version in new.items() if version > old.get(domain, 0)}
     lost_releases: dict[str, list[str]] = {}
-    for row in targets.table() if raised else ():
-        if _reads(row, before) and not _reads(row, after):
-            lost_releases.setdefault(row.name, []).append(row.versions)
+    for release in targets.table() if raised else ():
+        if _reads(release, before) and not _reads(release, after):
+            lost_releases.setdefault(release.name, []).append(release.versions)
     releases = (
         f"{name} {', '.join(filter(None, shown_releases))}".strip()
         for name, shown_releases in lost_releases.items()
@@ -351,8 +351,8 @@ def _lost(before: ModelProto, after: ModelProto) -> tuple[tuple[str, ...], tuple
     return tuple(show_versions({d: v}) for d, v in raised.items()), tuple(releases)
 
 
-def _reads(row: RuntimeRelease, model: ModelProto) -> bool:
-    return row.reads(imports.versions(model), model.ir_version)
+def _reads(release: RuntimeRelease, model: ModelProto) -> bool:
+    return release.reads(imports.versions(model), model.ir_version)
 
 
 # -- whether the computation is the same ---------------------------------------------------------

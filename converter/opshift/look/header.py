@@ -79,9 +79,9 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
             for domain, version in root.imports.items():
                 highest[domain] = max(version, highest.get(domain, 0))
         operators = {key for root in roots for key in root.operators}
-        row, wished = target.release, target
+        release, wished = target.release, target
         target = wished.goal(highest, operators)
-        closer = row and (len(roots) > 1 or _looks_closer(row, operators))
+        closer = release and (len(roots) > 1 or _looks_closer(release, operators))
         if closer or wished.visits(target, operators):
             return None
     elif not isinstance(target, Mapping):
@@ -94,15 +94,15 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
     return versions if len(versions) == len(target) else None
 
 
-def _looks_closer(row: RuntimeRelease, operators: Collection[Key]) -> bool:
+def _looks_closer(release: RuntimeRelease, operators: Collection[Key]) -> bool:
     """Returns whether the nodes must be read, because the runtime may not support an operator."""
     from opshift.author.misreadings import all_misreadings
     from opshift.author.registry import installed  # needed only if the target is a runtime
 
-    named = any(row.may_lack(key) for key in operators)
-    foreign = any(domain and domain not in row.imports for domain, _ in operators)
-    return bool(row.remark or row.texts("types") or named or foreign) or any(
-        (misread.domain, op) in operators for op, misread in all_misreadings(installed(), row)
+    named = any(release.may_lack(key) for key in operators)
+    foreign = any(domain and domain not in release.imports for domain, _ in operators)
+    return bool(release.remark or release.texts("types") or named or foreign) or any(
+        (misread.domain, op) in operators for op, misread in all_misreadings(installed(), release)
     )
 
 

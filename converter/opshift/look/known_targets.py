@@ -14,7 +14,7 @@ from opshift.errors import BadTarget
 from opshift.json_form import Form
 from opshift.opsets.columns import Cell
 from opshift.opsets.probed import ProbedRelease
-from opshift.opsets.targets import Fact, RuntimeRelease, described, find, rows, table
+from opshift.opsets.targets import Fact, RuntimeRelease, described, find, releases_of, table
 from opshift.records import dataclass
 from opshift.text import Line, Role, Shown, counted
 from opshift.text import table as shown_table
@@ -43,12 +43,12 @@ class ReleaseForm(Form):
     `source` and `date`, and the opsets from `since` to below `before`."""
 
     @staticmethod
-    def of(row: RuntimeRelease) -> ReleaseForm:
+    def of(release: RuntimeRelease) -> ReleaseForm:
         """Returns the JSON form of a release."""
         return ReleaseForm(
-            row, {name: row.cell(name) for name in described()}, row.built_on or "",
-            row.later.versions if row.later is not None else "",
-            row.probed.how if row.probed is not None else None, tuple(_forms(row)),
+            release, {name: release.cell(name) for name in described()}, release.built_on or "",
+            release.next_release.versions if release.next_release is not None else "",
+            release.probed.how if release.probed is not None else None, tuple(_forms(release)),
         )  # fmt: skip
 
 
@@ -84,18 +84,20 @@ class Targets(Shown):
 
     def lines(self) -> Iterator[Line]:
         """Yields the number of releases and a line for each, or all about a single release."""
-        names = {row.name for row in self.rows}
+        names = {release.name for release in self.rows}
         releases = counted(len(self.rows), "row")
         yield Line(f"{releases} of {counted(len(names), 'runtime')}.", Role.GOOD)
         header = ("target", "versions", "ai.onnx", "ai.onnx.ml", "IR", "lacks", "date", "from")
         head, *lines = shown_table(header, map(_cells, self.rows))
         yield head
-        for row, line in zip(self.rows, lines, strict=True):
+        for release, line in zip(self.rows, lines, strict=True):
             yield line
-            if row.built_on is not None:
-                built = f"  operators of onnx {row.built_on}, the first with this ai.onnx version"
+            if release.built_on is not None:
+                built = (
+                    f"  operators of onnx {release.built_on}, the first with this ai.onnx version"
+                )
                 yield Line(built, more=len(self.rows) > 1)
-            for lack, fact in _lacks(row):
+            for lack, fact in _lacks(release):
                 text = f"  lacks: {lack} ({fact.date or 'no date'}, {fact.source})"
                 yield Line(text, more=len(self.rows) > 1)
 
@@ -128,12 +130,12 @@ def targets(*names: str) -> Targets:
     """
     if not names:
         return Targets(tuple(table()))
-    return Targets(tuple(row for name in names for row in _marked(name)))
+    return Targets(tuple(release for name in names for release in _marked(name)))
 
 
 def _marked(name: str) -> list[RuntimeRelease]:
     """Returns the releases of a runtime, with a remark at the default release."""
-    releases = rows(name)
+    releases = releases_of(name)
     if len(releases) == 1:
         return releases
     try:
@@ -142,37 +144,39 @@ def _marked(name: str) -> list[RuntimeRelease]:
         return releases
     remark = f"the name {name.strip()} without a release selects this release"
     return [
-        dataclasses.replace(row, remark=remark) if row.versions == meant else row
-        for row in releases
+        dataclasses.replace(release, remark=remark) if release.versions == meant else release
+        for release in releases
     ]
 
 
-def _lacks(row: RuntimeRelease) -> list[tuple[str, Fact]]:
+def _lacks(release: RuntimeRelease) -> list[tuple[str, Fact]]:
     """Returns what a release does not support (such as operators and types), with the sources."""
-    row_fact = Fact(row.source, row.date)
-    fields = {"without": [one.shown for one in row.without]}
-    fields["only"] = [f"all but {counted(len(row.only), 'operator')}"] if row.only else []
-    fields["other_forms"] = [f"{op} as opshift usually writes it" for op in row.other_forms]
-    fields["functions"] = [] if row.functions else ["functions of the model"]
+    row_fact = Fact(release.source, release.date)
+    fields = {"without": [one.shown for one in release.without]}
+    fields["only"] = [f"all but {counted(len(release.only), 'operator')}"] if release.only else []
+    fields["other_forms"] = [f"{op} as opshift usually writes it" for op in release.other_forms]
+    fields["functions"] = [] if release.functions else ["functions of the model"]
     for column in described().values():
         if column.lacks:
-            fields[column.name] = list(map(column.lacks.format, row.texts(column.name)))
+            fields[column.name] = list(map(column.lacks.format, release.texts(column.name)))
     lacks_and_facts = [
-        (one, row.facts.get(name, row_fact)) for name, lacked in fields.items() for one in lacked
+        (one, release.facts.get(name, row_fact))
+        for name, lacked in fields.items()
+        for one in lacked
     ]
     lacks_and_facts += [
         (one.described(op), Fact(one.source, one.date))
-        for op, one in all_misreadings(installed(), row)
+        for op, one in all_misreadings(installed(), release)
     ]
-    if row.probed is not None:
-        fact = Fact(row.probed.how.source, row.probed.how.date)
-        lacks_and_facts += [(says, fact) for says in row.probed.failures]
+    if release.probed is not None:
+        fact = Fact(release.probed.how.source, release.probed.how.date)
+        lacks_and_facts += [(says, fact) for says in release.probed.failures]
     return lacks_and_facts
 
 
-def _forms(row: RuntimeRelease) -> Iterator[dict[str, Any]]:
+def _forms(release: RuntimeRelease) -> Iterator[dict[str, Any]]:
     """Yields the kinds of nodes that a release handles wrongly, as JSON."""
-    for op, misread in all_misreadings(installed(), row):
+    for op, misread in all_misreadings(installed(), release):
         shown = {
             "op": op,
             "says": misread.described(op),
@@ -182,18 +186,18 @@ def _forms(row: RuntimeRelease) -> Iterator[dict[str, Any]]:
         yield {**NO_PATTERN, **shown, "source": misread.source, "date": misread.date}
 
 
-def _cells(row: RuntimeRelease) -> tuple[str, ...]:
+def _cells(release: RuntimeRelease) -> tuple[str, ...]:
     return (
-        row.name, row.versions or "any", _range(row, ""), _range(row, versions.ML),
-        str(row.ir or "-"), str(len(_lacks(row)) or "-"), row.date or "-",
-        "; ".join(filter(None, (row.remark, row.same_as or row.source))),
+        release.name, release.versions or "any", _range(release, ""), _range(release, versions.ML),
+        str(release.ir or "-"), str(len(_lacks(release)) or "-"), release.date or "-",
+        "; ".join(filter(None, (release.remark, release.same_as or release.source))),
     )  # fmt: skip
 
 
-def _range(row: RuntimeRelease, domain: str) -> str:
-    top, low = row.imports.get(domain), row.floors.get(domain)
-    if domain == "" and row.prefer:
-        return f"best {row.prefer}"
+def _range(release: RuntimeRelease, domain: str) -> str:
+    top, low = release.imports.get(domain), release.floors.get(domain)
+    if domain == "" and release.prefer:
+        return f"best {release.prefer}"
     if top:
         return f"{low}-{top}" if low else str(top)
     return f"{low}+" if low else "-"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from opshift.author import registry
 from opshift.author.registry import Registry
-from opshift.convert import aim
+from opshift.convert import target_versions
 from opshift.convert.attempt import Conversion
 from opshift.convert.cheapest_strategy import OpenSkeleton, opener_of
 from opshift.convert.legal import diagnose
@@ -102,7 +102,7 @@ def _plan_with_result(
     runs = Rehearsals(open_skeleton, shared, adapters)
     rehearsed = runs.rehearse(options)
     opened = runs.opened().branch(options, STRAIGHT)
-    aim.set_goal(opened)
+    target_versions.set_goal(opened)
     source, report, refused = opened.document.imports.as_dict(), rehearsed.report, rehearsed.refused
     target = _reached(opened.goal, source, report)
     steps = report.steps if report else refused.steps if refused else ()

@@ -42,7 +42,9 @@ _LISTED = {
 
 @functools.cache
 def _plain() -> Mapping[np.dtype[Any], int]:
-    return {np.dtype(row.numpy): number for number, row in ELEMENTS.items() if row.numpy}
+    return {
+        np.dtype(element.numpy): number for number, element in ELEMENTS.items() if element.numpy
+    }
 
 
 @functools.cache
@@ -51,9 +53,9 @@ def _narrow() -> Mapping[int, np.dtype[Any]]:
     import ml_dtypes
 
     return {
-        number: np.dtype(getattr(ml_dtypes, row.ml_dtypes))
-        for number, row in ELEMENTS.items()
-        if row.ml_dtypes
+        number: np.dtype(getattr(ml_dtypes, element.ml_dtypes))
+        for number, element in ELEMENTS.items()
+        if element.ml_dtypes
     }
 
 
@@ -64,10 +66,10 @@ def _numbers() -> Mapping[np.dtype[Any], int]:
 
 def dtype_of(elem_type: int) -> np.dtype[Any]:
     """Returns the numpy type for an element type; the type of objects for strings."""
-    row = ELEMENTS.get(elem_type)
-    if row is not None and row.numpy:
-        return np.dtype(row.numpy)
-    if row is not None and row.ml_dtypes:
+    element = ELEMENTS.get(elem_type)
+    if element is not None and element.numpy:
+        return np.dtype(element.numpy)
+    if element is not None and element.ml_dtypes:
         return _narrow()[elem_type]
     dtype: np.dtype[Any] = np.dtype(whole.helper.tensor_dtype_to_np_dtype(elem_type))
     return dtype
@@ -88,12 +90,12 @@ def to_array(tensor: TensorProto) -> Array:
         part, pairs = (np.float32, tensor.float_data), (np.float64, tensor.double_data)
         dtype, parts = part if kind == T.COMPLEX64 else pairs
         return np.array(parts, dtype).view(dtype_of(kind)).reshape(tensor.dims)
-    row = ELEMENTS[kind] if kind != T.STRING else None
-    if row is not None and row.numpy:
-        return _plain_array(tensor, row, raw=raw)
-    if row is None or not row.ml_dtypes:
+    element = ELEMENTS[kind] if kind != T.STRING else None
+    if element is not None and element.numpy:
+        return _plain_array(tensor, element, raw=raw)
+    if element is None or not element.ml_dtypes:
         return whole.numpy_helper.to_array(tensor)
-    bits = row.bits
+    bits = element.bits
     stored = np.dtype("<u2" if bits == 16 else "u1")
     if raw:
         data = np.frombuffer(tensor.raw_data, stored)
@@ -104,12 +106,12 @@ def to_array(tensor: TensorProto) -> Array:
     return data.view(_narrow()[kind]).reshape(tensor.dims)
 
 
-def _plain_array(tensor: TensorProto, row: Element, *, raw: bool) -> Array:
-    dtype = np.dtype(row.numpy)
+def _plain_array(tensor: TensorProto, element: Element, *, raw: bool) -> Array:
+    dtype = np.dtype(element.numpy)
     if raw:
         return np.frombuffer(tensor.raw_data, dtype).reshape(tensor.dims)
-    field = wire.PAYLOAD[row.field]
-    if row.number == T.FLOAT16:  # float16 numbers are stored as integers with their bits
+    field = wire.PAYLOAD[element.field]
+    if element.number == T.FLOAT16:  # float16 numbers are stored as integers with their bits
         return np.array(getattr(tensor, field), "<u2").view(dtype).reshape(tensor.dims)
     return np.array(getattr(tensor, field), _LISTED[field]).astype(dtype).reshape(tensor.dims)
 
@@ -176,9 +178,9 @@ def of_integers(value: object) -> TensorProto | None:
 
 def as_tensor(array: Array, elem_type: int) -> TensorProto:
     """Makes an unnamed tensor of an element type; limits 8-bit floats to the largest number."""
-    row = ELEMENTS.get(elem_type)
-    if row is not None and row.is_float8:
-        array = np.clip(array.astype(np.float64), *row.finite)
+    element = ELEMENTS.get(elem_type)
+    if element is not None and element.is_float8:
+        array = np.clip(array.astype(np.float64), *element.finite)
     return from_array(array.astype(dtype_of(elem_type)))
 
 

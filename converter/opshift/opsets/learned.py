@@ -52,7 +52,7 @@ def fact_about(shown: str, path: Path) -> Learned | None:
     return _read(str(path), path.read_text("utf-8")).get(squeezed(shown))
 
 
-def learn(report: Mapping[str, Any], name: str, path: Path) -> str:
+def record_settings(report: Mapping[str, Any], name: str, path: Path) -> str:
     """Adds the settings with which a model ran in a runtime to the file `path`; returns the target.
 
     `report` is the JSON of `opshift convert --runtime`, and messages call it `name`.

@@ -118,7 +118,7 @@ class Choice:
 
     row: int
     remark: str = ""
-    later: int | None = None  # the row after an unknown release that lies between two rows
+    next_row: int | None = None  # the row after an unknown release that lies between two rows
 
 
 def choose(name: str, version: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> Choice:

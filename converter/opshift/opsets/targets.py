@@ -103,7 +103,7 @@ class Lacking:
 class RuntimeRelease(Form):
     """One release of a runtime, or several equal releases: the versions it reads, and its gaps."""
 
-    HIDDEN = ("probed", "columns", "later")
+    HIDDEN = ("probed", "columns", "next_release")
     OPTIONAL = ("meant", "between")
 
     name: str
@@ -155,7 +155,7 @@ class RuntimeRelease(Form):
     """The runtime and the release that `same_as` names; empty texts without it."""
     between: str = ""
     """The release in the request if it lies between this release and the next one; else empty."""
-    later: RuntimeRelease | None = None  # the row after the unknown release
+    next_release: RuntimeRelease | None = None  # after the unknown release
     _lacking: dict[Key, list[Lacking]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -331,10 +331,11 @@ class Runtime:
 
     def with_rows_of(self, other: Runtime) -> Runtime:
         """Returns the runtime with the releases of a probe, which replace equal releases."""
-        probed = [row.versions for row in other.releases]
-        unprobed = (row for row in self.releases if row.versions not in probed)
+        probed = [release.versions for release in other.releases]
+        unprobed = (release for release in self.releases if release.versions not in probed)
         releases = sorted(
-            (*unprobed, *other.releases), key=lambda row: target_names.numbers(row.release)
+            (*unprobed, *other.releases),
+            key=lambda release: target_names.numbers(release.release),
         )
         default = self.default or other.default or (probed[-1] if not self.releases else "")
         return replace(
@@ -342,11 +343,11 @@ class Runtime:
             tables=(*self.tables, *other.tables),
         )  # fmt: skip
 
-    def having_probes(self, row: RuntimeRelease) -> RuntimeRelease:
+    def having_probes(self, release: RuntimeRelease) -> RuntimeRelease:
         """Returns a release with the outcomes of its probe."""
-        name, release = row.origin
+        name, release_name = release.origin
         table = probe_table(name, self.tables)
-        return replace(row, probed=table.at(release)) if table is not None else row
+        return release if table is None else replace(release, probed=table.at(release_name))
 
 
 def find(text: str) -> RuntimeRelease:
@@ -370,21 +371,25 @@ def find(text: str) -> RuntimeRelease:
             remark=f"no release of {runtime.name} is named; release {wanted_release} is used",
         )
     choice = target_names.choose(
-        runtime.name, wanted_release, [(row.versions, row.also) for row in runtime.releases]
+        runtime.name,
+        wanted_release,
+        [(release.versions, release.also) for release in runtime.releases],
     )
 
     def complete(number: int, wanted_release: str) -> RuntimeRelease:
-        row = replace(_resolved(runtime.releases[number], runtimes), asked=wanted_release)
-        row = runtime.having_probes(row)
-        row = _with_fact(row, learned.fact_about(row.shown, own_file().with_name(learned.FILE)))
-        return row if provider in ("", "cpu") else _elsewhere(row, runtime, provider)
+        release = replace(_resolved(runtime.releases[number], runtimes), asked=wanted_release)
+        release = runtime.having_probes(release)
+        release = _with_fact(
+            release, learned.fact_about(release.shown, own_file().with_name(learned.FILE))
+        )
+        return release if provider in ("", "cpu") else _elsewhere(release, runtime, provider)
 
-    row = complete(choice.row, "" if choice.remark else wanted_release)
-    remarks = filter(None, (request.remark, choice.remark, row.remark))
-    row = replace(row, remark="; ".join(remarks))
-    if choice.later is None:
-        return row
-    return replace(row, between=wanted_release, later=complete(choice.later, ""))
+    release = complete(choice.row, "" if choice.remark else wanted_release)
+    remarks = filter(None, (request.remark, choice.remark, release.remark))
+    release = replace(release, remark="; ".join(remarks))
+    if choice.next_row is None:
+        return release
+    return replace(release, between=wanted_release, next_release=complete(choice.next_row, ""))
 
 
 def _provider(runtime: Runtime, spelling: str) -> str:
@@ -401,12 +406,12 @@ def _provider(runtime: Runtime, spelling: str) -> str:
     )
 
 
-def _with_fact(row: RuntimeRelease, learned_fact: learned.Learned | None) -> RuntimeRelease:
+def _with_fact(release: RuntimeRelease, learned_fact: learned.Learned | None) -> RuntimeRelease:
     """Returns a release with the corrections that were measured in the user's runtime."""
     if learned_fact is None:
-        return row
+        return release
     fact = Fact(learned_fact.source, learned_fact.date)
-    floors, facts = dict(row.floors), dict(row.facts)
+    floors, facts = dict(release.floors), dict(release.facts)
     if learned_fact.prefer is not None:
         facts["prefer"] = fact
     if learned_fact.lowest is not None:
@@ -415,18 +420,18 @@ def _with_fact(row: RuntimeRelease, learned_fact: learned.Learned | None) -> Run
     if not learned_fact.functions:
         facts["functions"] = fact
     return replace(
-        row, prefer=learned_fact.prefer or row.prefer, floors=floors, facts=facts,
-        other_forms=(*row.other_forms, *learned_fact.other_forms),
-        without=(*row.without, *map(Lacking.parse, learned_fact.without)),
-        functions=row.functions and learned_fact.functions,
+        release, prefer=learned_fact.prefer or release.prefer, floors=floors, facts=facts,
+        other_forms=(*release.other_forms, *learned_fact.other_forms),
+        without=(*release.without, *map(Lacking.parse, learned_fact.without)),
+        functions=release.functions and learned_fact.functions,
     )  # fmt: skip
 
 
-def _elsewhere(row: RuntimeRelease, runtime: Runtime, provider: str) -> RuntimeRelease:
+def _elsewhere(release: RuntimeRelease, runtime: Runtime, provider: str) -> RuntimeRelease:
     """Returns a release without its CPU kernels, because another provider has other kernels."""
     if provider not in runtime.providers:
         raise _no_provider(runtime, provider)
-    return replace(row, provider=provider, kernels="", probed=None)
+    return replace(release, provider=provider, kernels="", probed=None)
 
 
 def _no_provider(runtime: Runtime, provider: str) -> BadTarget:
@@ -461,27 +466,27 @@ def require_list(option: str, names: object) -> None:
         raise BadTarget(f"{option} is {names!r}; give a list of names such as [{names!r}]")
 
 
-def rows(word: str) -> list[RuntimeRelease]:
+def releases_of(word: str) -> list[RuntimeRelease]:
     """Returns all releases of a runtime, or the one release that a text names.
 
     The word "all" means every release of every runtime, except onnx itself.
     """
     require_text(word)
     if word.strip().lower() == ALL:
-        return [row for row in table() if row.name != "onnx"]
+        return [release for release in table() if release.name != "onnx"]
     name = called(word)
     if name and _runtimes()[name].answer:
         find(word)
-    return [row for row in table() if row.name == name] if name else [find(word)]
+    return [release for release in table() if release.name == name] if name else [find(word)]
 
 
 def table() -> list[RuntimeRelease]:
     """Returns every release of every target; a user's file overrides equal names."""
     runtimes = _runtimes()
     return [
-        runtime.having_probes(_resolved(row, runtimes))
+        runtime.having_probes(_resolved(release, runtimes))
         for _, runtime in sorted(runtimes.items())
-        for row in runtime.releases
+        for release in runtime.releases
     ]
 
 
@@ -503,7 +508,7 @@ def called(word: str) -> str | None:
 def is_in_own_table(name: str, release: str) -> bool:
     """Returns whether opshift's own table of runtimes has an entry for a release of a runtime."""
     runtime = _read(SHIPPED, _shipped()).get(name)
-    listed = [row.versions for row in runtime.releases] if runtime is not None else []
+    listed = [entry.versions for entry in runtime.releases] if runtime is not None else []
     return any(
         target_names.fits(listed_versions, release) is not None for listed_versions in listed
     )
@@ -516,8 +521,9 @@ def owned() -> frozenset[str]:
 
 @functools.lru_cache(maxsize=4)
 def _owned(texts: tuple[tuple[str, str], ...]) -> frozenset[str]:
-    rows = (row for runtime in _runtimes_of(texts).values() for row in runtime.releases)
-    return frozenset(d for row in rows for d in row.imports if d not in versions.DOMAINS)
+    runtimes = _runtimes_of(texts).values()
+    domains = (d for runtime in runtimes for release in runtime.releases for d in release.imports)
+    return frozenset(domains).difference(versions.DOMAINS)
 
 
 def _runtimes() -> Mapping[str, Runtime]:
@@ -683,25 +689,25 @@ def _row(name: str, row: Mapping[str, Any]) -> RuntimeRelease:
     )  # fmt: skip
 
 
-def _resolved(row: RuntimeRelease, runtimes: Mapping[str, Runtime]) -> RuntimeRelease:
+def _resolved(release: RuntimeRelease, runtimes: Mapping[str, Runtime]) -> RuntimeRelease:
     """Returns the entry; for an entry with `same_as`, a copy of the other entry, renamed."""
-    if not row.same_as:
-        return row
-    name, _, version = row.same_as.partition("==")
+    if not release.same_as:
+        return release
+    name, _, version = release.same_as.partition("==")
     if name not in runtimes:
-        raise BadTarget(f"{row.shown} refers to {row.same_as}, which is not in the list")
+        raise BadTarget(f"{release.shown} refers to {release.same_as}, which is not in the list")
     rows = runtimes[name].releases
     choice = target_names.choose(name, version, [(r.versions, r.also) for r in rows])
     referred = _resolved(rows[choice.row], runtimes)
-    source, date = row.source or referred.source, row.date or referred.date
+    source, date = release.source or referred.source, release.date or referred.date
     origin = (
         referred.origin
         if choice.remark or referred.same_as
         else (name, version or referred.release)
     )
     return replace(
-        referred, name=row.name, versions=row.versions, source=source, date=date,
-        same_as=row.same_as, also=row.also, remark=choice.remark, meant=origin,
+        referred, name=release.name, versions=release.versions, source=source, date=date,
+        same_as=release.same_as, also=release.also, remark=choice.remark, meant=origin,
     )  # fmt: skip
 
 

@@ -43,15 +43,15 @@ class Wanted:
 
     def goal(self, present: Mapping[str, int], operators: Collection[Key] = ()) -> dict[str, int]:
         """Returns the target version of each domain; a version that is allowed does not change."""
-        row = self.release
-        versions_by_domain = _fitting(row, present, operators) if row is not None else {}
+        release = self.release
+        versions_by_domain = _fitting(release, present, operators) if release is not None else {}
         for domain, floor in self.at_least.items():
             versions_by_domain[domain] = max(
                 versions_by_domain.get(domain, present.get(domain, floor)), floor
             )
         versions_by_domain.update(self.exact)
-        if row is not None:
-            _require_readable(row, versions_by_domain)
+        if release is not None:
+            _require_readable(release, versions_by_domain)
         return versions_by_domain
 
     def visits(self, goal: Mapping[str, int], operators: Collection[Key]) -> dict[str, int]:
@@ -90,32 +90,32 @@ class Wanted:
 
 
 def _fitting(
-    row: RuntimeRelease, present: Mapping[str, int], operators: Collection[Key]
+    release: RuntimeRelease, present: Mapping[str, int], operators: Collection[Key]
 ) -> dict[str, int]:
     """Returns the versions that a runtime requires for the domains of a model."""
-    limits = row.imports
+    limits = release.imports
     ours = {d: v for d, v in present.items() if d in limits}
     required = {d: min(v, limits[d]) for d, v in ours.items() if _moves(d, v, limits[d])}
-    for domain, floor in row.floors.items():
+    for domain, floor in release.floors.items():
         if domain in present:
             required[domain] = max(required.get(domain, present[domain]), floor)
     if "" in present:
-        required |= _readable(row, required.get("", present[""]), operators)
+        required |= _readable(release, required.get("", present[""]), operators)
     return required
 
 
-def _require_readable(row: RuntimeRelease, goal: Mapping[str, int]) -> None:
+def _require_readable(release: RuntimeRelease, goal: Mapping[str, int]) -> None:
     """Raises BadTarget for a version that the runtime does not read."""
     for domain, version in goal.items():
         shown = domain or "ai.onnx"
-        if version > row.imports.get(domain, version):
+        if version > release.imports.get(domain, version):
             raise BadTarget(
-                f"{row.shown} reads {shown} up to {row.imports[domain]}, but {version} was"
+                f"{release.shown} reads {shown} up to {release.imports[domain]}, but {version} was"
                 " requested; give a lower version"
             )
-        if version < row.floors.get(domain, version):
+        if version < release.floors.get(domain, version):
             raise BadTarget(
-                f"{row.shown} reads {shown} from {row.floors[domain]} on, but {version} was"
+                f"{release.shown} reads {shown} from {release.floors[domain]} on, but {version} was"
                 " requested; give a higher version"
             )
 
@@ -125,23 +125,23 @@ def _moves(domain: str, version: int, limit: int) -> bool:
     return domain in versions.DOMAINS or version > limit
 
 
-def _readable(row: RuntimeRelease, version: int, operators: Collection[Key]) -> dict[str, int]:
+def _readable(release: RuntimeRelease, version: int, operators: Collection[Key]) -> dict[str, int]:
     """Returns the nearest opset at which measurements show that the runtime reads the operators."""
-    if row.prefer is not None:
-        version = min(version, row.prefer)
-    met = list(dict.fromkeys(lacking for key in operators for lacking in row.lacking(key)))
+    if release.prefer is not None:
+        version = min(version, release.prefer)
+    met = list(dict.fromkeys(lacking for key in operators for lacking in release.lacking(key)))
     caps = [lacking.since - 1 for lacking in met if lacking.since > 1]
     lifts = [lacking.before for lacking in met if lacking.before < 1 << 30 and lacking.since == 1]
     version = max([min([version, *caps]), *lifts])
-    if row.probed is not None:
-        nearest = _nearest_run(row, row.probed, version, operators)
+    if release.probed is not None:
+        nearest = _nearest_run(release, release.probed, version, operators)
         if nearest != version:
             return {"": nearest}
-    return {"": version} if row.prefer is not None or met else {}
+    return {"": version} if release.prefer is not None or met else {}
 
 
 def _nearest_run(
-    row: RuntimeRelease, table: ReleaseTable, version: int, operators: Collection[Key]
+    release: RuntimeRelease, table: ReleaseTable, version: int, operators: Collection[Key]
 ) -> int:
     """Returns the opset at which the fewest operators failed in a probe.
 
@@ -152,7 +152,10 @@ def _nearest_run(
     database = changelog.default()
     usual = min(BROADCASTS, version)
     ops = [key for key in operators if not key[0] and not table.lost(key)]
-    low, top = row.floors.get("", usual), row.imports.get("") or database.newest("") or version
+    low, top = (
+        release.floors.get("", usual),
+        release.imports.get("") or database.newest("") or version,
+    )
 
     def cost(at: int) -> tuple[int, int, int]:
         entries = [database.meaning(*key, at) for key in ops]

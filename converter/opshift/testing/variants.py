@@ -54,9 +54,9 @@ def variants(
         **{f"of {name}": partial(_of_type, elem_type) for name, elem_type in TYPES.items()},
     }
     node = subject(model, domain, ops)
-    for name, way in ways.items():
+    for name, change in ways.items():
         if is_wanted(name) and _fits(model, name, described=node is not None):
-            yield name, way(model)
+            yield name, change(model)
     if node is not None:
         yield from node_variants(_copy(model), node, is_wanted)
 

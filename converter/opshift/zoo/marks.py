@@ -22,7 +22,7 @@ from opshift.zoo.outcome import Stamp
 from opshift.zoo.stores import stores
 from opshift.zoo.stores.stores import StoreError
 
-Look: TypeAlias = Callable[[str], tuple[int, str]]
+Measure: TypeAlias = Callable[[str], tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Mark:
 
 def stamps(paths: Iterable[str], folder: str) -> tuple[Stamp, ...]:
     """Returns the current sizes and times of files, with paths relative to a folder."""
-    return tuple((_from(folder, path), *stores.look(path)) for path in paths)
+    return tuple((_from(folder, path), *stores.size_and_version(path)) for path in paths)
 
 
 def _from(folder: str, path: str) -> str:
@@ -67,12 +67,14 @@ def _from(folder: str, path: str) -> str:
     return path[len(folder) + 1 :] if inside else os.path.relpath(path, folder)
 
 
-def unchanged(stamps_then: Iterable[Stamp], folder: str, look: Look = stores.look) -> bool:
+def unchanged(
+    stamps_then: Iterable[Stamp], folder: str, measure: Measure = stores.size_and_version
+) -> bool:
     """Returns whether files or objects have these sizes and times; raises if a store fails."""
     stamps_then = tuple(stamps_then)
     try:
         return bool(stamps_then) and all(
-            look(stores.join(folder, name)) == (size, version)
+            measure(stores.join(folder, name)) == (size, version)
             for name, size, version in stamps_then
         )
     except StoreError:

@@ -143,7 +143,7 @@ def migrate(
     begun = time.time()
     targets.require_list("runtimes", runtimes)
     for name in runtimes:
-        targets.rows(name)
+        targets.releases_of(name)
     files = [os.fspath(path) for path in results]
     formats.require_writable(files)
     if report is not None:
@@ -316,7 +316,7 @@ class ZooRun:
 
     def _unchanged(self, stamps: tuple[Stamp, ...], path: str) -> bool:
         try:
-            return marks.unchanged(stamps, os.path.dirname(path), self.listed.look)
+            return marks.unchanged(stamps, os.path.dirname(path), self.listed.size_and_version)
         except StoreError:
             return False  # the worker makes the same request, and reports the error
 
@@ -364,6 +364,6 @@ def _with_reads(outcome: Outcome, item: Item) -> Outcome:
     if outcome.reads:
         return outcome
     with contextlib.suppress(OSError):
-        reads = ((os.path.basename(item.source), *stores.look(item.source)),)
+        reads = ((os.path.basename(item.source), *stores.size_and_version(item.source)),)
         return replace(outcome, reads=reads)
     return outcome

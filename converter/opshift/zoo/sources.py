@@ -167,7 +167,7 @@ def _names_below(url: str, leave_out: str, listed: Listed) -> Iterator[str]:
 
 def _is_object(url: str) -> bool:
     try:
-        stores.look(url)
+        stores.size_and_version(url)
     except FileNotFoundError:
         return False
     return True

@@ -41,7 +41,7 @@ def command(
         raise click.UsageError("--to and --for both name a target; give one of them")
     target = runtime if runtime is not None else options.read_target(opsets, "--to") or None
 
-    def look(source: str) -> int:
+    def answer(source: str) -> int:
         from opshift.zoo.audit import audit
 
         with output.working(f"auditing {source}"):
@@ -49,4 +49,4 @@ def command(
         output.result(result.lines, result.as_dict, good=result.answer == "no")
         return EXIT_CODES[result.answer]
 
-    return output.each(sources, lambda source: guarded(output, lambda: look(source)))
+    return output.each(sources, lambda source: guarded(output, lambda: answer(source)))

@@ -179,7 +179,7 @@ def _convert_file(
     """Converts an opened model, and writes the result if `action` is "write"."""
     from opshift.convert.ir import restamp
 
-    if not verifies and (stamp := restamp.look(file, request, target, external_data)):
+    if not verifies and (stamp := restamp.header_change(file, request, target, external_data)):
         if action == "write":
             stamp.write(target, in_place=in_place)
         talk.page(page, lambda: _page(stamp.report, models().converted(file, request), file))

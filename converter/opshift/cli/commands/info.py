@@ -30,13 +30,15 @@ def command(output: Output, sources: tuple[str, ...]) -> int:
     that read these versions. IN may also be an operator-set document (.onnxopset).
     """
 
-    def look(source: str) -> int:
+    def answer(source: str) -> int:
         description = _found(source)
         next_steps = _next_steps(description) if len(sources) == 1 else ()
         output.result(lambda: [*description.lines(), *next_steps], description.as_dict)
         return DONE
 
-    return output.each(sources, lambda source: guarded(output, lambda: look(source)), headed=False)
+    return output.each(
+        sources, lambda source: guarded(output, lambda: answer(source)), headed=False
+    )
 
 
 def _found(source: str) -> Info | DocumentInfo:

@@ -30,7 +30,7 @@ def command(output: Output, sources: tuple[str, ...], request: Request) -> int:
     conversion can reach.
     """
 
-    def look(source: str) -> int:
+    def answer(source: str) -> int:
         from opshift.look.lowest import lowest_versions
 
         with output.working(f"trying {os.path.basename(source)}"):
@@ -38,4 +38,4 @@ def command(output: Output, sources: tuple[str, ...], request: Request) -> int:
         output.result(versions.lines, versions.as_dict)
         return DONE
 
-    return output.each(sources, lambda source: guarded(output, lambda: look(source)))
+    return output.each(sources, lambda source: guarded(output, lambda: answer(source)))

@@ -92,7 +92,7 @@ def _learn(output: Output, report: str, words: tuple[str, ...]) -> int:
         raise click.UsageError(
             f"{report} is not JSON: {error}; give a report of `opshift convert --json`"
         ) from None
-    target = learned.learn(content, report, path)
+    target = learned.record_settings(content, report, path)
     output.say(
         [Line(f"Stored the choices that succeeded for {target} in {path}.", Role.GOOD)], err=True
     )

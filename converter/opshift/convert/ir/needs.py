@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from opshift import terms, versions
 from opshift.convert.ir.features import FEATURES, TYPES, Feature, TypedContent
-from opshift.model.bytes.outline import Content, look_at
+from opshift.model.bytes.outline import Content, read_as
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def features_above(facts: Facts, above: int) -> list[Feature]:
     """Returns the content of a model that an IR version later than `above` introduced."""
     document = facts.document
     bare = any(n not in scope.inputs for scope in document.scopes() for n in scope.initializers)
-    content = look_at(Content, document.model.SerializeToString())
+    content = read_as(Content, document.model.SerializeToString())
     return of_content(content, _types(facts, above), bare=bare, above=above)
 
 

@@ -96,7 +96,7 @@ def _write_at(fd: int, offset: int, byte: bytes) -> None:
     os.write(fd, byte)
 
 
-def look(
+def header_change(
     src: str | os.PathLike[str] | Opened,
     options: Request,
     dst: Place,

@@ -66,10 +66,10 @@ def _constants(model: ModelProto, to: int) -> dict[str, list[_Constant]]:
     """
     constants: dict[str, list[_Constant]] = {}
     for name, tensor, overridable in _tensors(model):
-        row = ELEMENTS.get(tensor.data_type)
-        if row is not None and row.oldest_replacement is not None and row.ir > to:
+        element = ELEMENTS.get(tensor.data_type)
+        if element is not None and element.oldest_replacement is not None and element.ir > to:
             constants.setdefault(name, []).append(
-                _Constant(tensor, row.oldest_replacement, bound=overridable)
+                _Constant(tensor, element.oldest_replacement, bound=overridable)
             )
     return constants
 
@@ -166,5 +166,5 @@ def _declare(model: ModelProto, constants: dict[str, list[_Constant]]) -> None:
 
 
 def _is_narrow(elem_type: int) -> bool:
-    row = ELEMENTS.get(elem_type)
-    return row is not None and row.replacement is not None
+    element = ELEMENTS.get(elem_type)
+    return element is not None and element.replacement is not None

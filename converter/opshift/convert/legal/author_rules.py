@@ -84,12 +84,12 @@ def _messages(
 def _answer(trait: Flaw | Differs, node: Node) -> str | Unjudged | None:
     """Returns an author's message on a node, or None if a needed type or constant is unknown."""
     try:
-        return trait.look(node)
+        return trait.find_objection(node)
     except Refusal:
         return None
     # an error in an author's function must not hide findings of other rules
     except Exception as error:
-        return Unjudged(named(node.proto), bug_of(trait.look, node.proto, error))
+        return Unjudged(named(node.proto), bug_of(trait.find_objection, node.proto, error))
 
 
 # -- the values of a function's attributes ---------------------------------------------------------

@@ -118,16 +118,16 @@ def _way_back(scope: Scope, name: str, circle: set[str]) -> list[str]:
             if source in circle and source not in came_from:
                 came_from[source] = value
                 waiting.append(source)
-    way = [name, came_from[name]]
-    while way[-1] != name:
-        way.append(came_from[way[-1]])
-    return way
+    cycle = [name, came_from[name]]
+    while cycle[-1] != name:
+        cycle.append(came_from[cycle[-1]])
+    return cycle
 
 
-def _shown(way: list[str]) -> list[str]:
+def _shown(cycle: list[str]) -> list[str]:
     """Returns a path for a message; a long path is shortened in the middle."""
     half = MOST_SHOWN // 2
-    return way if len(way) <= MOST_SHOWN else [*way[:half], "...", *way[-half:]]
+    return cycle if len(cycle) <= MOST_SHOWN else [*cycle[:half], "...", *cycle[-half:]]
 
 
 def shadowing(checked: Checked) -> Iterator[NamedText]:

@@ -8,7 +8,7 @@ from opshift.errors import InvalidModel
 from opshift.model import functions
 from opshift.model.arrays import refuse_torn
 from opshift.model.bytes.external import location_of, require_inside
-from opshift.model.bytes.outline import Content, look_at
+from opshift.model.bytes.outline import Content, read_as
 from opshift.model.walk import items, named, nodes_in, tensors
 from opshift.model.weights import Weights
 from opshift.protos import IR_VERSION, ModelProto, SparseTensorProto, TensorProto
@@ -30,7 +30,7 @@ def header(model: ModelProto) -> None:
 
 def references(model: ModelProto, data: bytes) -> None:
     """Raises InvalidModel for an attribute reference outside of a function."""
-    if _REFERENCE not in data or not look_at(Content, data).references:
+    if _REFERENCE not in data or not read_as(Content, data).references:
         return
     for node in nodes_in(model.graph):
         for attribute in node.attribute:

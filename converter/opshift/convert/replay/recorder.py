@@ -101,7 +101,7 @@ class Recorder(ModelEnv):
     def load(self, tensor: TensorProto) -> Array:
         return self.binding.asker.facts.weights.load(tensor)
 
-    def survey(self, look: Survey[_Answer]) -> _Answer:
+    def survey(self, survey: Survey[_Answer]) -> _Answer:
         raise Untraceable
 
     def graph(self, graph: GraphProto) -> GraphProto:

@@ -31,22 +31,25 @@ else:
     probed = deferred("opshift.opsets.probed")  # only a conversion for a runtime needs it
 
 
-def forms(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> list[RuntimeLack]:
+def forms(facts: Facts, release: RuntimeRelease, seen: Seen | None = None) -> list[RuntimeLack]:
     """Returns the legal nodes that a runtime rejects or computes wrongly."""
     seen = Seen() if seen is None else seen
-    misread = misread_nodes(facts, row, seen=seen)
-    failed = failed_forms(facts, row).items()
+    misread = misread_nodes(facts, release, seen=seen)
+    failed = failed_forms(facts, release).items()
     return [
-        *(lack_of(key, at, f"{row.shown}: {form.described(key[1])}") for key, form, at in misread),
+        *(
+            lack_of(key, at, f"{release.shown}: {form.described(key[1])}")
+            for key, form, at in misread
+        ),
         *(lack_of(key, places, says) for (key, says), places in failed),
-        *_not_passed(facts.document, row),
-        *_contradicted(facts, row, seen),
+        *_not_passed(facts.document, release),
+        *_contradicted(facts, release, seen),
     ]
 
 
 def misread_nodes(
     facts: Facts,
-    row: RuntimeRelease,
+    release: RuntimeRelease,
     *,
     doubtful: bool = False,
     seen: Seen | None = None,
@@ -59,7 +62,7 @@ def misread_nodes(
     read_by, cached_places = readers(), Seen().places if seen is None else seen.places
     roots = facts.document.roots
     for key in sorted({key for root in roots for key in root.index}):
-        for misread in misreadings(facts.adapters, row, key):
+        for misread in misreadings(facts.adapters, release, key):
             if (id(misread), key) not in cached_places:
                 cached_places[id(misread), key] = [
                     ((scope, at), answer)
@@ -74,7 +77,7 @@ def misread_nodes(
                     )
                     is not False
                 ]
-            uncertain = misread.is_uncertain(row)
+            uncertain = misread.is_uncertain(release)
             places = [
                 place
                 for place, answer in cached_places[id(misread), key]
@@ -84,41 +87,41 @@ def misread_nodes(
                 yield key, misread, places
 
 
-def failed_forms(facts: Facts, row: RuntimeRelease) -> dict[tuple[Key, str], list[Place]]:
+def failed_forms(facts: Facts, release: RuntimeRelease) -> dict[tuple[Key, str], list[Place]]:
     """Returns the nodes with a property, such as an attribute, that always failed in a probe."""
     places_by_form: dict[tuple[Key, str], list[Place]] = {}
-    for root, key, places in facts.document.operators() if row.probed is not None else ():
-        if row.probed is None or not row.probed.fails(key):
+    for root, key, places in facts.document.operators() if release.probed is not None else ():
+        if release.probed is None or not release.probed.fails(key):
             continue
         since = since_of(root, key)
         for scope, at in places:
             node = scope.node(at)
-            failed = failing(node, key, since, row, first_rank(node, scope, facts))
+            failed = failing(node, key, since, release, first_rank(node, scope, facts))
             if failed is not None:
-                fate = probed.WORDS[failed[1]].format(row.shown)
+                fate = probed.WORDS[failed[1]].format(release.shown)
                 says = f"{qualified(*key)} {since} with {probed.named(failed[0])} {fate}"
                 places_by_form.setdefault((key, says), []).append((scope, at))
     return places_by_form
 
 
 def failing(
-    node: NodeProto, key: Key, since: int, row: RuntimeRelease, rank: int | None
+    node: NodeProto, key: Key, since: int, release: RuntimeRelease, rank: int | None
 ) -> tuple[str, str] | None:
     """Returns the property of a node, such as its rank, that always failed in a probe, or None."""
     schema = schemas.schema(*key, since)
-    if row.probed is None or schema is None:
+    if release.probed is None or schema is None:
         return None
-    return row.probed.failing(key, since, probed.features(node, schema, rank))
+    return release.probed.failing(key, since, probed.features(node, schema, rank))
 
 
 def first_rank(node: NodeProto, scope: Scope, facts: Facts) -> int | None:
     return rank_of(facts.type(scope, node.input[0])) if node.input and node.input[0] else None
 
 
-def _contradicted(facts: Facts, row: RuntimeRelease, seen: Seen) -> list[RuntimeLack]:
+def _contradicted(facts: Facts, release: RuntimeRelease, seen: Seen) -> list[RuntimeLack]:
     """Returns a declared shape that inference contradicts, if the runtime rejects such shapes."""
     opset = facts.document.imports.get("")
-    if not row.is_strict_at(opset):
+    if not release.is_strict_at(opset):
         return []
     if seen.contradiction is None:
         contradiction = checker.contradicted(
@@ -126,21 +129,23 @@ def _contradicted(facts: Facts, row: RuntimeRelease, seen: Seen) -> list[Runtime
         )
         seen.contradiction = contradiction or ""
     error = seen.contradiction
-    says = f"{row.shown}: at opset {opset} it rejects a declared shape that inference contradicts"
+    says = (
+        f"{release.shown}: at opset {opset} it rejects a declared shape that inference contradicts"
+    )
     return [RuntimeLack("", "", "", 1, f"{says}: {error}")] if error else []
 
 
-def _not_passed(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
+def _not_passed(document: Document, release: RuntimeRelease) -> list[RuntimeLack]:
     """Returns inputs and outputs whose types the runtime's Python package cannot pass."""
     graph = document.model.graph
     sides = (
-        ("accept", graph.input, row.texts("inputs")),
-        ("return", graph.output, row.texts("outputs")),
+        ("accept", graph.input, release.texts("inputs")),
+        ("return", graph.output, release.texts("outputs")),
     )
     return [
         RuntimeLack(
             "", "", "", 1,
-            f"{row.shown}: its Python package cannot {does} a tensor of {kind}, such as"
+            f"{release.shown}: its Python package cannot {does} a tensor of {kind}, such as"
             f" {info.name!r}",
         )
         for does, infos, unpassed in sides
@@ -149,11 +154,11 @@ def _not_passed(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
     ]  # fmt: skip
 
 
-def casts_by_itself(graph: GraphProto, row: RuntimeRelease) -> dict[str, str]:
+def casts_by_itself(graph: GraphProto, release: RuntimeRelease) -> dict[str, str]:
     """Returns the changes of input and output types that a runtime makes by itself."""
     kinds = {element_of(info.type) for info in (*graph.input, *graph.output)}
     return {
-        f"{kind}={to}": f"{row.shown} computes {kind} as {to} and clamps numbers beyond it"
-        for kind, to in row.pairs("casts").items()
+        f"{kind}={to}": f"{release.shown} computes {kind} as {to} and clamps numbers beyond it"
+        for kind, to in release.pairs("casts").items()
         if kind in kinds
     }

@@ -38,26 +38,26 @@ ABSENT = "absent"
 SIZE = 8  # the example size of a free axis in a message
 
 
-def kernels(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> list[RuntimeLack]:
+def kernels(facts: Facts, release: RuntimeRelease, seen: Seen | None = None) -> list[RuntimeLack]:
     """Returns operators that occur with element types for which a runtime has no kernel."""
     document, lacks = facts.document, dict[str, tuple[Key, list[Place], str, str]]()
-    for (scope, at), key, types, missing in _asked_of_table(facts, row, seen):
+    for (scope, at), key, types, missing in _asked_of_table(facts, release, seen):
         if types not in missing.choices:
             continue
         kinds = ", ".join(kind for kind in types if kind)
         fate = probed.WORDS.get(missing.outcomes.get(types, ""), "has no kernel in {}")
-        says = f"{qualified(*key)} of {kinds} {fate.format(f'{row.name} {row.release}')}"
+        says = f"{qualified(*key)} of {kinds} {fate.format(f'{release.name} {release.release}')}"
         offer, shape = _other_types(types, missing), ""
         if offer and _has_own_type(node_at(facts, scope, at), offer.partition("=")[0], document):
             offer, shape = "", _fixed_shape(document.model.graph)
         lacks.setdefault(says, (key, [], offer, shape))[1].append((scope, at))
-    for place, key, types, _ in _unaccepted(facts, row, seen):
+    for place, key, types, _ in _unaccepted(facts, release, seen):
         kinds = ", ".join(kind for kind in types if kind not in ("", ABSENT))
-        says = f"{row.shown}: {key[1]} of {kinds} is illegal at this opset and does not load"
+        says = f"{release.shown}: {key[1]} of {kinds} is illegal at this opset and does not load"
         lacks.setdefault(says, (key, [], "", ""))[1].append(place)
-    for place, key, element in contrib_without_kernel(facts, row):
+    for place, key, element in contrib_without_kernel(facts, release):
         of = f" of {element}" if element else ""
-        says = f"{key[0]}.{key[1]}{of} has no kernel on the CPU in {row.name} {row.release}"
+        says = f"{key[0]}.{key[1]}{of} has no kernel on the CPU in {release.name} {release.release}"
         lacks.setdefault(says, (key, [], "", ""))[1].append(place)
     return [lack_of(key, places, says, *offers) for says, (key, places, *offers) in lacks.items()]
 
@@ -100,24 +100,24 @@ def _fixed_shape(graph: GraphProto) -> str:
 
 
 def without_kernel(
-    facts: Facts, row: RuntimeRelease, *, untried: bool = False
+    facts: Facts, release: RuntimeRelease, *, untried: bool = False
 ) -> list[tuple[Place, Key, Types, Missing]]:
     """Returns the nodes with element types for which a runtime has no kernel, and these types.
 
     With `untried`, the result also has nodes whose element types were not measured.
     """
-    return _unaccepted(facts, row, None) + [
+    return _unaccepted(facts, release, None) + [
         (place, key, types, missing)
-        for place, key, types, missing in _asked_of_table(facts, row, None)
+        for place, key, types, missing in _asked_of_table(facts, release, None)
         if types in missing.choices
         or (untried and not is_tried(place[0].root, key, missing.variables, types))
     ]
 
 
-def lacks_kernel(node: NodeProto, root: Root, row: RuntimeRelease, type_of: TypeOf) -> bool:
+def lacks_kernel(node: NodeProto, root: Root, release: RuntimeRelease, type_of: TypeOf) -> bool:
     """Returns whether a runtime is known to have no kernel for the element types of a node."""
     key = schemas.normal(node.domain), node.op_type
-    missing = row.no_kernels(key, since_of(root, key), root.imports.get(key[0]) or 1)
+    missing = release.no_kernels(key, since_of(root, key), root.imports.get(key[0]) or 1)
     if missing is None or not missing.choices:
         return False
     types = element_types(node, root, type_of, missing.variables)
@@ -143,12 +143,12 @@ def _left_out(domain: str, op: str, since: int) -> dict[str, set[str]]:
     return {variable: types.difference(tried) for (variable, types), tried in pairs}
 
 
-def in_doubt(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> list[str]:
+def in_doubt(facts: Facts, release: RuntimeRelease, seen: Seen | None = None) -> list[str]:
     """Returns notes on nodes for which it is not known whether the runtime has a kernel."""
     doubted: dict[str, list[Place]] = {}
     present = facts.present_types
-    for place, key, types, missing in _asked_of_table(facts, row, seen):
-        if row.probed is not None and not row.kernels:
+    for place, key, types, missing in _asked_of_table(facts, release, seen):
+        if release.probed is not None and not release.kernels:
             break  # `unknown` reports operators that were not probed
         if types in missing.choices:
             continue
@@ -158,7 +158,8 @@ def in_doubt(facts: Facts, row: RuntimeRelease, seen: Seen | None = None) -> lis
         )
         if doubt or not is_tried(place[0].root, key, missing.variables, types):
             of = ", ".join(kind or "an unknown type" for kind in types)
-            says = f"whether {row.name} {row.release} has a kernel for {qualified(*key)} of {of}"
+            runtime_name = f"{release.name} {release.release}"
+            says = f"whether {runtime_name} has a kernel for {qualified(*key)} of {of}"
             doubted.setdefault(says, []).append(place)
     return [str(lack_of(("", ""), places, says)) for says, places in doubted.items()]
 
@@ -170,12 +171,12 @@ def _may_be(types: Types, choice: Types, present: Collection[str]) -> bool:
 
 
 def _asked_of_table(
-    facts: Facts, row: RuntimeRelease, seen: Seen | None
+    facts: Facts, release: RuntimeRelease, seen: Seen | None
 ) -> Iterator[tuple[Place, Key, Types, Missing]]:
     """Yields nodes of operators that lack a kernel for some element types, and the node's types."""
     cached_types = {} if seen is None else seen.types
     for root, key, places in facts.document.operators():
-        missing = row.no_kernels(key, since_of(root, key), root.imports.get(key[0]) or 1)
+        missing = release.no_kernels(key, since_of(root, key), root.imports.get(key[0]) or 1)
         if missing is None or not missing.variables:
             continue
         asked = (id(root), key, missing.variables)
@@ -191,12 +192,12 @@ def _asked_of_table(
 
 
 def _unaccepted(
-    facts: Facts, row: RuntimeRelease, seen: Seen | None
+    facts: Facts, release: RuntimeRelease, seen: Seen | None
 ) -> list[tuple[Place, Key, Types, Missing]]:
     """Returns the nodes of illegal element types, which a runtime with measured kernels rejects."""
     from opshift.opsets.kernels import Missing  # only conversions for a runtime need the table
 
-    if not row.kernels:
+    if not release.kernels:
         return []
     if seen is not None and seen.unaccepted is not None:
         return seen.unaccepted
@@ -282,11 +283,13 @@ def unnamed(types: Types) -> Types:
     return tuple("" if kind == ABSENT else kind for kind in types)
 
 
-def contrib_without_kernel(facts: Facts, row: RuntimeRelease) -> Iterator[tuple[Place, Key, str]]:
+def contrib_without_kernel(
+    facts: Facts, release: RuntimeRelease
+) -> Iterator[tuple[Place, Key, str]]:
     """Yields nodes of onnxruntime's own operators without a kernel, with the element type."""
     from opshift.opsets import fields  # only conversions for a runtime need the tables
 
-    for key, (scope, at), unknown in unread_fields(facts.document, row):
+    for key, (scope, at), unknown in unread_fields(facts.document, release):
         type_of = functools.partial(_element_of, facts, scope)
         element = fields.without_kernel(scope.node(at), unknown, type_of)
         if element is not None:

@@ -22,60 +22,62 @@ if TYPE_CHECKING:
     from opshift.opsets.targets import RuntimeRelease
 
 
-def lacking(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
+def lacking(document: Document, release: RuntimeRelease) -> list[RuntimeLack]:
     """Returns the domains, operators, element types and functions that a runtime lacks."""
     return [
-        *_domains(document, row), *_operators(document, row), *_types(document, row),
-        *_added_late(document, row), *_functions(document, row),
+        *_domains(document, release), *_operators(document, release), *_types(document, release),
+        *_added_late(document, release), *_functions(document, release),
     ]  # fmt: skip
 
 
-def _domains(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
+def _domains(document: Document, release: RuntimeRelease) -> Iterator[RuntimeLack]:
     for _, (domain, op), places in document.operators():
-        if row.lacks(domain):
-            says = f"{row.shown} has no domain {domain or 'ai.onnx'}, to which {op} belongs"
+        if release.lacks(domain):
+            says = f"{release.shown} has no domain {domain or 'ai.onnx'}, to which {op} belongs"
             yield lack_of((domain, op), places, says)
 
 
-def unread(document: Document, row: RuntimeRelease) -> Iterator[tuple[Root, Key, str]]:
+def unread(document: Document, release: RuntimeRelease) -> Iterator[tuple[Root, Key, str]]:
     """Yields operators that a runtime does not know in the model's version, with the reason."""
     for root, key, _ in document.operators():
-        if says := row.unread(key, since_of(root, key)):
+        if says := release.unread(key, since_of(root, key)):
             yield root, key, says
-        elif row.is_strange(key):
-            yield root, key, f"{row.shown} has no operator {key[0]}.{key[1]}"
+        elif release.is_strange(key):
+            yield root, key, f"{release.shown} has no operator {key[0]}.{key[1]}"
 
 
-def reads(nodes: Iterable[NodeProto], root: Root, row: RuntimeRelease) -> bool:
+def reads(nodes: Iterable[NodeProto], root: Root, release: RuntimeRelease) -> bool:
     """Returns whether a runtime may know the operators of all these nodes."""
     keys = {(schemas.normal(node.domain), node.op_type) for node in nodes}
-    return not any(row.unread(key, since_of(root, key)) for key in keys)
+    return not any(release.unread(key, since_of(root, key)) for key in keys)
 
 
-def _operators(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
-    for root, key, says in unread(document, row):
+def _operators(document: Document, release: RuntimeRelease) -> Iterator[RuntimeLack]:
+    for root, key, says in unread(document, release):
         yield lack_of(key, root.index[key], says)
-    for (key, says), places in unknown_fields(document, row).items():
-        yield lack_of(key, places, f"{row.shown} has no operator {key[0]}.{key[1]} with {says}")
+    for (key, says), places in unknown_fields(document, release).items():
+        yield lack_of(key, places, f"{release.shown} has no operator {key[0]}.{key[1]} with {says}")
 
 
-def unknown_fields(document: Document, row: RuntimeRelease) -> dict[tuple[Key, str], list[Place]]:
+def unknown_fields(
+    document: Document, release: RuntimeRelease
+) -> dict[tuple[Key, str], list[Place]]:
     """Returns nodes with an attribute, input or output that a runtime does not have."""
     from opshift.opsets import fields
 
     places_by_field: dict[tuple[Key, str], list[Place]] = {}
-    for key, (scope, at), unknown in unread_fields(document, row):
+    for key, (scope, at), unknown in unread_fields(document, release):
         if (says := fields.given(scope.node(at), unknown)) is not None:
             places_by_field.setdefault((key, says), []).append((scope, at))
     return places_by_field
 
 
 def unread_fields(
-    document: Document, row: RuntimeRelease
+    document: Document, release: RuntimeRelease
 ) -> Iterator[tuple[Key, Place, Collection[str]]]:
     """Yields the nodes of operators of which a runtime lacks an attribute, input or output."""
     for root, key, places in document.operators():
-        unknown, described = row.unknown_fields(key), _described_attributes(root, key, row)
+        unknown, described = release.unknown_fields(key), _described_attributes(root, key, release)
         for scope, at in places:
             lacked = unknown
             if described is not None:
@@ -85,58 +87,60 @@ def unread_fields(
                 yield key, (scope, at), lacked
 
 
-def _described_attributes(root: Root, key: Key, row: RuntimeRelease) -> frozenset[str] | None:
+def _described_attributes(root: Root, key: Key, release: RuntimeRelease) -> frozenset[str] | None:
     """Returns the attributes that any measured release has for a vendor's operator, or None.
 
     None stands for an operator without a description, and for a release that was not measured.
     """
-    if not key[0] or key[0] in versions.DOMAINS or key[0] not in row.imports:
+    if not key[0] or key[0] in versions.DOMAINS or key[0] not in release.imports:
         return None
     from opshift.opsets import fields
 
-    table = fields.shipped().get(row.kernels)
+    table = fields.shipped().get(release.kernels)
     described = layouts.layout(*key, root.imports.get(key[0]) or 1)
-    if table is None or described is None or not table.covers(row.release):
+    if table is None or described is None or not table.covers(release.release):
         return None
     return frozenset(described.attributes) | table.unknown.get(key, {}).keys()
 
 
-def _types(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
+def _types(document: Document, release: RuntimeRelease) -> Iterator[RuntimeLack]:
     present = collect_present_types(document)
-    for name in sorted(present.intersection(row.texts("types"))):
-        says = f"{row.shown} has no kernels for {name}"
-        yield RuntimeLack("", "", "", 1, says, _accepted_instead(name, row))
+    for name in sorted(present.intersection(release.texts("types"))):
+        says = f"{release.shown} has no kernels for {name}"
+        yield RuntimeLack("", "", "", 1, says, _accepted_instead(name, release))
     for element in ELEMENTS.values():
-        if element.name in present and row.ir is not None and element.ir > row.ir:
-            says = f"{row.shown} does not read {element.name}, which IR {element.ir} introduced"
+        if element.name in present and release.ir is not None and element.ir > release.ir:
+            says = f"{release.shown} does not read {element.name}, which IR {element.ir} introduced"
             yield RuntimeLack("", "", "", 1, says)
 
 
-def _accepted_instead(kind: str, row: RuntimeRelease) -> str:
+def _accepted_instead(kind: str, release: RuntimeRelease) -> str:
     """Returns a change such as `bfloat16=float` to an element type that a runtime has, or ""."""
-    fits = [to for to in replacements(kind) if to not in row.texts("types")]
+    fits = [to for to in replacements(kind) if to not in release.texts("types")]
     return f"{kind}={fits[-1]}" if fits else ""
 
 
-def _added_late(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
+def _added_late(document: Document, release: RuntimeRelease) -> Iterator[RuntimeLack]:
     """Yields nodes of operator versions that onnx added to an opset after the runtime was built."""
     from opshift.opsets import late_changes
 
-    for root, key, places in document.operators() if row.built_on else ():
+    for root, key, places in document.operators() if release.built_on else ():
         since = since_of(root, key)
-        release = late_changes.added_after(*key, since, row.built_on or "")
-        if release is None:
+        added_in = late_changes.added_after(*key, since, release.built_on or "")
+        if added_in is None:
             continue
         earlier = [schema for schema in schemas.history(*key) if schema.since < since]
         before = earlier[-1] if earlier else None
         if newer := [(scope, at) for scope, at in places if is_beyond(scope.node(at), before)]:
             has = f"{key[1]}-{before.since}" if before else f"no {key[1]}"
-            says = f"{row.shown} has {has} in this opset; onnx {release} added {key[1]}-{since}"
+            says = (
+                f"{release.shown} has {has} in this opset; onnx {added_in} added {key[1]}-{since}"
+            )
             yield lack_of(key, newer, says)
 
 
-def _functions(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
-    for name, says in unloaded(document.model.functions, row):
+def _functions(document: Document, release: RuntimeRelease) -> Iterator[RuntimeLack]:
+    for name, says in unloaded(document.model.functions, release):
         yield RuntimeLack("", "", name, 1, says)
 
 
@@ -155,10 +159,12 @@ CONTENTS = {
 }
 
 
-def unloaded(functions: Iterable[FunctionProto], row: RuntimeRelease) -> Iterator[tuple[str, str]]:
+def unloaded(
+    functions: Iterable[FunctionProto], release: RuntimeRelease
+) -> Iterator[tuple[str, str]]:
     """Yields the name of each function that a runtime does not load, with the reason."""
     for function in functions:
-        for name in row.texts("not_in_functions"):
+        for name in release.texts("not_in_functions"):
             has, shown = CONTENTS[name]
             if has(function):
-                yield function.name, f"{row.shown} cannot load a function with {shown}"
+                yield function.name, f"{release.shown} cannot load a function with {shown}"

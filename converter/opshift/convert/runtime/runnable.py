@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def runs(
     nodes: Iterable[NodeProto],
     op: Builder,
-    row: RuntimeRelease,
+    release: RuntimeRelease,
     rules: DeclaredRules,
     *,
     doubtful: bool = False,
@@ -42,19 +42,21 @@ def runs(
         return op.env.type(name)
 
     nodes = list(nodes)
-    if not reads(nodes, root, row):
+    if not reads(nodes, root, release):
         return False
     for node in nodes:
         key = schemas.normal(node.domain), node.op_type
         version = root.imports.get(key[0]) or 1
         written = Node(node, layouts.layout(*key, version), op.env)
-        for misreading in misreadings(rules, row, key):
+        for misreading in misreadings(rules, release, key):
             answer = misreading.is_form(written, version)
-            if answer is not False and (doubtful or (answer and not misreading.is_uncertain(row))):
+            if answer is not False and (
+                doubtful or (answer and not misreading.is_uncertain(release))
+            ):
                 return False
         rank = rank_of(type_of(node.input[0])) if node.input and node.input[0] else None
-        if failing(node, key, since_of(root, key), row, rank) is not None:
+        if failing(node, key, since_of(root, key), release, rank) is not None:
             return False
-        if lacks_kernel(node, root, row, type_of):
+        if lacks_kernel(node, root, release, type_of):
             return False
     return True

@@ -73,40 +73,40 @@ def _written_out(facts: Facts) -> Facts:
 
 
 def support_of(
-    model: ComparedModel, row: RuntimeRelease, *, added: Collection[str] = ()
+    model: ComparedModel, release: RuntimeRelease, *, added: Collection[str] = ()
 ) -> Support:
     """Returns whether a runtime can run a model without a conversion.
 
     `added` has the domains whose missing imports opshift added. For a release between two measured
     releases, the answer is known only if both measured releases have the same answer.
     """
-    before = _of_row(model, row, added)
-    if row.later is None:
+    before = _of_row(model, release, added)
+    if release.next_release is None:
         return before
-    after = _of_row(model, row.later, added)
+    after = _of_row(model, release.next_release, added)
     if before.reasons and after.reasons:
-        return replace(before, target=row.stands_for)
+        return replace(before, target=release.stands_for)
     differing = (*before.reasons, *after.reasons)
-    return Support(row.stands_for, (), before.unknown or after.unknown, differing)
+    return Support(release.stands_for, (), before.unknown or after.unknown, differing)
 
 
-def _of_row(model: ComparedModel, row: RuntimeRelease, added: Collection[str]) -> Support:
+def _of_row(model: ComparedModel, release: RuntimeRelease, added: Collection[str]) -> Support:
     """Returns whether one measured release can run a model."""
     document, computed = model.document, model.computed
-    rejected, doubted = version_lacks.without_imports(row, added) if added else ([], [])
+    rejected, doubted = version_lacks.without_imports(release, added) if added else ([], [])
     reasons = (
         *rejected,
-        *version_lacks.stamps(document, row),
-        *version_lacks.below_floor(document, row),
-        *operator_lacks.lacking(document, row),
-        *form_lacks.forms(computed, row, model.seen),
-        *kernel_lacks.kernels(computed, row, model.seen),
+        *version_lacks.stamps(document, release),
+        *version_lacks.below_floor(document, release),
+        *operator_lacks.lacking(document, release),
+        *form_lacks.forms(computed, release, model.seen),
+        *kernel_lacks.kernels(computed, release, model.seen),
     )
     unknown = (
         *doubted,
-        *open_questions.called_functions(document, row),
-        *open_questions.flawed(computed, row, model.seen),
-        *open_questions.unknown(computed, row, model.seen),
-        *kernel_lacks.in_doubt(computed, row, model.seen),
+        *open_questions.called_functions(document, release),
+        *open_questions.flawed(computed, release, model.seen),
+        *open_questions.unknown(computed, release, model.seen),
+        *kernel_lacks.in_doubt(computed, release, model.seen),
     )
-    return Support(row.shown, reasons, unknown)
+    return Support(release.shown, reasons, unknown)

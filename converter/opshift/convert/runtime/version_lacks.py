@@ -15,26 +15,28 @@ if TYPE_CHECKING:
     from opshift.opsets.targets import RuntimeRelease
 
 
-def stamps(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
+def stamps(document: Document, release: RuntimeRelease) -> list[RuntimeLack]:
     """Returns the IR version and the imports of a model that are too new for a runtime."""
     sentences = []
     ir = document.model.ir_version
-    if row.ir is not None and ir > row.ir:
-        reads = "reads IR" if row.flag("compares") else "loads the model unchecked, but supports IR"
-        sentences.append(f"the model has IR {ir}; {row.shown} {reads} only up to {row.ir}")
+    if release.ir is not None and ir > release.ir:
+        reads = (
+            "reads IR" if release.flag("compares") else "loads the model unchecked, but supports IR"
+        )
+        sentences.append(f"the model has IR {ir}; {release.shown} {reads} only up to {release.ir}")
     for domain, version in sorted(document.imports.as_dict().items()):
-        top = row.imports.get(domain)
+        top = release.imports.get(domain)
         if top is not None and version > top:
             shown = domain or "ai.onnx"
             reads = f"reads {shown} only up to {top}"
-            if not row.flag("compares"):
+            if not release.flag("compares"):
                 reads = f"loads the model unchecked, but supports {shown} only up to {top}"
-            sentences.append(f"the model imports {shown} {version}; {row.shown} {reads}")
+            sentences.append(f"the model imports {shown} {version}; {release.shown} {reads}")
     return [RuntimeLack("", "", "", 1, says) for says in sentences]
 
 
 def without_imports(
-    row: RuntimeRelease, added: Collection[str]
+    release: RuntimeRelease, added: Collection[str]
 ) -> tuple[list[RuntimeLack], list[str]]:
     """Returns reasons and open questions for a model whose missing imports were added.
 
@@ -43,24 +45,28 @@ def without_imports(
     com.microsoft in 12 releases from 1.0 to 1.32, and with Normalizer from 0.3 on.
     """
     if "" not in added:
-        doubted = () if row.kernels else sorted(added)
-        return [], [f"whether {row.shown} reads a model without an import of {d}" for d in doubted]
-    if row.is_measured:
+        doubted = () if release.kernels else sorted(added)
+        return [], [
+            f"whether {release.shown} reads a model without an import of {d}" for d in doubted
+        ]
+    if release.is_measured:
         return [RuntimeLack("", "", "", 1, "the model imports no operator set")], []
-    return [], [f"whether {row.shown} reads a model that imports no operator set"]
+    return [], [f"whether {release.shown} reads a model that imports no operator set"]
 
 
-def below_floor(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
+def below_floor(document: Document, release: RuntimeRelease) -> list[RuntimeLack]:
     """Returns operators of versions that are too old for the kernels of a runtime."""
     lacks = []
-    for domain, floor in row.floors.items():
+    for domain, floor in release.floors.items():
         for root in document.roots:
             version = root.imports.get(domain)
             if version is None or version >= floor:
                 continue
             for key, places in root.index.items():
                 if key[0] == domain and _changed(key, version, floor):
-                    says = f"{row.shown} has no kernels for {key[1]} of ai.onnx {version}; it has"
+                    says = (
+                        f"{release.shown} has no kernels for {key[1]} of ai.onnx {version}; it has"
+                    )
                     lacks.append(lack_of(key, places, f"{says} kernels from ai.onnx {floor} on"))
     return lacks
 

@@ -120,7 +120,7 @@ class Content(_Parts):
         for kind in declared:
             _add_type(kind, numbers, names)
         rows = (ELEMENTS[n] for n in numbers if n in ELEMENTS)
-        return names | {row.name for row in rows if row.ir > OLDEST}
+        return names | {element.name for element in rows if element.ir > OLDEST}
 
     def operators(self) -> set[str]:
         """Returns the names of all operators and functions that nodes call."""
@@ -145,7 +145,7 @@ class Sizes(_Parts):
         return itertools.chain.from_iterable(self.tensor_fields())
 
 
-def look_at(kind: type[_View], data: bytes) -> _View:
+def read_as(kind: type[_View], data: bytes) -> _View:
     """Parses the outline of a model; after an error, again without the unknown fields."""
     try:
         return kind(data)
@@ -174,7 +174,7 @@ class ModelBytes:
     @functools.cached_property
     def content(self) -> Content:
         """Returns the kinds of content in the model."""
-        return look_at(Content, self.data)
+        return read_as(Content, self.data)
 
     @functools.cached_property
     def operators(self) -> set[str]:

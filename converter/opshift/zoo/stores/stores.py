@@ -98,7 +98,7 @@ def join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def look(path: str) -> tuple[int, str]:
+def size_and_version(path: str) -> tuple[int, str]:
     """Returns the current size and version of a file or an object.
 
     Many tools set the modification time of files to a fixed date. Therefore the version also
@@ -134,11 +134,11 @@ class Listed:
                 sizes[join(at(url)[0].root, posixpath.dirname(key)).rstrip("/")] += size
         return sizes
 
-    def look(self, path: str) -> tuple[int, str]:
+    def size_and_version(self, path: str) -> tuple[int, str]:
         """Returns size and version of a file or object, from a listing if there is one."""
         folder = next((url for url in self._known if path.startswith(url + "/")), None)
         if folder is None:
-            return look(path)
+            return size_and_version(path)
         key = posixpath.normpath(at(path)[1])
         if key not in self._known[folder]:
             raise FileNotFoundError(path)

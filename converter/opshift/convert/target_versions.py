@@ -51,10 +51,10 @@ def versions_for(
     """
     operators = {key for root in document.roots for key in root.index}.union(foreseen)
     goal = request.goal(document, target.goal(_present(document), operators))
-    if (row := target.release) is None:
+    if (release := target.release) is None:
         return goal, {}
-    words = OtherWords(adapters, row, goal.get("") or document.imports.get("") or 1)
-    lacked = {key for key in operators if row.names(key)}
+    words = OtherWords(adapters, release, goal.get("") or document.imports.get("") or 1)
+    lacked = {key for key in operators if release.names(key)}
     at_goal = {key for key in lacked.difference(foreseen) if words.lead_from(key)}
     return goal, target.visits(goal, lacked - at_goal)
 
@@ -68,24 +68,24 @@ def _resolve_target(state: State, target: Wanted) -> None:
         state.goal[""] = state.strategy.opset
         state.visits.pop("", None)
     present = _present(state.document)
-    row = target.release
-    if row is None:
+    release = target.release
+    if release is None:
         return
-    state.runtime = row
-    state.lacked = kernel_lacks.kernels(state.facts, row)
-    state.notes += remarks(row, present, state.goal)
+    state.runtime = release
+    state.lacked = kernel_lacks.kernels(state.facts, release)
+    state.notes += remarks(release, present, state.goal)
 
 
 def remarks(
-    row: RuntimeRelease, present: Mapping[str, int], goal: Mapping[str, int]
+    release: RuntimeRelease, present: Mapping[str, int], goal: Mapping[str, int]
 ) -> Iterator[str]:
     """Yields notes: how a runtime's release was chosen, and why its target version was raised."""
-    if row.remark:
-        yield row.remark
-    for domain, floor in row.floors.items():
+    if release.remark:
+        yield release.remark
+    for domain, floor in release.floors.items():
         if present.get(domain, floor) < floor == goal.get(domain):
             shown = domain or "ai.onnx"
-            yield f"raised to {shown} {floor}: {row.shown} has no kernels for a lower version"
+            yield f"raised to {shown} {floor}: {release.shown} has no kernels for a lower version"
 
 
 def _present(document: Document) -> dict[str, int]:
