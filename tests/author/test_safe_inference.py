@@ -153,6 +153,20 @@ def test_inference_leaves_the_attributes_of_a_node_as_they_are():
             "<int64[1] o = {0}, int64[1] n = {9223372036854775807}> { y = Slice(x, o, n) }",
             True,
         ),
+        *(
+            (
+                f"""<int64[1] n = {{{number}}}> {{ s = Shape(x) r = Size(s) m = {op}(r, n)
+                    t = ConstantOfShape<value = int64[1] {{1}}>(m) u = Concat<axis = 0>(s, t)
+                    y = Expand(x, u) }}""",
+                answer,
+            )
+            for op, number, answer in (
+                ("Sub", -(2**60), False),
+                ("Add", 2**60, False),
+                ("Sub", 2**60, True),
+                ("Sub", -4, True),
+            )
+        ),
     ],
 )
 def test_a_huge_size_is_not_listed(text, answer):

@@ -21,12 +21,13 @@ from opshift.author.traits import Fragile, Undefaulted
 from opshift.model import imports
 from opshift.model.bytes.outline import ModelBytes, Sizes, read_as
 from opshift.model.bytes.outline_pb2 import SizedTensor
+from opshift.model.names import unused_prefix
 from opshift.model.scope import sparse_type
 from opshift.model.walk import containers, graphs_in, nodes, nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.elements import T
-from opshift.opsets.types import LARGEST_RANK
-from opshift.protos import GraphProto, ModelProto, onnx_checker, shape_inference
+from opshift.opsets.types import LARGEST_RANK, dims_of, rank_of
+from opshift.protos import GraphProto, ModelProto, TypeProto, onnx_checker, shape_inference
 
 if TYPE_CHECKING:
     from opshift.author.traits import DeclaredRules
@@ -87,16 +88,49 @@ def may_propagate(model: ModelBytes, *, risky: bool = False) -> bool:
         names_one = names_one or (tensor.data_type in _SIZES and _names_a_huge_size(tensor))
     if not names_one:
         return True
-    inferred = piecewise.infer(model, risky=risky).SerializeToString()
-    return read_as(Sizes, inferred).largest() <= MOST_PROPAGATED
+    inferred = piecewise.infer(model, risky=risky)
+    return not _is_huge(inferred) and not _computes_a_huge_size(model, inferred, risky=risky)
+
+
+def _is_huge(model: ModelProto) -> bool:
+    return read_as(Sizes, model.SerializeToString()).largest() > MOST_PROPAGATED
+
+
+def _computes_a_huge_size(model: ModelBytes, inferred: ModelProto, *, risky: bool) -> bool:
+    """Returns whether data propagation finds a huge size or may find one in a function.
+
+    A node that reads a vector gets a message for each element, so here no node reads a vector whose
+    length only data propagation may find.
+    """
+    if inferred.functions:
+        return True
+    copy, prefix = ModelProto.FromString(model.data), unused_prefix(model.data)
+    owned = (kinds for scope in by_graph(inferred) for kinds in scope.own.items())
+    computed = {name: kind for name, kind in owned if kind is not None and _may_grow(kind)}
+    for node in nodes_in(copy.graph):
+        for i, name in enumerate(node.input):
+            if name in computed:
+                node.input[i] = prefix + name
+    for name, kind in computed.items():
+        copy.graph.input.add(name=prefix + name, type=kind)
+    return _is_huge(piecewise.infer(ModelBytes.of(copy), data_prop=True, risky=risky))
+
+
+def _may_grow(kind: TypeProto) -> bool:
+    """Returns whether a type may be the one of a vector of unknown length."""
+    is_vector = kind.HasField("tensor_type") and rank_of(kind) in (None, 1)
+    return is_vector and not any(isinstance(dim, int) for dim in dims_of(kind))
 
 
 def _names_a_huge_size(tensor: SizedTensor) -> bool:
-    """Returns whether a constant may be a huge size; the largest integer is an end in Slice."""
+    """Returns whether a constant may be a huge size, or become one if a node subtracts it.
+
+    The smallest and the largest integer are ends in Slice.
+    """
     if raw := tensor.raw_data:
         return len(raw) <= 8 * LARGEST_RANK and _is_huge_in(raw, tensor.data_type)
     numbers = (*tensor.int64_data[:LARGEST_RANK], *tensor.int32_data[:LARGEST_RANK])
-    return any(MOST_PROPAGATED < number < _SIZES[tensor.data_type][1] for number in numbers)
+    return any(MOST_PROPAGATED < abs(number) < _SIZES[tensor.data_type][1] for number in numbers)
 
 
 @functools.lru_cache(4096)
@@ -104,7 +138,8 @@ def _is_huge_in(raw: bytes, kind: int) -> bool:
     layout, last = _SIZES[kind]
     whole = len(raw) - len(raw) % struct.calcsize(layout)
     return any(
-        MOST_PROPAGATED < number < last for (number,) in struct.iter_unpack(layout, raw[:whole])
+        MOST_PROPAGATED < abs(number) < last
+        for (number,) in struct.iter_unpack(layout, raw[:whole])
     )
 
 
