@@ -16,7 +16,7 @@ from opshift.convert.blockers import Outgrown
 from opshift.convert.cheapest_strategy import OpenSkeleton, opener_of
 from opshift.convert.legal import diagnose, rules
 from opshift.convert.request import NODE_BUDGET, Request
-from opshift.convert.runtime.support import ComparedModel, support_of
+from opshift.convert.runtime.support import ComparedModel, Support, support_of
 from opshift.errors import AdapterBug, OpshiftError
 from opshift.look import reach
 from opshift.look.reach import Fit
@@ -294,8 +294,11 @@ class _SourceOrResult:
         """Returns the converted model and its inferred types."""
         return _SourceOrResult(_judged(Document(skeleton), large_tensors, registry.default()))
 
+    def support(self, release: RuntimeRelease) -> Support:
+        return support_of(self.judged, release, added=self.added)
+
     def answer(self, release: RuntimeRelease) -> RuntimeAnswer:
-        return support_of(self.judged, release, added=self.added).in_words
+        return self.support(release).in_words
 
 
 def _judged(document: Document, large_tensors: Weights, adapters: Registry) -> ComparedModel:
@@ -318,9 +321,11 @@ class KnownResults:
     def run_by(self, release: RuntimeRelease) -> RuntimeAnswer | None:
         """Returns the answer for a release that can run an earlier converted model, or None."""
         for result in self.results.get(self._versions(release), ()):
-            answer = result.answer(release)
-            if answer.answer == YES or (not release.is_measured and not answer.reasons):
-                return answer
+            support = result.support(release)
+            if not support.reasons:
+                answer = support.in_words
+                if answer.answer == YES or not release.is_measured:
+                    return answer
         return None
 
     def add(self, release: RuntimeRelease, result: Skeleton) -> None:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import functools
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,15 +28,21 @@ if TYPE_CHECKING:
     from opshift.opsets.targets import RuntimeRelease
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Support:
     """The known reasons why a runtime cannot run a model, and the open questions."""
 
     target: str
     reasons: tuple[RuntimeLack, ...]
-    unknown: tuple[str, ...]
+    # a caller that needs only the reasons does not wait for the search
+    find_unknown: Callable[[], tuple[str, ...]]
     # reasons that apply to only one of the two measured releases around this release
     differing: tuple[RuntimeLack, ...] = ()
+
+    @functools.cached_property
+    def unknown(self) -> tuple[str, ...]:
+        """The facts about the runtime that are not known."""
+        return self.find_unknown()
 
     @property
     def in_words(self) -> RuntimeAnswer:
@@ -87,7 +94,7 @@ def support_of(
     if before.reasons and after.reasons:
         return replace(before, target=release.stands_for)
     differing = (*before.reasons, *after.reasons)
-    return Support(release.stands_for, (), before.unknown or after.unknown, differing)
+    return Support(release.stands_for, (), lambda: before.unknown or after.unknown, differing)
 
 
 def _of_row(model: ComparedModel, release: RuntimeRelease, added: Collection[str]) -> Support:
@@ -102,11 +109,14 @@ def _of_row(model: ComparedModel, release: RuntimeRelease, added: Collection[str
         *form_lacks.forms(computed, release, model.seen),
         *kernel_lacks.kernels(computed, release, model.seen),
     )
-    unknown = (
-        *doubted,
-        *open_questions.called_functions(document, release),
-        *open_questions.flawed(computed, release, model.seen),
-        *open_questions.unknown(computed, release, model.seen),
-        *kernel_lacks.in_doubt(computed, release, model.seen),
-    )
-    return Support(release.shown, reasons, unknown)
+
+    def find_unknown() -> tuple[str, ...]:
+        return (
+            *doubted,
+            *open_questions.called_functions(document, release),
+            *open_questions.flawed(computed, release, model.seen),
+            *open_questions.unknown(computed, release, model.seen),
+            *kernel_lacks.in_doubt(computed, release, model.seen),
+        )
+
+    return Support(release.shown, reasons, find_unknown)
