@@ -112,6 +112,18 @@ def test_the_refusal_names_the_operator_without_other_words():
         for_box(model, without=["Selu", "Exp"])
 
 
+def test_a_refusal_names_the_source_of_a_new_node_and_the_size_that_removes_it():
+    text = """(float[n,4] x) => (int64[m] y) <int64 zero = {0}, int64 one = {1}>
+        { s = Shape(x) i = Gather<axis = 0>(s, zero) y = Range(zero, i, one) }"""
+    lacks = {"without": ("Range", "NonZero", "Loop", "CumSum")}
+    with pytest.raises(Refused) as refused:
+        for_box(of(text), **lacks)
+    assert refused.value.refusals[0].node.endswith("(written for Range 'y')")
+    assert refused.value.refusals[0].shape == "x=8,4"
+    fixed = Request(Wanted(row(**lacks)), shape={"x": (8, 4)})
+    assert not {"Range", "NonZero"} & set(ops(opshift.convert_version(of(text), fixed)))
+
+
 def test_an_approximation_needs_a_permission():
     model = of("(float[2] x, float[2] z) => (float[2] y) { y = Div(x, z) }")
     with pytest.raises(Refused, match="APPROXIMATE_ONLY"):

@@ -384,17 +384,25 @@ class Facts:
 
     def why_dynamic(self, scope: Scope, name: str) -> str:
         """Returns why a value is not constant: an input, a replaceable initializer or a node."""
+        return self._why_dynamic(scope, name)[0]
+
+    def depends_on_size(self, scope: Scope, name: str) -> bool:
+        """Returns whether a value is not constant because an input of the model has a free size."""
+        return self._why_dynamic(scope, name)[1]
+
+    def _why_dynamic(self, scope: Scope, name: str) -> tuple[str, bool]:
+        """Returns why a value is not constant, and whether the reason is the size of an input."""
         visited: set[tuple[Scope, str]] = set()
         of_sizes = False
         while True:
             owner = scope.owner(name)
             if owner is None:
-                return f"no graph around the node defines {name!r}"
+                return f"no graph around the node defines {name!r}", False
             if of_sizes and name in owner.inputs:
-                return f"it depends on the size of the input {name!r}"
+                return f"it depends on the size of the input {name!r}", True
             reason = self._why_given(owner, name)
             if reason is not None:
-                return reason
+                return reason, False
             node = owner.node(owner.producers[name])
             key = (schemas.normal(node.domain), node.op_type)
             source = None
@@ -404,7 +412,7 @@ class Facts:
                     (read for read in sources if self.constant(owner, read) is None), None
                 )
             if source is None:
-                return f"{name!r} is computed by {named(node)}"
+                return f"{name!r} is computed by {named(node)}", False
             if (fold := self.adapters.rules(Fold).get(key)) is not None:
                 of_sizes |= not fold.needs(list(node.input).index(source))
             scope, name = owner, source

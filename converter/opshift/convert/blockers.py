@@ -85,9 +85,7 @@ class Blockers:
         """Records a refused node."""
         root = scope.root
         first = next((o for o in proto.output if o), "")
-        where = proto.name or first
-        if written_for := self.document.origins.get(first):
-            where = f"{where} (written for {written_for})"
+        where = self.document.where(proto)
         if root.kind != "graph":
             where = f"{where} (in {root.name})"
         open_ = refusal.why in KNOWN_AT_CALL

@@ -201,7 +201,7 @@ def refusals(
     words = OtherWords(state.adapters, release, opset) if named else None
     for runtime_lack in lacks:
         key = (runtime_lack.domain, runtime_lack.op)
-        refused = runtime_lack.as_refusal(state.goal.get(runtime_lack.domain, 1))
+        refused = _placed(state, runtime_lack)
         needed = (
             [op for op in words.missing(key) if op != runtime_lack.op]
             if words and runtime_lack.op
@@ -215,6 +215,19 @@ def refusals(
             yield dataclasses.replace(refused, why=Why.APPROXIMATE_ONLY, detail=detail)
         else:
             yield refused
+
+
+def _placed(state: State, lack: RuntimeLack) -> RefusedNode:
+    """Returns the refusal for a lack, with the source node of a new node, and a size to fix."""
+    refused = lack.as_refusal(state.goal.get(lack.domain, 1))
+    scopes = (scope for scope in state.document.scopes() if lack.value in scope.producers)
+    scope = next(scopes, None)
+    if scope is None:
+        return refused
+    node, shape = scope.node(scope.producers[lack.value]), lack.shape
+    if not (shape or lack.types) and state.facts.depends_on_size(scope, lack.value):
+        shape = kernel_lacks.fixed_shape(state.skeleton.graph)
+    return dataclasses.replace(refused, node=state.document.where(node), shape=shape)
 
 
 def _rewrites(state: State, stepper: Stepper, root: Root, places: Iterable[Place]) -> bool:

@@ -125,11 +125,12 @@ class State(ABC):
     def reopen(self) -> None:
         """Indexes the present model again, as if it were the source model."""
         self.notes += self.facts.believed()
-        added = self.document.added_initializers
+        before = self.document
         prefix = self.new_prefix(self.skeleton.SerializeToString())
         self.base = weights.checkable(self.skeleton)
         self.document = Document(self.skeleton, prefix)
-        self.document.added_initializers = added
+        self.document.added_initializers = before.added_initializers
+        self.document.origins, self.document.missed = before.origins, before.missed
         self.came_at = self.document.imports.get("") or 0
         self.boundaries = None
         self.infer_again()

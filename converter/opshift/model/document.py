@@ -11,7 +11,7 @@ from opshift.assumptions import Assumption
 from opshift.errors import InvalidModel
 from opshift.model.names import Names, Owned
 from opshift.model.scope import FunctionId, Imports, Key, Place, Root, Scope, call_id
-from opshift.model.walk import Container, graphs_in_attribute, graphs_of
+from opshift.model.walk import Container, graphs_in_attribute, graphs_of, name_of
 from opshift.opsets import schemas
 from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 from opshift.records import dataclass
@@ -51,7 +51,7 @@ class Document:
         self.rewritten: set[Place] = set()  # the nodes that replaced other nodes
         self.generation = 0  # the number of changes of the nodes; caches of facts compare it
         self.added_initializers = False
-        self.origins: dict[str, str] = {}
+        self.origins: dict[str, str] = {}  # by new value: the source node that it replaces
         self.missed: dict[str, Assumption] = {}  # by value: an assumption that avoids its node
         self.functions: dict[FunctionId, FunctionProto] = {}
         for function in model.functions:
@@ -181,6 +181,12 @@ class Document:
 
     def is_call(self, node: NodeProto) -> bool:
         return call_id(node) in self.functions
+
+    def where(self, node: NodeProto) -> str:
+        """Returns the name of a node for a message; a new node is named with its source node."""
+        first = next(filter(None, node.output), "")
+        origin = self.origins.get(first)
+        return f"{name_of(node)} (written for {origin})" if origin else name_of(node)
 
     def calls_behind(self, scope: Scope, node: NodeProto) -> set[FunctionId]:
         """Returns the functions that compute a node's inputs; inlining them may give more facts."""

@@ -49,7 +49,7 @@ def kernels(facts: Facts, release: RuntimeRelease, seen: Seen | None = None) -> 
         says = f"{qualified(*key)} of {kinds} {fate.format(f'{release.name} {release.release}')}"
         offer, shape = _other_types(types, missing), ""
         if offer and _has_own_type(node_at(facts, scope, at), offer.partition("=")[0], document):
-            offer, shape = "", _fixed_shape(document.model.graph)
+            offer, shape = "", fixed_shape(document.model.graph)
         lacks.setdefault(says, (key, [], offer, shape))[1].append((scope, at))
     for place, key, types, _ in _unaccepted(facts, release, seen):
         kinds = ", ".join(kind for kind in types if kind not in ("", ABSENT))
@@ -90,7 +90,7 @@ def _has_own_type(node: Node, element: str, document: Document) -> bool:
     return True
 
 
-def _fixed_shape(graph: GraphProto) -> str:
+def fixed_shape(graph: GraphProto) -> str:
     """Returns the option that fixes the shape of the first input with unknown sizes, or ""."""
     for info in graph.input:
         if rank_of(info.type) and not all(isinstance(size, int) for size in dims_of(info.type)):

@@ -48,6 +48,7 @@ class RuntimeLack:
     says: str
     types: str = ""  # a change of types that would help, such as bfloat16=float
     shape: str = ""  # a fixed input shape that may turn the nodes into constants
+    value: str = ""  # the first output of the first node
 
     def __str__(self) -> str:
         more = f" and {self.count - 1} more" if self.count > 1 else ""
@@ -67,7 +68,9 @@ def lack_of(
     key: Key, places: Sequence[Place], says: str, types: str = "", shape: str = ""
 ) -> RuntimeLack:
     (domain, op), (scope, at) = key, places[0]
-    return RuntimeLack(op, domain, name_of(scope.node(at)), len(places), says, types, shape)
+    node = scope.node(at)
+    value = next(filter(None, node.output), "")
+    return RuntimeLack(op, domain, name_of(node), len(places), says, types, shape, value)
 
 
 def since_of(root: Root, key: Key) -> int:
