@@ -32,7 +32,7 @@ DOUBTS = {
     "unknown": open_questions,
     "in_doubt": kernel_lacks,
 }
-RELEASE = SimpleNamespace(shown="a runtime 1.0", later=None)
+RELEASE = SimpleNamespace(shown="a runtime 1.0", next_release=None)
 
 
 SEEN = Seen()
@@ -79,8 +79,8 @@ def test_an_import_that_was_added_is_judged_too(parts):
 
 @pytest.mark.parametrize("reasons", [((), ()), (("a",), ()), ((), ("b",)), (("a",), ("b",))])
 def test_a_release_between_two_rows_has_the_answer_of_both(parts, monkeypatch, reasons):
-    last = SimpleNamespace(shown="a runtime 3.0", later=None)
-    first = SimpleNamespace(shown="a runtime 1.0", later=last, stands_for="a runtime 2.0")
+    last = SimpleNamespace(shown="a runtime 3.0", next_release=None)
+    first = SimpleNamespace(shown="a runtime 1.0", next_release=last, stands_for="a runtime 2.0")
     by_row = dict(zip((first.shown, last.shown), reasons, strict=True))
     for name, module in {**REASONS, **DOUBTS}.items():
         monkeypatch.setattr(module, name, lambda *_: [])
