@@ -82,6 +82,25 @@ def test_the_graphs_of_a_node_stop_reading_with_it():
     assert swept(INNER, "a", "w") == ("Neg If Abs", ["w", "v"], [])
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_node_inside_a_removed_node_stops_reading_only_once(order):
+    inner = "d = If(c) <then_branch = p () => (p) { p = Neg(a) }, else_branch = q () => (q) { q = Abs(a) }>"
+    proto = model(
+        f"""(float[2] x, bool c) => (float[2] y) {{ a = Neg(x)
+            u = If(c) <then_branch = t () => (v) {{ {inner} v = Neg(x) }},
+                       else_branch = e () => (w) {{ w = Neg(x) }}>
+            y = Abs(a) }}""",
+        18,
+    )
+    document = Document(proto)
+    top, branch = document.roots[0].scopes[:2]
+    for scope, name in [(top, "u"), (branch, "d")][::order]:
+        document.mark_unread(scope, [name])
+    assert sweep(document)
+    document.sort()
+    assert [node.op_type for node in proto.graph.node] == ["Neg", "Abs"]
+
+
 def test_a_value_inside_a_graph_goes_without_the_node_of_the_graph():
     proto = model(INNER.replace("d = Add(a, w)", "d = Add(a, w) r = Sub(a, w)"), 18)
     document = Document(proto)

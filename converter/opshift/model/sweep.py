@@ -68,7 +68,7 @@ class Sweep:
             self.gone.setdefault(owner, set()).update(outputs)
             yield from self._stop_reading((owner.owner(read), read) for read in node.input)
             for _, graph in graphs_of(node):
-                scopes = _scopes_in(owner.root, graph)
+                scopes = [s for s in _scopes_in(owner.root, graph) if s not in self._inside]
                 self._inside.update(scopes)
                 yield from self._stop_reading(_values_read_in(scopes))
 
