@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from pathlib import Path
 
@@ -72,6 +73,46 @@ def test_the_precision_and_range_are_those_of_the_type_in_numpy(row):
     assert 2.0**fraction.least == float(limits.smallest_subnormal)
     assert fraction.below_one == float(limits.epsneg)
     assert 2 ** (fraction.above_all - 1) <= int(fraction.largest) < 2**fraction.above_all
+
+
+@pytest.mark.parametrize("row", [row for row in FRACTIONS if row.bits <= 16], ids=name_of)
+def test_the_number_above_a_number_is_the_next_one_even_above_the_largest(row):
+    with np.errstate(invalid="ignore"):  # NaNs that signal
+        values = codes(row).astype(np.float64)
+    normal = values[np.isfinite(values) & (values >= row.fraction.smallest_normal)]
+    for value, following in itertools.pairwise(np.unique(normal)):
+        assert row.fraction.above(value) == row.fraction.above((value + following) / 2) == following
+    largest = row.fraction.largest
+    assert largest < row.fraction.above(largest) <= 2.0**row.fraction.above_all
+
+
+def test_only_8_bit_floats_with_zeros_are_float8():
+    float8 = {row.name for row in ROWS if row.is_float8}
+    assert float8 == {row.name for row in ROWS if re.fullmatch("float8e[45].*", row.name)}
+    assert {name for name in T.__members__ if T[name].is_float8} == {
+        name.upper() for name in float8
+    }
+    assert not T.STRING.is_float8
+
+
+def test_only_known_numbers_are_element_types():
+    assert all(map(T.has, ELEMENTS))
+    assert not T.has(99)
+
+
+def test_a_complex_type_holds_only_complex_types():
+    single, double, real = (ELEMENTS[kind] for kind in (T.COMPLEX64, T.COMPLEX128, T.FLOAT))
+    assert (single.is_complex, double.is_complex, real.is_complex) == (True, True, False)
+    assert double.holds(single)
+    assert not single.holds(double)
+    assert not double.holds(real)
+    assert not ELEMENTS[T.DOUBLE].holds(single)
+
+
+def test_a_type_without_zero_starts_at_1():
+    assert ELEMENTS[T.FLOAT8E8M0].limits == (1, 2)
+    assert ELEMENTS[T.FLOAT].finite == (-ELEMENTS[T.FLOAT].fraction.largest, np.finfo("f4").max)
+    assert ELEMENTS[T.INT8].finite == (-128, 127)
 
 
 @pytest.mark.parametrize("row", WHOLE, ids=name_of)
