@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Declared types are proven only if each node infers them from the inputs of the model."""
+
+from __future__ import annotations
+
+import pytest
+from onnx import helper
+from opshift.author.agreement import is_proven
+from opshift.author.registry import installed
+from text_models import model
+
+TYPES = {"y": ("float", [2, 3])}
+
+
+def values(types):
+    kinds = {"float": 1, "int64": 7, "bool": 9}
+    return [helper.make_tensor_value_info(name, kinds[k], d) for name, (k, d) in types.items()]
+
+
+@pytest.mark.parametrize(
+    ("text", "types", "proven"),
+    [
+        ("(float[2,3] x) => (float[2,3] y) { y = Relu(x) }", {"y": ("float", [2, 3])}, True),
+        ("(float[2,3] x) => (float[2,3] y) { y = Relu(x) }", {"y": ("float", ["n", 3])}, True),
+        ("(float[2,3] x) => (float[2,3] y) { y = Relu(x) }", {"y": ("float", [3, 3])}, False),
+        ("(float[2,3] x) => (float[2,3] y) { y = Relu(x) }", {"y": ("float", [2])}, False),
+        ("(float[2,3] x) => (float[2,3] y) { y = Relu(x) }", {"y": ("int64", [2, 3])}, False),
+        ("(float[2,3] x) => (float[2,3] y) { y = Relu(x) }", {"y": ("int64", None)}, True),
+        ("(float[2,3] x) => (float[2,3] y) { y = Relu(x) }", {"other": ("float", [9])}, True),
+        ("(float[n,3] x) => (float[2,3] y) { y = Relu(x) }", {"y": ("float", [2, 3])}, False),
+        ("(float[n,3] x) => (float[2,3] y) { y = Own(x) }", {"y": ("float", [2, 3])}, False),
+        ("(float[n,3] x) => (float[2,3] y) { t = Relu(x) y = Relu(t) }",
+         {"t": ("float", [2, 3])}, False),
+        ("(float[n,3] x) => (float[2,3] y) { t = Relu(x) y = Relu(t) }",
+         {"t": ("float", ["n", 3]), "y": ("float", [None, 3])}, True),
+        # the sizes are read from initializers and constants
+        ("(float[6] x) => (float[2,3] y) <int64[2] s = {2, 3}> { y = Reshape(x, s) }", TYPES, True),
+        ("(float[6] x) => (float[2,3] y) <int64[2] s = {3, 2}> { y = Reshape(x, s) }", TYPES, False),
+        ("(float[6] x) => (float[2,3] y) { s = Constant<value = int64[2] {2, 3}>()"
+         " y = Reshape(x, s) }", TYPES, True),
+        ("(float[6] x) => (float[2,3] y) { s = Constant<value = int64[2] {3, 2}>()"
+         " y = Reshape(x, s) }", TYPES, False),
+        ("(float[6] x) => (float[2,3] y) { s = Constant<value_ints = [2, 3]>()"
+         " y = Reshape(x, s) }", TYPES, False),
+        # two equal nodes with other sizes
+        ("(float[6] x) => (float[2,3] y) <int64[2] s = {3, 2}, int64[2] r = {2, 3}>"
+         " { t = Reshape(x, s) y = Reshape(x, r) }", {"t": ("float", [2, 3])}, False),
+        ("(float[6] x) => (float[2,3] y) <int64[2] s = {3, 2}, int64[2] r = {2, 3}>"
+         " { t = Reshape(x, s) y = Reshape(x, r) }", {"t": ("float", [3, 2]), **TYPES}, True),
+        # other attributes, other numbers of outputs
+        ("(float[2,3] x) => (float[2,3] y) { t = Transpose<perm = [1, 0]>(x)"
+         " y = Transpose<perm = [0, 1]>(x) }", {"t": ("float", [3, 2]), **TYPES}, True),
+        ("(float[2,3] x) => (float[2,3] y) { t = Transpose<perm = [1, 0]>(x)"
+         " y = Transpose<perm = [0, 1]>(x) }", {"t": TYPES["y"], **TYPES}, False),
+        ("(float[2,3] x) => (float[2,3] y) { a = Dropout(x) y, mask = Dropout(a) }",
+         {"mask": ("bool", [2, 3]), **TYPES}, True),
+        ("(float[2,3] x) => (float[2,3] y) { a = Dropout(x) y, mask = Dropout(a) }",
+         {"mask": ("bool", [3, 3]), **TYPES}, False),
+        # an input has no content, although an initializer of its type has one
+        ("(float[6] x, int64[2] q) => (float[2,3] y) <int64[2] s = {2, 3}>"
+         " { t = Reshape(x, s) y = Reshape(x, q) }", TYPES, False),
+        # a value of unknown type differs from the second type of the model
+        ("(float[6] x, float[2,3] z) => (float[2,3] y) { t = Relu(z) u = Own(x) y = Relu(u) }",
+         TYPES, False),
+        # a name that no input may have, and an input that is left out
+        ("(float[2,3] x) => (float[2,3] y) <float z = {6}> { y = Clip(x, \"\", z) }", TYPES, True),
+    ],
+)  # fmt: skip
+def test_types_are_proven_by_the_inputs_of_the_model(text, types, proven):
+    proto = model(text.replace('""', ""), opset=17)
+    assert is_proven(proto, values(types), installed()) == proven
+    assert is_proven(proto.SerializeToString(), values(types), installed()) == proven
+
+
+def test_a_model_with_subgraphs_is_not_proven():
+    proto = model(
+        "(bool c, float[2,3] x) => (float[2,3] y) { y = If(c) <then_branch = t () => (float[2,3] a)"
+        " { a = Relu(x) }, else_branch = e () => (float[2,3] b) { b = Neg(x) }> }", opset=17
+    )  # fmt: skip
+    assert not is_proven(proto, values(TYPES), installed())
