@@ -11,7 +11,7 @@ from opshift.convert import implied_import
 from opshift.convert.legal import checker, model_rules, opening, rules
 from opshift.convert.legal.findings import Checked
 from opshift.convert.state import State
-from opshift.model import functions, imports, repair, weights
+from opshift.model import functions, imports, repair, unique_names, weights
 from opshift.model.bytes.outline import Content, read_as
 from opshift.model.document import Document
 from opshift.model.illegible import require_legible
@@ -60,8 +60,9 @@ def open_content(state: State) -> None:
         opening.sparse_indices(state.skeleton)
         _repair(state)
         error = checker.lenient(state.view, state.adapters, full=False)
-    state.base = state.view
     state.document = Document(state.skeleton, prefix)
+    _rename_repeated(state)
+    state.base = state.view
     state.document.has_written = inlined
     state.came_at = state.document.imports.get("") or 0
     if state.options.checks:
@@ -103,6 +104,21 @@ def _repair(state: State) -> None:
         state.notes += done
         state.view = weights.checkable(state.skeleton)
     state.notes += repair.left_vague(state.skeleton)
+
+
+def _rename_repeated(state: State) -> None:
+    """Renames values of subgraphs with the name of an outer value, because inference mixes them."""
+    if all(len(root.scopes) == 1 for root in state.document.roots):
+        return
+    names = list(dict.fromkeys(unique_names.make_unique(state.skeleton)))
+    if names:
+        state.repaired = True
+        state.notes.append(
+            f"renamed {repair.first_names(names)} in subgraphs, because outer graphs have other"
+            " values of the same name"
+        )
+        state.view = weights.checkable(state.skeleton)
+        state.document = Document(state.skeleton, state.document.prefix)
 
 
 def _typed(state: State) -> ModelProto | None:

@@ -38,6 +38,17 @@ def rename_annotations(graph: GraphProto, names: Mapping[str, str]) -> None:
                 entry.value = names[entry.value]
 
 
+def rename_defined(graph: GraphProto, names: Mapping[str, str]) -> None:
+    """Renames values that a graph defines, where it defines them and wherever they are read."""
+    for node in graph.node:
+        rename(node, names)
+    for tensor in (*graph.initializer, *(sparse.values for sparse in graph.sparse_initializer)):
+        tensor.name = names.get(tensor.name, tensor.name)
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        value.name = names.get(value.name, value.name)
+    rename_annotations(graph, names)
+
+
 def _rename_graph(graph: GraphProto, names: Mapping[str, str]) -> None:
     defined = {*stated_names(graph), *(name for node in graph.node for name in node.output)}
     visible = {old: new for old, new in names.items() if old not in defined}
