@@ -9,7 +9,7 @@ from onnx import ModelProto, parser
 from opshift import check
 from opshift.author import piecewise
 from opshift.author.body_parts import LongFunctions
-from opshift.model.bytes.outline import ModelBytes
+from opshift.author.model_bytes import ModelBytes
 from opshift.model.functions import functions_of
 from opshift.protos.shape_inference import InferenceError
 

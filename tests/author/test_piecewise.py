@@ -10,8 +10,8 @@ from growth_families import FAMILIES
 from onnx import ModelProto
 from opshift import check
 from opshift.author import piecewise
+from opshift.author.model_bytes import ModelBytes
 from opshift.author.scope_types import by_graph
-from opshift.model.bytes.outline import ModelBytes
 from opshift.protos.shape_inference import InferenceError
 from text_models import model
 

@@ -13,9 +13,9 @@ import opshift
 import pytest
 from onnx import numpy_helper
 from opshift.author import piecewise, registry, safe_inference
+from opshift.author.model_bytes import ModelBytes
 from opshift.author.traits import Fragile
 from opshift.model import walk
-from opshift.model.bytes.outline import ModelBytes
 from opshift.verify import verify
 
 HEADER = '<ir_version: 8, opset_import: ["" : 20, "ai.onnx.ml" : 4, "acme" : 1]> g '

@@ -33,8 +33,3 @@ def test_a_command_exists(span):
 def test_an_option_without_a_command_exists():
     convert = main.get_command(click.Context(main), "convert")
     assert {*re.findall(r"`(--[a-z-]+)", TEXT)} == LOOSE <= options(convert)
-
-
-def test_every_tool_that_was_asked_about_has_a_row():
-    rows = re.findall(r"^\| (\w+) \|", TEXT, re.M)
-    assert {"ruff", "uv", "polygraphy", "netron", "onnxsim"} <= {*rows}

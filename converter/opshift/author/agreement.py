@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from opshift.author import declared, safe_inference
 from opshift.author.env import TypesOnly
 from opshift.author.inference import give_rank, ranks_by_rule
+from opshift.author.model_bytes import ModelBytes
 from opshift.author.traits import OutputRanks, OutputShapes
 from opshift.model import imports
-from opshift.model.bytes.outline import ModelBytes
 from opshift.model.scope import tensor_type
 from opshift.model.weights import Weights
 from opshift.opsets import schemas

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author import safe_inference
 from opshift.author.env import TypesOnly
+from opshift.author.model_bytes import ModelBytes
 from opshift.author.node import Node
 from opshift.author.scope_types import by_graph
 from opshift.author.traits import OutputShapes, ToldDims, answer_of
-from opshift.model.bytes.outline import ModelBytes
 from opshift.model.functions import behind, callers_of, calls_of, functions_of
 from opshift.model.scope import FunctionId, call_id
 from opshift.model.walk import graphs_in, nodes_in

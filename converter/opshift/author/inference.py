@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from opshift.author import corrected, declared, induction, safe_inference
 from opshift.author.env import ModelEnv, TypesOnly
 from opshift.author.graph_results import types_of_results
+from opshift.author.model_bytes import ModelBytes
 from opshift.author.node import Env, Node
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.scope_types import GraphTypes, Inferred, Path, by_graph, by_name
 from opshift.author.traits import Carries, OutputRanks, OutputShapes, OutputTypes, answer_of
-from opshift.model.bytes.outline import ModelBytes
 from opshift.model.scope import tensor_type
 from opshift.model.walk import holds_graphs, reads
 from opshift.opsets import schemas

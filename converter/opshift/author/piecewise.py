@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from opshift.author.body_parts import LongFunctions
-from opshift.model.bytes.outline import ModelBytes
+from opshift.author.model_bytes import ModelBytes
 from opshift.model.functions import called, calls_of, functions_of
 from opshift.model.names import unused_prefix
 from opshift.model.scope import call_id, tensor_type

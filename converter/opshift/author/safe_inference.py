@@ -16,10 +16,11 @@ from google.protobuf.message import DecodeError
 
 from opshift.author import piecewise, shrinking
 from opshift.author.attributes import make_attribute
+from opshift.author.model_bytes import ModelBytes
 from opshift.author.scope_types import by_graph, by_name
 from opshift.author.traits import Fragile, Undefaulted
 from opshift.model import imports
-from opshift.model.bytes.outline import ModelBytes, Sizes, read_as
+from opshift.model.bytes.outline import Sizes, read_as
 from opshift.model.bytes.outline_pb2 import SizedTensor
 from opshift.model.names import unused_prefix
 from opshift.model.scope import sparse_type

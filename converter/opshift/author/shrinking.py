@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.env import TypesOnly
+from opshift.author.model_bytes import ModelBytes
 from opshift.author.node import Node, TypePart
 from opshift.author.scope_types import by_graph
 from opshift.author.traits import FatalSizes, Shrinks, answer_of
 from opshift.lazy import deferred
 from opshift.model import imports
 from opshift.model.arrays import Array, to_array
-from opshift.model.bytes.outline import ModelBytes
 from opshift.model.functions import functions_of
 from opshift.model.scope import call_id, tensor_type
 from opshift.model.walk import containers, nodes, nodes_in

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from opshift.author import fit, safe_inference
+from opshift.author.model_bytes import ModelBytes
 from opshift.author.registry import Registry
 from opshift.author.traits import DeclaredRules
 from opshift.convert.change import Step
 from opshift.model import imports, repair
-from opshift.model.bytes.outline import ModelBytes
 from opshift.model.document import Document
 from opshift.model.functions import functions_of
 from opshift.model.scope import Imports, Root, call_id

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +15,7 @@ from opshift.model.bytes.wire import Buffer
 from opshift.opsets.elements import ELEMENTS, OLDEST
 
 if TYPE_CHECKING:
-    from opshift.protos import ModelProto
+    pass
 
 _View = TypeVar("_View", "Content", "Sizes")
 _SMALL = 64 << 20
@@ -155,31 +154,6 @@ def read_as(kind: type[_View], data: bytes) -> _View:
         model = ModelProto.FromString(data)
         model.DiscardUnknownFields()
         return kind(model.SerializeToString())
-
-
-class ModelBytes:
-    """The bytes of a model with its outline, which is parsed at most once."""
-
-    def __init__(self, data: bytes, may_be_hidden: bool | None = None) -> None:
-        self.data = data
-        self.may_be_hidden = may_be_hidden  # see `safe_inference`; None if unknown
-
-    @classmethod
-    def of(cls, model: bytes | ModelProto | ModelBytes) -> ModelBytes:
-        """Returns the bytes of a model that is given as bytes or as a message."""
-        if isinstance(model, ModelBytes):
-            return model
-        return cls(model if isinstance(model, bytes) else model.SerializeToString())
-
-    @functools.cached_property
-    def content(self) -> Content:
-        """Returns the kinds of content in the model."""
-        return read_as(Content, self.data)
-
-    @functools.cached_property
-    def operators(self) -> set[str]:
-        """Returns the names of all operators and functions that nodes call."""
-        return self.content.operators()
 
 
 def spans(data: bytes, *, of_function: bool) -> Sequence[bytes]:
