@@ -13,6 +13,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
@@ -45,13 +46,17 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ModelResult:
-    """The result for one model; `row` has its documented JSON form."""
+    """The result for one model; `row` has its documented JSON form.
+
+    `path` is the file of the model if `model` is relative to another folder.
+    """
 
     model: str
     state: str
     row: Mapping[str, Any]
     problems: tuple[Problem, ...] = ()
     seconds: float = 0.0
+    path: str = ""
 
 
 def require_writable(paths: Iterable[str]) -> None:
@@ -134,7 +139,7 @@ def sarif(cases: Iterable[ModelResult], title: str) -> str:
             "ruleId": problem.code,
             "level": problem.level,
             "message": {"text": problem.text},
-            "locations": [{"physicalLocation": _place(case.model)}],
+            "locations": [{"physicalLocation": _place(case.path or case.model)}],
         }
         for case in cases
         for problem in case.problems
@@ -148,8 +153,13 @@ def sarif(cases: Iterable[ModelResult], title: str) -> str:
     return json.dumps(log, indent=1) + "\n"
 
 
-def _place(model: str) -> dict[str, Any]:
-    uri = quote(model.replace(os.sep, "/"), safe="/:")
+def _place(path: str) -> dict[str, Any]:
+    """Returns a place that code hosts find, because they run checks in the root of a repository."""
+    below = os.path.relpath(path) if os.path.isabs(path) else path
+    if below.startswith(os.pardir) and os.path.isabs(path):
+        uri = Path(path).as_uri()
+    else:
+        uri = quote(below.replace(os.sep, "/"), safe="/:")
     return {"artifactLocation": {"uri": uri}, "region": {"startLine": 1}}
 
 

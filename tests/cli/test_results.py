@@ -114,6 +114,28 @@ def test_a_log_of_sarif(written):
     assert any("help" in rule for rule in rules.values())
 
 
+def uris(log: Path, *words: object) -> set[str]:
+    run(*words, "--results", log)
+    (results,) = (each["results"] for each in json.loads(log.read_text("utf-8"))["runs"])
+    places = [result["locations"][0]["physicalLocation"] for result in results]
+    return {place["artifactLocation"]["uri"] for place in places}
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_paths_of_sarif_are_relative_to_the_working_directory(absolute, zoo, tmp_path, monkeypatch):
+    monkeypatch.chdir(zoo.parent)
+    source = zoo if absolute else Path(zoo.name)
+    log = tmp_path / "r.sarif"
+    assert uris(log, "check", source / "text.onnx") == {"zoo/text.onnx"}
+    named = uris(log, "batch", source, "--to", "8", "--dry-run")
+    assert named > {"zoo/erf.onnx", "zoo/text.onnx"}
+    assert all(uri.startswith("zoo/") for uri in named)
+    monkeypatch.chdir(zoo.parents[1])
+    assert uris(log, "check", zoo / "text.onnx") == {f"{zoo.parent.name}/zoo/text.onnx"}
+    monkeypatch.chdir(Path(__file__).parent)
+    assert uris(log, "check", zoo / "text.onnx") == {(zoo / "text.onnx").as_uri()}
+
+
 def test_check_writes_all_formats(zoo, tmp_path):
     paths = {ending: tmp_path / f"out{ending}" for ending in FORMATS}
     words = [word for path in paths.values() for word in ("--results", path)]

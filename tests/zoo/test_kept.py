@@ -23,8 +23,8 @@ def test_outcomes_come_back_by_name_and_as_often_as_wanted():
         assert [*kept] == [*kept] == said[::-1]
         for form in results.FORMATS.values():
             listed = [outcome.case() for outcome in said[::-1]]
-            assert form(KeptCases(kept), "t") == form(listed, "t")
-        first = json.loads(results.jsonl(KeptCases(kept), "t").splitlines()[0])
+            assert form(KeptCases(kept, {}), "t") == form(listed, "t")
+        first = json.loads(results.jsonl(KeptCases(kept, {}), "t").splitlines()[0])
         assert first["outcome"] == "ok"
 
 

@@ -15,6 +15,7 @@ WHOLE = 16  # the most letters of a text that is not wrapped
 LONGEST = 26  # the most letters that fit on a narrow screen
 # A line breaks after a separator of path parts first, and inside a part only if necessary.
 _SEPARATED = [re.compile(rf"(?<=[{one}])(?=.)") for one in (r"/\\|,;", r".=", r":_\-")]
+_BUILD = re.compile(r"(?=\+g)")  # before the commit of a development version
 
 _CODE = re.compile(r"`([^`]+)`")
 CLASSES = {
@@ -41,7 +42,10 @@ def words(text: object) -> str:
 
 
 def _words(text: str) -> str:
-    pieces = ["<wbr>".join(map(_word, _parts(word))) for word in text.split(" ")]
+    pieces = [
+        "<wbr>".join(_word(part) for piece in _BUILD.split(word) for part in _parts(piece))
+        for word in text.split(" ")
+    ]
     return " ".join(pieces).replace(f" {TIMES}", f"&nbsp;{TIMES}").replace(" →", "&nbsp;→")
 
 

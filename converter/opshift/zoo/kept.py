@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 import pickle
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from opshift.records import dataclass
 from opshift.results import ModelResult
@@ -44,6 +45,9 @@ class KeptCases:
     """The outcomes of a run in the form for a results file."""
 
     outcomes: KeptOutcomes
+    paths: Mapping[str, str]
+    """The path of each model by its name."""
 
     def __iter__(self) -> Iterator[ModelResult]:
-        return (outcome.case() for outcome in self.outcomes)
+        for outcome in self.outcomes:
+            yield replace(outcome.case(), path=self.paths.get(outcome.name, outcome.name))

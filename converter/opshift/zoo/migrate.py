@@ -171,8 +171,9 @@ def migrate(
             )
             page = html.page(summary, stored, recipe, times)
             place.write_whole(os.fspath(report), page.encode("utf-8"))
+        paths = {item.name: item.source for item in run.items}
         for path in files:
-            formats.write(path, KeptCases(stored), "opshift batch")
+            formats.write(path, KeptCases(stored, paths), "opshift batch")
     return summary
 
 

@@ -181,7 +181,8 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequen
         )
         for row in rows
     )
-    return f"<table class=rows><thead><tr>{head}</thead><tbody>{body}</tbody></table>"
+    counts = " counts" if len(numbers) == len(header) - 1 > 1 else ""
+    return f'<table class="rows{counts}"><thead><tr>{head}</thead><tbody>{body}</tbody></table>'
 
 
 def _runtimes(summary: Summary) -> str:
