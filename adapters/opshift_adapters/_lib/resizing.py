@@ -48,7 +48,7 @@ def _filter(node: Node) -> Filter:
     return Filter(
         node.str("mode"), node.str("coordinate_transformation_mode"), node.str("nearest_mode"),
         node.float("cubic_coeff_a"), bool(node.int("exclude_outside")),
-        node.float("extrapolation_value"), _antialias(node),
+        node.float("extrapolation_value"), antialias(node),
     )  # fmt: skip
 
 
@@ -107,6 +107,34 @@ def _keeps_its_size(axis: ResampledAxis) -> bool:
     """Returns whether an axis is known to keep its size, so that align_corners moves no element."""
     old, new = axis.old.const_or_none(), axis.new.const_or_none()
     return old is not None and new is not None and bool(old == new)
+
+
+def factors(node: Node) -> dict[int, float | None]:
+    """Returns the factor by which Resize or Upsample scales each axis, or None if it is unknown."""
+    if "scales" in node.attributes:
+        return dict(enumerate(node.floats("scales")))
+    x, lists = node["X"], given(node) if len(node.inputs) > 2 else {"scales": node["scales"]}
+    scales, sizes = (v and v.const_or_none() for v in map(lists.get, ("scales", "sizes")))
+    goals = sizes if scales is None and not keeps_aspect(node) else scales
+    if goals is None:
+        return dict.fromkeys(range(x.rank_or_none or 0))
+    named = axes(node) if "axes" in node.attributes else range(len(goals))
+    dims = dict(enumerate(x.dims_or_none or ())) if scales is None else dict.fromkeys(named, 1)
+    old = [dims.get(axis) for axis in named]
+    wholes = zip(named, goals.tolist(), old, strict=True)
+    return {i: goal / size if isinstance(size, int) and size else None for i, goal, size in wholes}
+
+
+def ignores_a_crop(node: Node) -> bool | None:
+    """Returns whether an axis is cropped although it keeps its size; None is unknown."""
+    if node.str("coordinate_transformation_mode") != "tf_crop_and_resize":
+        return False
+    cropped, ends = list(factors(node).values()) or [None], node["roi"].const_or_none()
+    if ends is not None:
+        parts = zip(cropped, ends.reshape(2, -1).T.tolist(), strict=True)
+        cropped = [factor for factor, part in parts if part != [0, 1]]
+    answer = None if ends is None else True
+    return answer if 1 in cropped else None if None in cropped else False
 
 
 def _whole_only(node: Node, lines: list[ResampledAxis]) -> None:
@@ -181,7 +209,7 @@ def in_proportion(node: Node, op: Builder, sizes: Value, kind: int) -> list[Resa
 
 def smooth(node: Node, lists: Lists, x: Value) -> bool:
     """Returns whether the antialias filter may have an effect; it affects only axes that shrink."""
-    if not _antialias(node):
+    if not antialias(node):
         return False
     constants = {name: value and value.const_or_none() for name, value in lists.items()}
     scales, sizes = constants["scales"], constants["sizes"]
@@ -192,5 +220,5 @@ def smooth(node: Node, lists: Lists, x: Value) -> bool:
     return bool((sizes < x.shape).any())
 
 
-def _antialias(node: Node) -> bool:
+def antialias(node: Node) -> bool:
     return "antialias" in node.attributes and bool(node.int("antialias"))

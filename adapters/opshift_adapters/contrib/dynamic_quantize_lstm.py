@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DynamicQuantizeLSTM: LSTM with quantized weights that quantizes data and state at each step."""
 
-from opshift.adapter import Builder, Node, Result, T, Value, alternative, leaving
+from opshift.adapter import Builder, Node, Result, T, Value, alternative, leaving, misread
 
 from opshift_adapters._lib.contrib import MICROSOFT, written
 from opshift_adapters._lib.saturation import SAYS, saturating, with_unsigned
@@ -42,3 +42,16 @@ def of_dynamic_steps(node: Node) -> bool:
 def steps_of_unsigned_codes(node: Node, op: Builder) -> Result:
     """The int8 weights of DynamicQuantizeLSTM become uint8 codes, which are 128 higher."""
     return with_unsigned(node, op, W="W_zero_point", R="R_zero_point")
+
+
+@misread(
+    "DynamicQuantizeLSTM", "onnxruntime 1.7..1.32",
+    "{op} quantizes the state separately for the part of a batch that each thread computes",
+    source="2026-11-30 measured in 9 releases from 1.6 to 1.32: batches of 1 to 8 and 1 to 4"
+    " threads",
+    processors="processors with several cores", domain=MICROSOFT,
+)  # fmt: skip
+def is_divided_among_threads(node: Node) -> bool | None:
+    batch = node["X"].dims[1]
+    fewest = 5 if node.int("hidden_size") > 256 else 2
+    return batch >= fewest if isinstance(batch, int) else None

@@ -27,12 +27,9 @@ def gather_nd(node: Node, op: Builder) -> Result:
 def grid_sample(node: Node, op: Builder) -> Result:
     """GridSample of com.microsoft becomes GridSample of ai.onnx with the same attributes."""
     return op.GridSample(
-        node["X"],
-        node["Grid"],
-        mode=node.str("mode"),
-        padding_mode=node.str("padding_mode"),
+        node["X"], node["Grid"], mode=node.str("mode"), padding_mode=node.str("padding_mode"),
         align_corners=node.int("align_corners"),
-    )
+    )  # fmt: skip
 
 
 @leaving("Pad", domain=MICROSOFT, since=11)

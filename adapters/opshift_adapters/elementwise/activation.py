@@ -47,12 +47,9 @@ def selu_defaults(node: Node, op: Builder) -> Result:
 
 
 SELU_6 = boundary(
-    6,
-    "Selu:3c9141",
-    up=selu_defaults,
-    down=selu_defaults,
+    6, "Selu:3c9141", up=selu_defaults, down=selu_defaults,
     ignores={"consumed_inputs": "`consumed_inputs` is only a hint about memory"},
-)
+)  # fmt: skip
 RELU_13 = boundary(13, "Relu:5bc785")
 
 

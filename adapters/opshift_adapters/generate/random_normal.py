@@ -5,12 +5,9 @@ from opshift.adapter import Builder, Node, Result, T, adapter, boundary, impossi
 from opshift.combinators import cast_around
 
 MULTINOMIAL_7 = impossible(
-    "Multinomial",
-    7,
-    6,
-    "Multinomial needs opset 7, because no older operator samples",
+    "Multinomial", 7, 6, "Multinomial needs opset 7, because no older operator samples",
     cases=[("any", "(float[2,3] x) => (int32[2,4] y) { y = {op}<sample_size=4>(x) }")],
-)
+)  # fmt: skip
 
 
 @adapter("Bernoulli", 15, 14)

@@ -99,15 +99,9 @@ def _written_out(node: Node, op: Builder, *, shift: float, least: float | None) 
 
 
 def _line(
-    op: Builder,
-    first: Value,
-    last: Value,
-    bins: int,
-    size: Value,
-    kind: int,
-    ratio: int,
+    op: Builder, first: Value, last: Value, bins: int, size: Value, kind: int, ratio: int,
     least: float | None,
-) -> SampledAxis:
+) -> SampledAxis:  # fmt: skip
     """Returns the samples of one region along one axis; they are evenly spaced in each bin."""
     zero, one, number = op.const(0, kind), op.const(1, kind), op.const(bins, kind)
     length = last - first

@@ -40,14 +40,9 @@ def linear_attention_27_26(node: Node, op: Builder) -> Result:
     first = as_type(op, past, T.FLOAT) if past else op.Expand(zero, op.Concat(*sizes, axis=0))
     at_once = [(T.FLOAT, [x.dims[0], *x.dims[2:]]) for x in steps]
     last, read = op.Scan(
-        first,
-        *steps,
-        body=op.graph(step, first, *at_once),
-        num_scan_inputs=len(steps),
-        scan_input_axes=[1] * len(steps),
-        scan_output_axes=[1],
-        outputs=2,
-    )
+        first, *steps, body=op.graph(step, first, *at_once), num_scan_inputs=len(steps),
+        scan_input_axes=[1] * len(steps), scan_output_axes=[1], outputs=2,
+    )  # fmt: skip
     size = v.dims[4]
     flat = with_last_merged(op, read, heads * size if isinstance(size, int) else None)
     scaled = _scale(op, node.float("scale"), width) * flat

@@ -298,11 +298,10 @@ def multiplies_an_output(node: Node, around: Surroundings) -> bool:
 
 
 @JOINED(
-    "MatMul",
-    "onnxruntime 1.19..1.32",
+    "MatMul", "onnxruntime 1.19..1.32",
     "MatMul with a factor of another rank, after a Transpose of the first axis and a Cast, crashes"
     " the process",
-)
+)  # fmt: skip
 def multiplies_cast_batches(node: Node, around: Surroundings) -> bool:
     return node["A"].elem_type_or_none not in NARROW and any(
         how.cast is not None
@@ -321,11 +320,10 @@ def _is_swapped(value: Value) -> bool:
 
 
 @JOINED(
-    "MatMul",
-    "onnxruntime 1.23..1.28, 1.30..1.32",
+    "MatMul", "onnxruntime 1.23..1.28, 1.30..1.32",
     "MatMul of float16 by a constant of another rank, after a Transpose of the first axis, crashes"
     " the process",
-)
+)  # fmt: skip
 def multiplies_batches_of_float16(node: Node, around: Surroundings) -> bool:
     return node["A"].elem_type_or_none == T.FLOAT16 and any(
         how.cast is None

@@ -88,13 +88,11 @@ def reuses_memory(node: Node) -> bool | None:
 
 
 @misread(
-    "LayerNormalization",
-    "onnxruntime 1.12..1.23",
+    "LayerNormalization", "onnxruntime 1.12..1.23",
     "LayerNormalization does not run if its scale or bias has another size than the normalized"
     " axes",
-    source="2026-11-30 measured in 15 releases from 1.12 to 1.32: 48 scales and biases",
-    since=17,
-)
+    source="2026-11-30 measured in 15 releases from 1.12 to 1.32: 48 scales and biases", since=17,
+)  # fmt: skip
 def has_a_scale_that_broadcasts(node: Node) -> bool:
     sizes = _normalized_sizes(node)
     shapes = [value.shape_or_none for value in node.inputs[1:] if value is not None]

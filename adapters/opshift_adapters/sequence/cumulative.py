@@ -112,16 +112,10 @@ def along_axis(node: Node, op: Builder, wide: Value, step: Step, start: int, axi
     state = op.Expand(op.const(start, like=wide), without(op, wide, axis))
     shape = (wide.elem_type, others)
     _, found = op.Scan(
-        state,
-        wide,
-        body=op.graph(body, shape, shape),
-        num_scan_inputs=1,
-        scan_input_axes=[axis],
-        scan_output_axes=[axis],
-        scan_input_directions=[reverse],
-        scan_output_directions=[reverse],
+        state, wide, body=op.graph(body, shape, shape), num_scan_inputs=1, scan_input_axes=[axis],
+        scan_output_axes=[axis], scan_input_directions=[reverse], scan_output_directions=[reverse],
         outputs=2,
-    )
+    )  # fmt: skip
     if not all(isinstance(size, int) for size in others):
         found = op.Reshape(found, op.Shape(x))  # the body does not declare the sizes of an element
     return found

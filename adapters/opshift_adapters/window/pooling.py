@@ -99,11 +99,9 @@ def keeps_the_size_with_gaps(node: Node) -> bool:
 
 
 @misread(
-    "AveragePool", "onnxruntime 0.4..1.20",
-    COUNTS,
+    "AveragePool", "onnxruntime 0.4..1.20", COUNTS,
     source="2026-11-29 measured in 12 releases of onnxruntime from 0.4 to 1.20: AveragePool,"
-    " compared with the specification",
-    since=10,
+    " compared with the specification", since=10,
 )  # fmt: skip
 def counts_beyond_the_end(node: Node) -> bool:
     return node.int("count_include_pad") == 1 and windows.adds_windows(node)
