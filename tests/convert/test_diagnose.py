@@ -249,6 +249,16 @@ def test_a_declaration_that_inference_does_not_find_in_the_source_may_be_wrong(s
     assert told_of(before, declared(model(SOUND), "h", [3])) is not None
 
 
+def test_an_element_type_that_inference_only_repeats_is_not_confirmed():
+    before = model("(float[2] x) => (double[2] y) { y = Abs(x) }", 5)
+    before.graph.node[0].CopyFrom(helper.make_node("Cast", ["x"], ["y"], to="INT32"))
+    after = model("(float[2] x) => (double[2] y) { y = Cast<to = 6>(x) }", 6)
+    assert told_of(before, after) is not None
+    before.graph.output[0].type.tensor_type.elem_type = TensorProto.INT32
+    after.graph.output[0].type.tensor_type.elem_type = TensorProto.INT32
+    assert told_of(before, after) is not None  # an operator of opset 5 has no inference
+
+
 def test_a_declaration_in_a_function_is_not_confirmed():
     text = """(float[2] x) => (float[2] y) { y = acme.F(x) }
         <opset_import: ["" : 12], domain: "acme"> F (a) => (b) { c = Neg(a) b = Abs(c) }"""

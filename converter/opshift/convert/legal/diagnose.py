@@ -182,20 +182,25 @@ def declarations(
 
 def _fits_inputs(model: ModelProto, adapters: Registry) -> bool:
     """Returns whether a model is legal without its declared types, except those of its inputs."""
+    return checker.types(_bare(model), adapters) is None
+
+
+def _bare(model: ModelProto) -> ModelProto:
+    """Copies a model without declared types, except those of its inputs."""
     bare = copied(model)
     _forget(bare.graph, inputs=False)
     for function in bare.functions:
         _forget(function)
-    return checker.types(bare, adapters) is None
+    return bare
 
 
 def _confirmed(before: bytes | ModelProto, adapters: Registry) -> bool:
     """Returns whether inference of the source model confirms every declared type."""
-    model = copied(before)
+    model = as_model(before)
     declared = {info.name: info.type for info in (*model.graph.value_info, *model.graph.output)}
     if any(function.value_info for function in model.functions):
         return False
-    inferred = infer_all(model, adapters)
+    inferred = infer_all(_bare(model), adapters)  # else it repeats element types it cannot find
     defined = Counter(defined_names(model.graph))
     # inference skips names that several graphs define
     shared = {name for name, graphs in defined.items() if graphs > 1}
