@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from opshift.author import registry
 from opshift.child_task import Limits
+from opshift.model import weights
 from opshift.verify import lone_nodes, oracle
 from opshift.verify.lone_nodes import failing
 from opshift.verify.other_runtime import RAN, Answer
@@ -36,7 +37,7 @@ class Runtime:
 
 
 def found(runtime, text=TEXT):
-    return failing(model(text, 18), runtime, Limits(), registry.default())
+    return failing(*weights.carve_model(model(text, 18)), runtime, Limits(), registry.default())
 
 
 def test_a_runtime_that_computes_all_nodes_lacks_none():
@@ -60,7 +61,8 @@ def test_a_node_without_known_types_is_not_tried():
     runtime = Runtime()
     text = "(float[2,3] x) => (float[2,3] y) { v = acme.Own(x) y = Neg(v) }"
     proto = model(text, 18, more=', "acme" : 1')
-    assert failing(proto, runtime, Limits(), registry.default()) == frozenset()
+    skeleton, large_tensors = weights.carve_model(proto)
+    assert failing(skeleton, large_tensors, runtime, Limits(), registry.default()) == frozenset()
     assert runtime.models == []
 
 

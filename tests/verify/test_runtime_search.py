@@ -10,6 +10,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from fake_runtimes import fake_python
+from onnx import numpy_helper
 from opshift.child_task import Limits
 from opshift.cli import exit_codes as cli
 from opshift.cli.entry import main
@@ -102,6 +103,20 @@ def test_operators_are_written_in_others(run):
     assert "Relu" in operators(run.out)
     last = json.loads(done.stdout)["trials"]["trials"][-1]
     assert (last["without"], last["outcome"]) == (["Selu", "Softsign"], "runs")
+
+
+def test_weights_in_a_data_file_are_read(tmp_path):
+    """Each operator fails alone, with the weights that the model does not contain."""
+    text = "(float[2,64] x, float[64] w) => (float[2,64] y) { a = Softsign(x) y = PRelu(a, w) }"
+    proto = model(text, 13)
+    del proto.graph.input[1]
+    proto.graph.initializer.append(numpy_helper.from_array(np.ones(64, np.float32), "w"))
+    onnx.save(proto, tmp_path / "in.onnx", save_as_external_data=True, size_threshold=0)
+    python = fake_python(tmp_path, {"Softsign": "refuses", "PRelu": "wrong"})
+    words = [tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", "--runtime", python]
+    done = CliRunner().invoke(main, ["convert", *map(str, words), "--for", "onnxruntime==1.15"])
+    assert done.exit_code == cli.DONE, done.output
+    assert not {"Softsign", "PRelu"} & {*operators(tmp_path / "out.onnx")}
 
 
 def test_one_operator_in_other_words_is_enough(run):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 from opshift.author import safe_inference
 from opshift.author.registry import Registry
 from opshift.child_task import Limits
-from opshift.model import walk
+from opshift.model import walk, weights
+from opshift.model.weights import Weights
 from opshift.opsets.identity import normal
 from opshift.protos import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 from opshift.records import dataclass
@@ -19,7 +21,7 @@ from opshift.verify import oracle
 from opshift.verify.other_runtime import RAN, OtherRuntime
 
 MOST = 200  # the largest number of single-node models
-LARGEST = 16 << 20  # the largest size of a single-node model, in bytes
+LARGEST = 4 << 20  # the largest number of constant elements of a single-node model
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,11 @@ class LoneNode:
 
 
 def failing(
-    model: ModelProto, runtime: OtherRuntime, limits: Limits, adapters: Registry
-) -> frozenset[str]:
+    model: ModelProto, large_tensors: Weights, runtime: OtherRuntime, limits: Limits,
+    adapters: Registry,
+) -> frozenset[str]:  # fmt: skip
     """Returns the operators of ai.onnx with a node that fails or is wrong on its own."""
-    nodes = list(_lone(model, adapters))
+    nodes = list(_lone(model, large_tensors, adapters))
     answers = runtime.run_models([(node.model, node.inputs) for node in nodes], limits)
     return frozenset(
         node.op
@@ -52,7 +55,7 @@ def _differs(node: LoneNode, outputs: Mapping[str, Any]) -> bool:
     return bool(oracle.compare(node.expected, actual, rtol=1e-2, atol=1e-3))
 
 
-def _lone(model: ModelProto, adapters: Registry) -> Iterator[LoneNode]:
+def _lone(model: ModelProto, large_tensors: Weights, adapters: Registry) -> Iterator[LoneNode]:
     """Yields a model for each different node of the main graph whose types are known."""
     try:
         typed = safe_inference.infer(model, adapters, data_prop=True)
@@ -60,6 +63,7 @@ def _lone(model: ModelProto, adapters: Registry) -> Iterator[LoneNode]:
         return
     graph, kinds = typed.graph, set[Hashable]()
     types = {info.name: info.type for info in (*graph.input, *graph.value_info, *graph.output)}
+    graph = model.graph  # inference drops the marks of tensors that are not in memory
     constants = {tensor.name: tensor for tensor in graph.initializer}
     constants |= _constant_nodes(graph.node)
     for node in graph.node:
@@ -71,6 +75,8 @@ def _lone(model: ModelProto, adapters: Registry) -> Iterator[LoneNode]:
         kinds.add(kind)
         if (small := _alone(typed, node, types, constants)) is None:
             continue
+        weights.fill(small, large_tensors)
+        weights.fetch(small, large_tensors)
         try:
             with np.errstate(all="ignore"):
                 inputs = oracle.make_inputs(small)
@@ -128,4 +134,5 @@ def _alone(
         if name not in types:
             return None
         small.graph.output.append(ValueInfoProto(name=name, type=types[name]))
-    return small if small.ByteSize() <= LARGEST else None
+    elements = sum(math.prod(tensor.dims) for tensor in small.graph.initializer)
+    return small if elements <= LARGEST else None

@@ -22,6 +22,7 @@ from opshift.convert.cheapest_strategy import convert
 from opshift.convert.request import Request
 from opshift.errors import BadTarget, Refused
 from opshift.model import imports, weights
+from opshift.model.bytes import source
 from opshift.model.bytes.source import Opened
 from opshift.model.weights import Weights
 from opshift.opsets import schemas, target_names, targets
@@ -227,8 +228,8 @@ class _Search:
 
     def _failing(self, conversion: ConvertedCandidate) -> frozenset[str]:
         """Returns the operators of a result that fail in the runtime as single nodes."""
-        model = self._written(conversion).model
-        return lone_nodes.failing(model, self.runtime, self.limits, self.adapters)
+        model, large_tensors = weights.carve_file(source.opened(self._written(conversion).path))
+        return lone_nodes.failing(model, large_tensors, self.runtime, self.limits, self.adapters)
 
     def _others(
         self, model: ModelProto, nearest: int, failing: Collection[str]
