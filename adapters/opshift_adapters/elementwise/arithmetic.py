@@ -107,21 +107,43 @@ def subtracts_uint8(node: Node) -> bool:
 @OPENVINO("Div", "openvino 2022.1", "Div of a computed or 8-bit integer does not truncate")
 def rounds_the_quotient(node: Node) -> bool:
     kind, producer = node["A"].elem_type_or_none, node["A"].producer
-    computed = producer is not None and producer.op in ("Add", "Sub", "Mul", "Mod", "Neg", "Abs")
-    return kind in (T.INT8, T.UINT8) or (computed and kind in WIDE_INTS)
+    while producer is not None and producer.op in ("Cast", "Reshape", "Squeeze", "Unsqueeze"):
+        producer = producer.inputs[0].producer if producer.inputs[0] is not None else None
+    if kind not in WIDE_INTS or producer is None:
+        return kind in (T.INT8, T.UINT8)
+    has_remainder = producer.op != "Sub" or _made_by(producer, "Mod") is None
+    fused = ("Add", "Sub", "Mul", "Mod", "Neg", "Abs", "Pow", "ReduceSum")
+    # OpenVINO computes sizes while it loads the model
+    return producer.op in fused and has_remainder and not _is_size(node["A"])
+
+
+def _is_size(value: Value) -> bool:
+    """Returns whether nodes compute a value from constants and the sizes of tensors."""
+    pending, seen = [value], set[str]()
+    for value in pending:
+        producer = value.producer
+        if producer is None and value.const_or_none() is None:
+            return False
+        if producer is not None and producer.op not in ("Shape", "Size") and value.name not in seen:
+            pending += filter(None, producer.inputs)
+        seen.add(value.name)
+    return True
 
 
 @alternative("Sub Div", runtime="onnxruntime==1.10")
 def in_signed_integers(node: Node, op: Builder) -> Result:
-    """Sub and Div of uint32 and uint64 are computed in int64, for which onnxruntime has kernels."""
+    """Sub and Div of uint32 and uint64 become int64; int32 and int64 have no remainder in Div."""
     kind = node["A"].elem_type_or_none
     if kind == T.UINT32 and op.version >= 10:
         return in_64_bits(node, op)
+    a, b = node["A"], node["B"]
+    if kind in (T.INT32, T.INT64) and op.version >= 10 and node.op == "Div":
+        return (a - op.Mod(a, b, fmod=1)) / b if rounds_the_quotient.run(node) else KEEP
     if kind != T.UINT64:
         return KEEP
     if node.op == "Div":
         return _by_powers_of_two(node, op)
-    (wide,) = op.same_but(node, [op.Cast(node[name], to=T.INT64) for name in ("A", "B")])
+    (wide,) = op.same_but(node, [op.Cast(x, to=T.INT64) for x in (a, b)])
     return op.Cast(wide, to=kind)
 
 
@@ -157,8 +179,7 @@ POW_12 = boundary(12, "Pow:8c38fc", directions="up")
 
 @misread(
     "Mul", "onnxruntime 1.1..1.3",
-    "a LayerNormalization that is written as single nodes without a bias crashes the process"
-    " if its result is an output of the graph",
+    "Mul at the end of a LayerNormalization in single nodes crashes the process as an output",
     source="2026-11-23 measured in onnxruntime 1.1 to 1.3: a LayerNormalization in single nodes",
 )  # fmt: skip
 def ends_a_normalization(node: Node, around: Surroundings) -> bool:
@@ -193,10 +214,7 @@ def with_a_node_behind(node: Node, op: Builder) -> Result:
     return op.Identity(op.same(node))
 
 
-FUSED = partial(
-    misread,
-    source="2026-11-23 measured in onnxruntime 1.1 to 1.3: the fused nodes of a corpus of models",
-)
+FUSED = partial(misread, source="2026-11-23 measured in onnxruntime 1.1 to 1.3: fused nodes")
 
 
 def _adds_floats(node: Node, rank: int) -> bool:
@@ -204,27 +222,17 @@ def _adds_floats(node: Node, rank: int) -> bool:
     return first.elem_type_or_none == T.FLOAT and first.rank_or_none == rank
 
 
-@FUSED(
-    "Add", "onnxruntime 1.1..1.3",
-    "an Add before the single nodes of a Gelu is fused as if its second input were the bias",
-)  # fmt: skip
+@FUSED("Add", "onnxruntime 1.1..1.3", "Add before Div and Erf is fused as the bias of a Gelu")
 def before_single_nodes_of_gelu(node: Node, around: Surroundings) -> bool:
     return _adds_floats(node, 1) and leads_to(node.outputs[0], around, "Div", "Erf")
 
 
-@FUSED(
-    "Add", "onnxruntime 1.1..1.3", "Add before a Gelu is fused with its second input as the bias"
-)
+@FUSED("Add", "onnxruntime 1.1..1.3", "Add before Gelu is fused with its second input as bias")
 def before_gelu(node: Node, around: Surroundings) -> bool:
     return _adds_floats(node, 1) and leads_to(node.outputs[0], around, "Gelu")
 
 
-@FUSED(
-    "Add",
-    "onnxruntime 1.1..1.2",
-    "an Add before a LayerNormalization in single nodes is fused with a wrong epsilon and"
-    " perhaps with wrong inputs",
-)
+@FUSED("Add", "onnxruntime 1.1..1.2", "Add before Sub, Div and Mul is fused with a wrong epsilon")
 def before_single_nodes_of_a_normalization(node: Node, around: Surroundings) -> bool:
     return _adds_floats(node, 3) and leads_to(node.outputs[0], around, "Sub", "Div", "Mul")
 

@@ -119,6 +119,15 @@ def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
     return op.Expand(op.const(value.reshape(()), kind), node["input"])
 
 
+@misread(
+    "ConstantOfShape", "openvino 2022.1", "ConstantOfShape of an empty shape does not load",
+    source="2026-11-30 measured in OpenVINO 2022.1: constant shapes of zero to four sizes",
+)  # fmt: skip
+def fills_a_scalar(node: Node) -> bool:
+    shape = node["input"].const_or_none()
+    return shape is not None and shape.size == 0
+
+
 def constant_of_shape_20_19(node: Node, op: Builder) -> Result:
     """ConstantOfShape has no bfloat16 and 8-bit floats below opset 20; a float tensor is cast."""
     kind = node.attr("value").data_type

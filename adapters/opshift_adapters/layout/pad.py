@@ -267,7 +267,9 @@ def wraps_like_opset_19(node: Node) -> bool:
 
 @form("Pad")
 def for_old_runtimes(node: Node, op: Builder) -> Result:
-    """Pad crops after adding for onnxruntime 0.4, and gets non-negative `axes` for 1.14."""
+    """Pad has no empty last input, crops after adding, and gets non-negative `axes`."""
+    if node.inputs[2:] and node.inputs[-1] is None:  # OpenVINO 2022.1 does not run such a Pad
+        return op.same_but(node, node.inputs[: 3 if node.inputs[2] is not None else 2])
     if op.version < 18:
         return _cropped_last(node, op)
     return in_order(node, op, ("pads",))
