@@ -217,6 +217,12 @@ LEGACY = {
         {"x": [[[3, 4]]]},
         [[[5]]],
     ),
+    "a global maximum of three axes": (
+        "(float[2,1,2] x) => (float[2,1,1] y) { y = GlobalMaxPool(x) }",
+        1,
+        {"x": [[[3, 4]], [[2, -1]]]},
+        [[[4]], [[2]]],
+    ),
     "group scale per group": (
         "(float[1,2,2] x, float[2] s, float[2] b) => (float[1,2,2] y)"
         " { y = GroupNormalization<num_groups = 2, epsilon = 0.0>(x, s, b) }",

@@ -174,6 +174,12 @@ def lp_pool(call: Call, x: np.ndarray) -> np.ndarray:
     return _power_mean(data, call["p"]).astype(x.dtype)
 
 
+@kernel("GlobalMaxPool")
+def global_max_pool(call: Call, x: np.ndarray) -> np.ndarray:
+    """onnx's reference for GlobalMaxPool reduces other axes unless the rank is 4."""
+    return x.max(tuple(range(2, x.ndim)), keepdims=True)
+
+
 @kernel("GlobalLpPool")
 def global_lp_pool(call: Call, x: np.ndarray) -> np.ndarray:
     """onnx's reference does not implement GlobalLpPool."""
