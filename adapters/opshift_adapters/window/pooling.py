@@ -26,7 +26,6 @@ from opshift.combinators import cast_around
 from opshift_adapters._lib import merged_pads, windows
 from opshift_adapters._lib.blocks import END, size_of
 from opshift_adapters.facts.output_bounds import is_never_negative
-from opshift_adapters.normalize import reduce
 
 INDICES_ORDER = {"storage_order": "only unread Indices depend on it"}
 COUNTS = "AveragePool with ceil_mode and count_include_pad returns wrong numbers"
@@ -315,13 +314,8 @@ def over_all_places(node: Node, op: Builder) -> Result:
     return op.emit(name, x, axes=list(range(2, x.rank)), keepdims=1)
 
 
-@reduce.MERGED("GlobalAveragePool", "openvino 2022.1..2026.4")
-def may_be_scaled(node: Node, around: Surroundings) -> bool | None:
-    return reduce.may_be_scaled_by_several.run(node, around)
-
-
-@alternative("GlobalAveragePool", runtime="openvino==2022.1")
+@alternative("GlobalAveragePool GlobalLpPool GlobalMaxPool", runtime="openvino==2022.1")
 def through_max(node: Node, op: Builder) -> Result:
-    """GlobalAveragePool goes through Max, which OpenVINO does not merge."""
+    """A global pooling goes through Max, which OpenVINO does not merge."""
     y = op.same(node)
     return op.Max(y, y)
