@@ -83,7 +83,7 @@ def trip(node: Node) -> None:
 
 @pytest.mark.parametrize("kind", [Flaw, Fold], ids=["flaw", "fold"])
 def test_an_exception_of_an_author_is_a_finding(kind: type[Trait], with_adapters) -> None:
-    told = {"look": trip} if kind is Flaw else {"run": trip}
+    told = {"find_objection": trip} if kind is Flaw else {"run": trip}
     with_adapters(kind(ops=("CumSum",), **told))
     made = holder(helper.make_node("CumSum", ["k", "k"], ["y"]))
     made.graph.node.add(op_type="Sofmax", input=["x"], output=["w"])
@@ -100,7 +100,7 @@ def test_the_search_for_a_reason_does_not_hide_the_failure(with_adapters) -> Non
         """A test's adapter."""
         return (op.Identity(node["input"]),)[7]
 
-    with_adapters(fail, Flaw(ops=("Neg",), look=trip), Fold(ops=("Sin",), run=trip))
+    with_adapters(fail, Flaw(ops=("Neg",), find_objection=trip), Fold(ops=("Sin",), run=trip))
     text = "(float[2] x) => (float[2] y) <float[2] k = {1.0, 2.0}> { s = Sin(k) r = Add(x, s) n = Neg(r) y = Softmax<axis=0>(n) }"
     with pytest.raises(AdapterBug, match="tuple index out of range"):
         convert_version(model(text), 13)

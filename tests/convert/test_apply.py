@@ -122,16 +122,25 @@ def test_a_written_node_is_named_by_the_first_node_that_it_stands_for(with_adapt
     assert set(origins.values()) == {"Gelu 'first'", "Gelu 'z'"}
     assert all(name.startswith(attempt.document.prefix) for name in origins)
     assert len(origins) == 4
+    assert attempt.document.replaced == {"h": "Gelu 'first'", "z": "Gelu 'z'"}
 
 
-def test_a_node_in_place_of_one_node_has_no_origin(with_adapters):
+def test_a_node_in_place_of_one_node_has_an_origin_if_its_operator_differs(with_adapters):
     @adapter("Gelu", 20, 19)
-    def one_node(node, op):
-        """One node."""
+    def another(node, op):
+        """Another operator."""
         return op.Neg(node["X"])
 
-    done = stepped(TEXT, one_node, with_adapters)
-    assert done.document.origins == {}
+    @adapter("Abs", 13, 12)
+    def the_same(node, op):
+        """The same operator of another value."""
+        return op.Abs(op.Neg(node["X"]))
+
+    done = stepped(TEXT, another, with_adapters)
+    assert (done.document.origins, done.document.replaced) == ({}, {"h": "Gelu 'h'"})
+    done = stepped(TEXT.replace("Gelu", "Abs"), the_same, with_adapters, opset=13)
+    assert [*done.document.origins.values()] == ["Abs 'h'"]
+    assert done.document.replaced == {}
 
 
 # -- assumptions that would have avoided a node ----------------------------------------------------

@@ -124,6 +124,16 @@ def test_a_refusal_names_the_source_of_a_new_node_and_the_size_that_removes_it()
     assert not {"Range", "NonZero"} & set(ops(opshift.convert_version(of(text), fixed)))
 
 
+@pytest.mark.parametrize("release", ["0.3", "0.4"])  # 0.4 finds the node in the body of a Loop
+def test_a_refusal_names_the_source_after_any_number_of_steps(release):
+    text = """(float[n] x, int64[m] i, float[m] u) => (float[k] y)
+        { y = ScatterElements<reduction = "max">(x, i, u) }"""
+    with pytest.raises(Refused) as refused:
+        opshift.convert_version(of(text, 18), f"onnxruntime=={release}")
+    for refusal in refused.value.refusals:
+        assert refusal.node.endswith("(written for ScatterElements 'y')")
+
+
 def test_an_approximation_needs_a_permission():
     model = of("(float[2] x, float[2] z) => (float[2] y) { y = Div(x, z) }")
     with pytest.raises(Refused, match="APPROXIMATE_ONLY"):

@@ -15,7 +15,7 @@ from opshift.model.arrays import Array, to_array
 from opshift.model.document import Heritage, heritage_of
 from opshift.model.replace import Replacement, replace_nodes
 from opshift.model.scope import FunctionId, Place, Scope
-from opshift.model.walk import graphs_of, nodes_in, reads
+from opshift.model.walk import graphs_of, nodes_in, nodes_inside, reads
 from opshift.opsets import schemas
 from opshift.protos import TensorProto
 
@@ -129,12 +129,19 @@ class Applier:
 
     def _remember_origin(self, change: NodeChange) -> None:
         """Maps new values to the source node that they replace, so that refusals name that node."""
-        proto, origins, prefix = change.node.proto, self.document.origins, self.document.prefix
-        written = [o for node in change.made.nodes for o in node.output if o.startswith(prefix)]
-        if written:
+        proto, document, made = change.node.proto, self.document, change.made.nodes
+        inner = [n for node in made for n in nodes_inside(node)]
+        written = [
+            o for node in (*made, *inner) for o in node.output if o.startswith(document.prefix)
+        ]
+        old = set(proto.output).difference(written)
+        others = [o for n in made if n.op_type != proto.op_type for o in n.output if o in old]
+        if written or others:
             first = next((o for o in proto.output if o), "")
-            origin = origins.get(first) or f"{proto.op_type} {proto.name or first!r}"
-            origins.update(dict.fromkeys(written, origin))
+            origin = document.origin(proto) or f"{proto.op_type} {proto.name or first!r}"
+            document.replaced |= dict.fromkeys(others, origin)
+        if written:
+            document.origins.update(dict.fromkeys(written, origin))
             self._remember_missed(change, first)
 
     def _remember_missed(self, change: NodeChange, first: str) -> None:

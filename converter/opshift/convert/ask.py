@@ -58,7 +58,10 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
     try:
         answer = adapter(node, op)
     except AdapterBug as bug:
-        raise AdapterBug(f"{adapter.source} at {_line(adapter, bug)}: {bug}") from bug
+        place = f"{adapter.source} at {_line(adapter, bug)}: "
+        if str(bug).startswith(place):  # the adapter writes its own operator again
+            raise
+        raise AdapterBug(f"{place}{bug}") from bug
     except Refusal as refusal:
         if refusal.why is Why.APPROXIMATE_ONLY:
             require_declared(adapter)

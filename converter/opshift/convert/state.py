@@ -119,18 +119,15 @@ class State(ABC):
 
     def index(self) -> None:
         """Indexes the model again, after a change that was not made through the index."""
-        self.document = Document(self.skeleton, self.document.prefix)
+        self.document = Document(self.skeleton, self.document.prefix, self.document)
         self.infer_again()
 
     def reopen(self) -> None:
         """Indexes the present model again, as if it were the source model."""
         self.notes += self.facts.believed()
-        before = self.document
         prefix = self.new_prefix(self.skeleton.SerializeToString())
         self.base = weights.checkable(self.skeleton)
-        self.document = Document(self.skeleton, prefix)
-        self.document.added_initializers = before.added_initializers
-        self.document.origins, self.document.missed = before.origins, before.missed
+        self.document = Document(self.skeleton, prefix, self.document)
         self.came_at = self.document.imports.get("") or 0
         self.boundaries = None
         self.infer_again()

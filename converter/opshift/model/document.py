@@ -38,7 +38,10 @@ def heritage_of(owner: Scope, tensor: TensorProto, name: str) -> Heritage:
 class Document:
     """A model opened for conversion, without large tensors and with its nodes by operator."""
 
-    def __init__(self, model: ModelProto, prefix: str = "opshift_") -> None:
+    def __init__(
+        self, model: ModelProto, prefix: str = "opshift_", before: Document | None = None
+    ) -> None:
+        """Opens a model; `before` is an earlier index of it, which steps have changed."""
         self.model = model
         self.prefix = prefix
         self._made = 0
@@ -50,9 +53,12 @@ class Document:
         self.sharded: dict[Place, None] = {}  # the rewritten nodes with shardings
         self.rewritten: set[Place] = set()  # the nodes that replaced other nodes
         self.generation = 0  # the number of changes of the nodes; caches of facts compare it
-        self.added_initializers = False
-        self.origins: dict[str, str] = {}  # by new value: the source node that it replaces
-        self.missed: dict[str, Assumption] = {}  # by value: an assumption that avoids its node
+        self.added_initializers: bool = before is not None and before.added_initializers
+        # by new value: the source node that it replaces, and an assumption that avoids its node
+        self.origins: dict[str, str] = {**before.origins} if before else {}
+        # by old value: the source node that computed it, if a new node has another operator
+        self.replaced: dict[str, str] = {**before.replaced} if before else {}
+        self.missed: dict[str, Assumption] = {**before.missed} if before else {}
         self.functions: dict[FunctionId, FunctionProto] = {}
         for function in model.functions:
             key = function_id(function)
@@ -182,10 +188,14 @@ class Document:
     def is_call(self, node: NodeProto) -> bool:
         return call_id(node) in self.functions
 
+    def origin(self, node: NodeProto) -> str | None:
+        """Returns the source node for which a step wrote this node; None for a source node."""
+        first = next(filter(None, node.output), "")
+        return self.origins.get(first) or self.replaced.get(first)
+
     def where(self, node: NodeProto) -> str:
         """Returns the name of a node for a message; a new node is named with its source node."""
-        first = next(filter(None, node.output), "")
-        origin = self.origins.get(first)
+        origin = self.origin(node)
         return f"{name_of(node)} (written for {origin})" if origin else name_of(node)
 
     def calls_behind(self, scope: Scope, node: NodeProto) -> set[FunctionId]:
