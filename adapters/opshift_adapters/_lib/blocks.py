@@ -173,10 +173,8 @@ def arange(op: Builder, n: Value) -> Value:
         return op.Reshape(_positions(op, _as_vector(op, n)), op.const([-1]))
     body = op.graph(
         lambda b, i, keep, state: (b.Identity(keep), b.Identity(state), b.Identity(i)),
-        (T.INT64, ()),
-        (T.BOOL, ()),
-        (T.INT64, ()),
-    )
+        (T.INT64, ()), (T.BOOL, ()), (T.INT64, ()),
+    )  # fmt: skip
     going = op.const(True, T.BOOL)
     counted = op.Loop(n, going, op.const(0), body=body, outputs=2)[1]
     # The Cast and the Reshape declare the type and the rank of the Loop's output, which Add needs.

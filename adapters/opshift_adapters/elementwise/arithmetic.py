@@ -72,11 +72,9 @@ def _split(op: Builder, x: Value, unit: float) -> tuple[Value, Value]:
 
 
 BASIC_6 = boundary(
-    6,
-    "Add:15046f Sub:7e2fde Mul:73853d Div:9da7e7",
-    up=drop_attribute("consumed_inputs"),
+    6, "Add:15046f Sub:7e2fde Mul:73853d Div:9da7e7", up=drop_attribute("consumed_inputs"),
     cast=_through_double,
-)
+)  # fmt: skip
 
 ARITHMETIC_13 = boundary(13, "Add:16145e Sub:79a520 Mul:179f58 Div:6a3efd Pow:e1caab Mod:eb26b7")
 
@@ -403,11 +401,9 @@ def mod_28_27(node: Node, op: Builder) -> Result:
 
 
 BROADCAST_7 = boundary(
-    7,
-    "Add:dba819 Sub:4a78a5 Mul:1f3ceb Div:5c626b Pow:729784",
-    up=drop_legacy_broadcast,
+    7, "Add:dba819 Sub:4a78a5 Mul:1f3ceb Div:5c626b Pow:729784", up=drop_legacy_broadcast,
     down=to_legacy_broadcast,
-)
+)  # fmt: skip
 
 
 @in_other_words("Add Sub")

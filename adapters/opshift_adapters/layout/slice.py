@@ -108,18 +108,13 @@ def _before_the_rank_was_added(axes: Value, x: Value) -> Array | None:
     negative, own, kept = (
         one.const_or_none() for one in (chosen["condition"], total["A"], chosen["Y"])
     )
-    if (
-        own is None
-        or negative is None
-        or kept is None
-        or (own != kept).any()
-        or (negative != (kept < 0)).any()
-    ):
+    if own is None or negative is None or kept is None or (negative != (kept < 0)).any():
         return None
     cast = _made_by(total["B"], "Cast")
     rank = _made_by(total["B"] if cast is None else cast["input"], "Shape")
     shape = rank and _made_by(rank["data"], "Shape")
-    return kept if shape and shape["data"].is_same(x) else None
+    same = (own == kept).all()
+    return kept if same and shape and shape["data"].is_same(x) else None
 
 
 def _made_by(x: Value, op: str) -> Node | None:

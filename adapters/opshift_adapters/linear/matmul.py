@@ -289,12 +289,10 @@ def multiplies_cast_swapped(node: Node) -> bool:
 )  # fmt: skip
 def multiplies_an_output(node: Node, around: Surroundings) -> bool:
     return any(
-        side[0].cast is not None
-        and _is_joined(side)
-        and around.is_output(side[1])
+        side[0].cast is not None and _is_joined(side) and around.is_output(side[1])
         and not _is_given(side[0], around)
         for side in _sides(node)
-    )
+    )  # fmt: skip
 
 
 @JOINED(
@@ -304,13 +302,10 @@ def multiplies_an_output(node: Node, around: Surroundings) -> bool:
 )  # fmt: skip
 def multiplies_cast_batches(node: Node, around: Surroundings) -> bool:
     return node["A"].elem_type_or_none not in NARROW and any(
-        how.cast is not None
-        and how.moves_the_first
-        and _differ_in_rank(value, other)
-        and not _is_swapped(other)
-        and not _is_given(how, around)
+        how.cast is not None and how.moves_the_first and _differ_in_rank(value, other)
+        and not _is_swapped(other) and not _is_given(how, around)
         for how, value, other in _sides(node)
-    )
+    )  # fmt: skip
 
 
 def _is_swapped(value: Value) -> bool:
@@ -326,13 +321,10 @@ def _is_swapped(value: Value) -> bool:
 )  # fmt: skip
 def multiplies_batches_of_float16(node: Node, around: Surroundings) -> bool:
     return node["A"].elem_type_or_none == T.FLOAT16 and any(
-        how.cast is None
-        and how.moves_the_first
-        and _differ_in_rank(value, other)
-        and is_fixed(other)
-        and not _is_given(how, around)
+        how.cast is None and how.moves_the_first and _differ_in_rank(value, other)
+        and is_fixed(other) and not _is_given(how, around)
         for how, value, other in _sides(node)
-    )
+    )  # fmt: skip
 
 
 @alternative("MatMul", runtime="onnxruntime==1.24")

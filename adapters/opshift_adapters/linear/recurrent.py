@@ -11,6 +11,7 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     misread,
 )
@@ -35,6 +36,21 @@ def layout_14_13(node: Node, op: Builder) -> Result:
         value if name is None else op.Transpose(value, perm=[1, 0, 2] if i else [2, 0, 1, 3])
         for i, (value, name) in enumerate(zip(values, node.outputs, strict=False))
     )
+
+
+@misread(
+    "RNN GRU LSTM", "onnxruntime 0.4..1.32", "{op} with layout = 1 does not load",
+    source="2026-11-30 measured in 21 releases from 1.2 to 1.32: one model each", since=14,
+)  # fmt: skip
+def begins_with_the_batch(node: Node) -> bool:
+    return node.int("layout") == 1
+
+
+@alternative("RNN GRU LSTM", runtime="onnxruntime==1.20")
+def with_the_time_first(node: Node, op: Builder) -> Result:
+    """Transposes move the batch axis, because onnxruntime does not support `layout`."""
+    run = layout_14_13.run
+    return run(node, op) if run and node.int("layout") else KEEP
 
 
 @adapter("RNN GRU LSTM", 7, 6)

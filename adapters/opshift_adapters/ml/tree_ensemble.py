@@ -198,13 +198,9 @@ def _base(node: Node) -> Array | None:
 
 
 def _transformed(
-    node: Node,
-    op: Builder,
-    forest: Forest,
-    targets: int,
-    how: str = "SUM",
+    node: Node, op: Builder, forest: Forest, targets: int, how: str = "SUM",
     scores: Value | None = None,
-) -> Value:
+) -> Value:  # fmt: skip
     """Returns the transformed scores; TreeEnsemble computes SOFTMAX_ZERO and PROBIT itself."""
     post = node.str("post_transform")
     if post in TRANSFORMS[3:]:

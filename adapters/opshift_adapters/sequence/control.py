@@ -173,22 +173,17 @@ def _alike(one: Dims | None, other: Dims | None) -> bool:
 
 
 def _once(
-    op: Builder,
-    branch: GraphProto,
-    trips: Value,
-    old: tuple[Value, ...],
+    op: Builder, branch: GraphProto, trips: Value, old: tuple[Value, ...],
     kept: Sequence[tuple[int, int | None]],
-) -> tuple[Value, ...]:
+) -> tuple[Value, ...]:  # fmt: skip
     """Writes a Loop that returns the outputs of the branch if `trips` is 1, else the old values.
 
     The body declares a rank that is always the same, because onnxruntime 0.4 needs the rank.
     """
     body = op.graph(
-        lambda b, i, keep, *_: (b.Identity(keep), *b.inline(branch)),
-        (T.INT64, ()),
-        (T.BOOL, ()),
+        lambda b, i, keep, *_: (b.Identity(keep), *b.inline(branch)), (T.INT64, ()), (T.BOOL, ()),
         *((kind, [None] * rank if rank else None) for kind, rank in kept),
-    )
+    )  # fmt: skip
     return op.Loop(trips, op.const(True, T.BOOL), *old, body=body, outputs=len(old))
 
 
