@@ -18,7 +18,11 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    ("modules", "count"), [("author.bounds model.rename", 0), ("author.facts convert.guard", 16)]
+    ("modules", "count"),
+    [
+        ("author.bounds model.rename", 0),
+        ("author.facts convert.guard model.arrays opsets.types author.declared", 20),
+    ],
 )
 def test_the_nearest_tests_kill_every_mutant(modules: str, count: int) -> None:
     """A count of 0 means all mutants."""
