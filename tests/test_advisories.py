@@ -34,7 +34,7 @@ def test_an_advisory_names_what_exists(advisory):
         assert found
         assert found.identity(op) == adapter
     for name, listed in advisory.runtimes.items():
-        ends = [end for one in listed.split(",") for end in one.strip().split("..")]
+        ends = [end for word in listed.split(",") for end in word.strip().split("..")]
         for end in ends:
             assert targets.find(f"{name}=={end}").name == name
 

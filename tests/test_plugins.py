@@ -111,8 +111,8 @@ def test_a_module_of_adapters_that_cannot_be_imported_is_named(tmp_path, monkeyp
     (tmp_path / "broken_ops" / "__init__.py").write_text("")
     (tmp_path / "broken_ops" / "gelu.py").write_text("import a_package_that_nobody_installed\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    told = "module broken_ops.gelu of the adapters' package 'broken_ops' cannot be imported: No module named 'a_package"
-    with pytest.raises(AdapterBug, match=told):
+    message = "module broken_ops.gelu of the adapters' package 'broken_ops' cannot be imported: No module named 'a_package"
+    with pytest.raises(AdapterBug, match=message):
         registry.installed.__wrapped__()
     (tmp_path / "broken_ops" / "__init__.py").write_text("from broken_ops import nowhere\n")
     monkeypatch.delitem(sys.modules, "broken_ops", raising=False)

@@ -40,9 +40,9 @@ def output(found, x):
     return session.run(None, {"x": x})[0]
 
 
-def axes_of(found):
-    (node,) = found.graph.node
-    values = {tensor.name: tensor for tensor in found.graph.initializer}
+def axes_of(proto):
+    (node,) = proto.graph.node
+    values = {tensor.name: tensor for tensor in proto.graph.initializer}
     for attribute in node.attribute:
         if attribute.name == "axes":
             return list(attribute.ints)

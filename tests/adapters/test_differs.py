@@ -50,8 +50,8 @@ def notes(before: ModelProto, target: dict[str, int], folder: Path) -> tuple[str
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_node_is_named_in_one_line(name: str, tmp_path: Path) -> None:
-    found = notes(model(name), CASES[name][1], tmp_path)
-    lines = [note for note in found if note.startswith(f"{name.split()[0]} 'y': onnxruntime")]
+    messages = notes(model(name), CASES[name][1], tmp_path)
+    lines = [note for note in messages if note.startswith(f"{name.split()[0]} 'y': onnxruntime")]
     assert len(lines) == 1
     assert "computes this node differently from the specification" in lines[0]
     assert CASES[name][4] in lines[0]

@@ -203,7 +203,7 @@ def stated(model: ModelProto, op: str, *, about: bool = False) -> list[dict[str,
     """
     schema = schemas.schema("", op, model.opset_import[0].version)
     assert schema is not None
-    ranks = {one.name: len(one.type.tensor_type.shape.dim) for one in model.graph.input}
+    ranks = {value.name: len(value.type.tensor_type.shape.dim) for value in model.graph.input}
     found = []
     for node in (node for node in model.graph.node if node.op_type == op):
         told = {attribute.name: attribute.default for attribute in schema.attributes.values()}

@@ -84,10 +84,10 @@ def test_parts_have_the_types_of_the_whole(
     assert parts.functions == whole.functions
 
 
-def types(made: ModelProto) -> dict[str, str]:
+def types(proto: ModelProto) -> dict[str, str]:
     """The types by name, without the names of unknown lengths."""
     found = {}
-    for info in (*made.graph.value_info, *made.graph.output):
+    for info in (*proto.graph.value_info, *proto.graph.output):
         for dim in info.type.tensor_type.shape.dim:
             dim.ClearField("dim_param")
         found[info.name] = str(info.type)

@@ -28,8 +28,8 @@ def below_9(with_adapters, write, model_=ERF, **options):
 
 
 def value(model_, x=GRID):
-    (found,) = ReferenceEvaluator(model_).run(None, {"x": x})
-    return found
+    (computed,) = ReferenceEvaluator(model_).run(None, {"x": x})
+    return computed
 
 
 @pytest.mark.parametrize(

@@ -84,14 +84,14 @@ def _result(case: examples.Case) -> result.Result[ModelProto]:
     return convert(examples.model_of(case), target, **case.example.options)
 
 
-def _turns(found: result.Result[ModelProto]) -> bool:
+def _turns(proto: result.Result[ModelProto]) -> bool:
     """Whether the steps of a conversion lead up and down."""
-    steps = found.report.steps
+    steps = proto.report.steps
     return len({step.start < step.to for step in steps if step.start != step.to}) > 1
 
 
-def _is_unrunnable(found: result.Result[ModelProto]) -> bool:
-    runtime = found.report.runtime
+def _is_unrunnable(proto: result.Result[ModelProto]) -> bool:
+    runtime = proto.report.runtime
     return runtime is not None and runtime.answer == "no"
 
 

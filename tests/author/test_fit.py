@@ -59,10 +59,10 @@ def test_no_malformed_node_stops_the_check_of_a_model(part: int) -> None:
     for domain, op in OPERATORS[part :: 4 if "OPSHIFT_PROPERTIES" in os.environ else 9]:
         schema = schemas.schema(domain, op, schemas.latest(domain) or 0)
         for node in malformed(schema) if schema is not None else ():
-            found = check(holder(node)).found
-            assert UNJUDGED not in {one.rule for one in found}, (op, found)
+            findings = check(holder(node)).found
+            assert UNJUDGED not in {finding.rule for finding in findings}, (op, findings)
             if not fit.fits(node, schema):
-                assert any(op in one.text for one in found), (op, node)
+                assert any(op in finding.text for finding in findings), (op, node)
 
 
 def test_folds_see_only_nodes_that_fit(with_adapters) -> None:
@@ -87,7 +87,7 @@ def test_an_exception_of_an_author_is_a_finding(kind: type[Trait], with_adapters
     with_adapters(kind(ops=("CumSum",), **told))
     made = holder(helper.make_node("CumSum", ["k", "k"], ["y"]))
     made.graph.node.add(op_type="Sofmax", input=["x"], output=["w"])
-    found = {one.rule: one for one in check(made).found}
+    found = {finding.rule: finding for finding in check(made).found}
     assert "cannot be judged" in found[UNJUDGED].text
     assert "fails on CumSum 'y': KeyError('trip')" in found[UNJUDGED].text
     assert found[UNJUDGED].level == "warning"

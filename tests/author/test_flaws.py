@@ -176,8 +176,8 @@ def test_flaws_can_be_asked_at_every_version_of_an_operator():
 
 def test_squeeze_names_each_axis_once():
     text = "(float[4] x, int64[2] axes) => (float y) { y = Squeeze(x, axes) }"
-    found = [one.text for one in rules.check(model(text, 13)).found]
-    assert found == ["Squeeze 'y': the node removes 2 axes from an input of rank 1"]
+    texts = [finding.text for finding in rules.check(model(text, 13)).found]
+    assert texts == ["Squeeze 'y': the node removes 2 axes from an input of rank 1"]
 
 
 QKV = "(float[2,{q},3,{e}] q, float[2,{k},5,4] k, float[2,{v},5,6] v{more}) => (y) {{ y = Attention(q, k, v{names}) }}"
@@ -290,7 +290,9 @@ def test_parts_of_other_ranks_are_the_fault_of_the_model():
         '(float[2] x, int32[4,2] a) => (int32[6] y) { h = Cast<to = "INT32">(x)'
         " y = Concat<axis = 0>(h, a) }", 4,
     )  # fmt: skip
-    told = [one.text for one in rules.check(proto).found if one.rule == "OPERATOR_FLAW"]
-    assert told == ["Concat 'y': the inputs have the ranks 1 and 2"]
+    texts = [
+        finding.text for finding in rules.check(proto).found if finding.rule == "OPERATOR_FLAW"
+    ]
+    assert texts == ["Concat 'y': the inputs have the ranks 1 and 2"]
     with pytest.raises(InvalidModel, match="contradicts the operators of the model"):
         convert_version(proto, 7)

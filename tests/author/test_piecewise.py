@@ -30,10 +30,10 @@ def always_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(piecewise, "PIECE", 3)
 
 
-def types(made: ModelProto) -> list[dict[str, str]]:
+def types(proto: ModelProto) -> list[dict[str, str]]:
     """The types by graph, without the names that inference gives to unknown lengths."""
     found = []
-    for one in by_graph(made):
+    for one in by_graph(proto):
         for kind in one.own.values():
             for dim in kind.tensor_type.shape.dim if kind is not None else ():
                 if "unk__" in dim.dim_param:
@@ -94,4 +94,4 @@ def test_what_a_caller_may_replace_is_no_constant_of_a_piece() -> None:
     made = FAMILIES["weights and inputs"](5)
     piece = piecewise._Types(made, "opshift_").piece(range(3))
     assert {tensor.name for tensor in piece.graph.initializer} == {"w0", "w1", "w2"}
-    assert {one.name for one in piece.graph.input} == {"x", "w0", "w1", "w2"}
+    assert {value.name for value in piece.graph.input} == {"x", "w0", "w1", "w2"}

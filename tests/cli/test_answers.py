@@ -98,9 +98,9 @@ def test_a_kept_result_that_does_not_run_is_no_success(folder):
     words = ("convert", "unique.onnx", "-o", "o.onnx", "--for", "rknn-toolkit2==2.0")
     refused = run(*words)
     assert (refused.exit_code, (folder / "o.onnx").exists()) == (cli.REFUSED, False)
-    kept = run(*words, "--keep-unrunnable")
-    assert (kept.exit_code, (folder / "o.onnx").exists()) == (cli.REFUSED, True)
-    assert kept.stdout.startswith("Converted, but rknn-toolkit2==2.0 cannot run it: ")
+    done = run(*words, "--keep-unrunnable")
+    assert (done.exit_code, (folder / "o.onnx").exists()) == (cli.REFUSED, True)
+    assert done.stdout.startswith("Converted, but rknn-toolkit2==2.0 cannot run it: ")
 
 
 def test_exit_codes_tell_would_change_from_impossible(folder):
@@ -109,8 +109,8 @@ def test_exit_codes_tell_would_change_from_impossible(folder):
     assert run("convert", "erf.onnx", "--to", "8", "--check").exit_code == cli.REFUSED
     codes_ = {cli.DONE, cli.REFUSED, cli.BAD_INPUT, cli.BUG, cli.WOULD_CHANGE, cli.INTERRUPTED}
     assert len(codes_) == 6
-    shown = run("--help").stdout
-    assert all(f"{code} " in shown for code in codes_)
+    output = run("--help").stdout
+    assert all(f"{code} " in output for code in codes_)
 
 
 @pytest.mark.parametrize(
@@ -439,6 +439,6 @@ def test_names_reach_no_terminal_unescaped(folder):
     for words in (("plan",), ("convert", "-o", "o"), ("lowest",), ("check",)):
         more = () if words[0] in ("lowest", "check") else ("--to", "8")
         done = run(words[0], "evil.onnx", *words[1:], *more)
-        said = done.stdout + done.stderr
-        assert not any(mark in said for mark in "\x1b\u202e")
-        assert not any(line.startswith("Possible: forged") for line in said.splitlines())
+        output = done.stdout + done.stderr
+        assert not any(mark in output for mark in "\x1b\u202e")
+        assert not any(line.startswith("Possible: forged") for line in output.splitlines())

@@ -47,8 +47,8 @@ SECTION = r"\n    {}\n    -+\n(.*?)(?=\n\n    \w+\n    -+\n|\Z)"
 
 
 def section(function: FunctionType, name: str) -> str:
-    found = re.search(SECTION.format(name), function.__doc__ or "", re.S)
-    return found[1] if found else ""
+    match = re.search(SECTION.format(name), function.__doc__ or "", re.S)
+    return match[1] if match else ""
 
 
 def by_name(function: FunctionType) -> str:
@@ -67,10 +67,10 @@ def test_the_functions_are_found():
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=by_name)
 def test_every_parameter_is_explained(function):
-    listed = re.findall(
+    matches = re.findall(
         r"^    (\*{0,2}[\w, ]+?)(?: : .+)?\n        \S", section(function, "Parameters"), re.M
     )
-    named = [name.lstrip("*") for entry in listed for name in entry.split(", ")]
+    named = [name.lstrip("*") for entry in matches for name in entry.split(", ")]
     parameters = [*inspect.signature(function).parameters]
     assert sorted(named) == sorted(parameters)
 
@@ -112,8 +112,8 @@ def test_the_example_runs(function, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_every_class_explains_its_attributes_and_shows_an_example(kind, tmp_path, monkeypatch):
-    listed = re.findall(r"^    ([\w, ]+) : .+\n        \S", section(kind, "Attributes"), re.M)
-    named = {name for entry in listed for name in entry.split(", ")}
+    matches = re.findall(r"^    ([\w, ]+) : .+\n        \S", section(kind, "Attributes"), re.M)
+    named = {name for entry in matches for name in entry.split(", ")}
     if kind is opshift.Refused:
         assert named == {"refusals", "nearest", "target", "steps", "dead_ends", "runtime"}
     else:

@@ -94,10 +94,10 @@ def test_the_command_of_a_door_exists(door):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_help_of_a_command(name):
     command = importlib.import_module(f"{commands.__name__}.{name}").command
-    shown = run(name, "--help")
-    assert shown.exit_code == 0
-    assert "Examples:\n  opshift " in shown.stdout
-    assert "Messages:" in shown.stdout
+    done = run(name, "--help")
+    assert done.exit_code == 0
+    assert "Examples:\n  opshift " in done.stdout
+    assert "Messages:" in done.stdout
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, f"{name} {parameter.opts} is not explained"
@@ -105,15 +105,15 @@ def test_the_help_of_a_command(name):
 
 @pytest.mark.parametrize("name", ["", *NAMES])
 def test_no_line_of_a_help_ends_inside_a_word(name):
-    shown = run(*filter(None, [name]), "--help").stdout
-    assert "\u2011" not in shown
-    assert not [line for line in shown.splitlines() if line.rstrip().endswith("-")]
+    output = run(*filter(None, [name]), "--help").stdout
+    assert "\u2011" not in output
+    assert not [line for line in output.splitlines() if line.rstrip().endswith("-")]
 
 
 def test_the_groups_of_convert():
-    shown = run("convert", "--help").stdout
+    output = run("convert", "--help").stdout
     groups = ("Target:", "Permissions:", "Result:", "Look first:", "Messages:")
-    places = [shown.index(f"\n{group}\n") for group in groups]
+    places = [output.index(f"\n{group}\n") for group in groups]
     assert places == sorted(places)
 
 

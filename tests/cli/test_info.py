@@ -198,13 +198,13 @@ def test_info_shows_the_header_and_the_bytes_outside(tmp_path):
         assert (facts_of_model.domain, facts_of_model.doc_string) == (made.domain, made.doc_string)
         assert facts_of_model.metadata == {entry.key: entry.value for entry in made.metadata_props}
         assert facts_of_model.external == outside
-        shown = run("info", path, "-v").stdout
-        assert ("model version" in shown) == (facts_of_model.model_version != "0")
-        assert f"domain {made.domain}" in shown if made.domain else ", domain" not in shown
+        output = run("info", path, "-v").stdout
+        assert ("model version" in output) == (facts_of_model.model_version != "0")
+        assert f"domain {made.domain}" in output if made.domain else ", domain" not in output
         assert all(
-            f"metadata {key}: {value}" in shown for key, value in facts_of_model.metadata.items()
+            f"metadata {key}: {value}" in output for key, value in facts_of_model.metadata.items()
         )
-        assert all(f"in {name}" in shown for name in outside)
+        assert all(f"in {name}" in output for name in outside)
         in_memory = dataclasses.replace(info(made), path=facts_of_model.path)
         assert in_memory == facts_of_model
 
@@ -232,6 +232,6 @@ def test_experimental_operators_are_named(tmp_path):
     (path := tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
     assert info(path).experimental == ("ai.onnx.preview.FlexAttention",)
     assert "experimental" in run("info", path).stdout
-    assert [one.rule for one in check(proto).found] == ["EXPERIMENTAL"]
+    assert [finding.rule for finding in check(proto).found] == ["EXPERIMENTAL"]
     notes = convert(proto, 25).report.notes
     assert any("FlexAttention (1 node) is an experimental operator" in note for note in notes)

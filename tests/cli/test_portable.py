@@ -96,7 +96,9 @@ def test_a_file_is_converted(folder):
         done = run_all(commands, folder=folder, windows=windows)
         assert done.returncode == 0, done.stdout + done.stderr
         places = [folder / external for external in FILES]
-        found.append([{one.name: one.read_bytes() for one in place.iterdir()} for place in places])
+        found.append(
+            [{path.name: path.read_bytes() for path in place.iterdir()} for place in places]
+        )
         for place in places:
             shutil.rmtree(place)
     assert found[0] == found[1]

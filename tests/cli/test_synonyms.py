@@ -69,27 +69,29 @@ def test_each_command_takes_a_change_of_the_model_or_names_the_commands_that_do(
     takes = [name for name, one in commands.items() if any(option in p.opts for p in one.params)]
     assert {"convert", "plan", "targets", "lowest", "batch"} <= set(takes)
     for name in commands.keys() - set(takes):
-        told = failure(name, "a.onnx", option, "x")
-        assert told.endswith(
+        message = failure(name, "a.onnx", option, "x")
+        assert message.endswith(
             f"has no option {option}; these commands have it: {', '.join(takes)}"
-        ), told
+        ), message
 
 
 def test_an_option_of_another_command_is_not_taken_for_a_mistyped_one():
-    told = failure("lowest", "a.onnx", "--targets", "row.toml")
-    assert "no option --targets; these commands have it: accepts, audit, batch, convert" in told
+    message = failure("lowest", "a.onnx", "--targets", "row.toml")
+    assert "no option --targets; these commands have it: accepts, audit, batch, convert" in message
 
 
 def test_each_command_that_takes_a_runtime_takes_a_file_of_runtimes():
     context = click.Context(main)
     for name in main.list_commands(context):
-        options = {word for one in main.get_command(context, name).params for word in one.opts}
+        options = {
+            word for parameter in main.get_command(context, name).params for word in parameter.opts
+        }
         assert "--for" not in options or "--targets" in options, name
 
 
 def test_the_place_of_the_result_may_be_an_argument():
-    told = failure("batch", "models", "converted", "--out", "x")
-    assert told.endswith("has no option --out; give it as the argument DST")
+    message = failure("batch", "models", "converted", "--out", "x")
+    assert message.endswith("has no option --out; give it as the argument DST")
 
 
 def test_a_guess_names_no_deprecated_option_and_ignores_dashes():
@@ -101,8 +103,8 @@ def test_a_guess_names_no_deprecated_option_and_ignores_dashes():
 
 
 def test_a_guess_names_each_runtime_once():
-    told = failure("convert", "m.onnx", "-o", "o.onnx", "--for", "windowml==1.8")
-    guesses = told.partition("did you mean ")[2].partition("?")[0].split(", ")
+    message = failure("convert", "m.onnx", "-o", "o.onnx", "--for", "windowml==1.8")
+    guesses = message.partition("did you mean ")[2].partition("?")[0].split(", ")
     assert len(set(guesses)) == len(guesses) > 0
 
 

@@ -54,8 +54,8 @@ def known_options():
     parameters = [
         name
         for command in every
-        for one in importlib.import_module(f"{commands.__name__}.{command}").command.params
-        for name in one.opts
+        for parameter in importlib.import_module(f"{commands.__name__}.{command}").command.params
+        for name in parameter.opts
     ]
     functions = (opshift.convert_version, opshift.convert_file, migrate)
     arguments = {name for function in functions for name in inspect.signature(function).parameters}

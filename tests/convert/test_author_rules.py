@@ -158,9 +158,13 @@ def test_values_behind_references_are_checked_like_written_ones() -> None:
         return proto
 
     for made in (einsum(default=True), einsum(default=False), einsum(default=False, levels=4)):
-        found = [one for one in opshift.check(made).found if one.rule == "ATTRIBUTE_VALUE"]
-        assert len(found) == 1
+        findings = [
+            finding for finding in opshift.check(made).found if finding.rule == "ATTRIBUTE_VALUE"
+        ]
+        assert len(findings) == 1
         with pytest.raises(opshift.InvalidModel, match="not an ellipsis"):
             opshift.convert_version(made, 12)
     fine = einsum(default=True, left_out=False)
-    assert not [one for one in opshift.check(fine).found if one.rule == "ATTRIBUTE_VALUE"]
+    assert not [
+        finding for finding in opshift.check(fine).found if finding.rule == "ATTRIBUTE_VALUE"
+    ]

@@ -53,14 +53,14 @@ def test_several_at_once():
         proto.graph.output.append(helper.make_tensor_value_info("q", 1, [1]))
         proto.graph.node.append(helper.make_node("Run", ["x"], ["r"], domain="acme"))
 
-    found = texts(changed(spoil))
+    messages = texts(changed(spoil))
     for part in (
         "reads 'nope'",
         "did you mean Softmax?",
         "no node writes output 'q' in graph 'g'",
         "'acme'",
     ):
-        assert sum(part in text for text in found) == 1, part
+        assert sum(part in text for text in messages) == 1, part
 
 
 BRANCH = """(bool c, float[2] x) => (float[2] y) {
@@ -185,9 +185,9 @@ def _denote(proto):
     ],
 )  # fmt: skip
 def test_a_rule_that_onnx_does_not_check(change, rule, level, said):
-    found = [one for one in check(changed(change)).found if one.rule == rule]
-    assert {one.level for one in found} == {level}
-    for one, part in zip(found, said, strict=True):
+    findings = [finding for finding in check(changed(change)).found if finding.rule == rule]
+    assert {one.level for one in findings} == {level}
+    for one, part in zip(findings, said, strict=True):
         assert part in one.text
 
 
@@ -195,23 +195,23 @@ def test_two_graphs_of_one_name():
     proto = model(
         BRANCH.replace("e ()", "t ()").replace("h = Abs", "k = Abs").replace("] h)", "] k)")
     )
-    found = check(proto).found
-    assert [one.text for one in found if one.rule == "GRAPH_NAME"] == [
+    findings = check(proto).found
+    assert [finding.text for finding in findings if finding.rule == "GRAPH_NAME"] == [
         "2 graphs are called 't'; give each its own name"
     ]
 
 
 def test_a_function_that_nothing_calls_is_information():
     proto = model(FUNCTION, 13, more=', "com.acme" : 1')
-    (one,) = check(proto).found
-    assert str(one) == "info: function 'Idle' of 'com.acme' is never called; it can be removed"
+    (finding,) = check(proto).found
+    assert str(finding) == "info: function 'Idle' of 'com.acme' is never called; it can be removed"
     assert not check(proto).fails(strict=True)
 
 
 def test_a_cycle_of_functions():
     text = FUNCTION.replace("Softmax(v)", "com.acme.Idle(v)").replace("Neg(v)", "com.acme.Run(v)")
     proto = model(text.replace(": 13]", ': 13, "com.acme" : 1]'), 13, more=', "com.acme" : 1')
-    errors = [one for one in check(proto).found if one.level == "error"]
+    errors = [finding for finding in check(proto).found if finding.level == "error"]
     assert errors
     assert all("calls itself" in error.text for error in errors)
     assert any(
@@ -229,10 +229,12 @@ def test_a_device_configuration_that_points_at_nothing():
             one = proto.graph.node[0].device_configurations.add(configuration_id=name)
             one.sharding_spec.add(tensor_name="x" if name == "both" else "lost")
 
-    found = [one for one in check(changed(spoil, ir=11)).found if "SKIP" not in one.rule]
-    assert [one.rule for one in found] == ["DEVICE_OF_NOTHING"] * 2
-    assert "configuration 'none'" in found[0].text
-    assert "shards 'lost'" in found[1].text
+    findings = [
+        finding for finding in check(changed(spoil, ir=11)).found if "SKIP" not in finding.rule
+    ]
+    assert [one.rule for one in findings] == ["DEVICE_OF_NOTHING"] * 2
+    assert "configuration 'none'" in findings[0].text
+    assert "shards 'lost'" in findings[1].text
 
 
 @pytest.mark.skipif(
@@ -248,9 +250,11 @@ def test_a_sharding_over_a_device_that_the_configuration_does_not_have():
         spec.index_to_device_group_map.add(key=-1, value=[0, 1])
         spec.index_to_device_group_map.add(key=-3, value=[2])
 
-    found = [one for one in check(changed(spoil, ir=11)).found if "SKIP" not in one.rule]
-    assert [one.rule for one in found] == ["DEVICE_OF_NOTHING"] * 3
-    for one, device in zip(found, (-2, 2, 7), strict=True):
+    findings = [
+        finding for finding in check(changed(spoil, ir=11)).found if "SKIP" not in finding.rule
+    ]
+    assert [one.rule for one in findings] == ["DEVICE_OF_NOTHING"] * 3
+    for one, device in zip(findings, (-2, 2, 7), strict=True):
         assert f"over device {device}, but configuration 'both' has 2 devices" in one.text
 
 
@@ -265,8 +269,10 @@ def test_configurations_of_devices_are_complete_and_values_have_the_axes():
         for axis in (1, -2, 2, -3):
             one.sharding_spec.add(tensor_name="x").sharded_dim.add(axis=axis)
 
-    found = [one for one in check(changed(spoil, ir=11)).found if "SKIP" not in one.rule]
-    assert [one.text.partition(";")[0] for one in found] == [
+    findings = [
+        finding for finding in check(changed(spoil, ir=11)).found if "SKIP" not in finding.rule
+    ]
+    assert [one.text.partition(";")[0] for one in findings] == [
         "2 configurations are called 'two'",
         "1 configuration without a name",
         "configuration 'two' has 2 devices but names 3",
@@ -274,7 +280,7 @@ def test_configurations_of_devices_are_complete_and_values_have_the_axes():
         "Softmax 'a' shards 'x' along axis 2, but the value has rank 2",
         "Softmax 'a' shards 'x' along axis -3, but the value has rank 2",
     ]
-    assert {one.rule for one in found} == {"DEVICE_CONFIGURATION", "SHARDED_AXIS"}
+    assert {one.rule for one in findings} == {"DEVICE_CONFIGURATION", "SHARDED_AXIS"}
 
 
 CALL = """(float[2,3] x) => (float[2,3] y) { y = com.acme.Run<axis = 1>(x) }
@@ -349,9 +355,9 @@ def test_more_that_the_messages_of_onnx_ask_for(text, change, rule, level, said)
     proto = model(text, 13, more=', "com.acme" : 1')
     assert check(proto).found == ()
     change(proto)
-    found = [one for one in check(proto).found if one.rule == rule]
-    assert {one.level for one in found} == {level}
-    for one, part in zip(found, said, strict=True):
+    findings = [finding for finding in check(proto).found if finding.rule == rule]
+    assert {one.level for one in findings} == {level}
+    for one, part in zip(findings, said, strict=True):
         assert part in one.text
 
 
@@ -364,8 +370,8 @@ def test_keys_of_metadata_are_distinct():
             proto.graph.node[0].metadata_props.add(key="k", value=value)
             proto.graph.node[1].metadata_props.add(key=f"k{value}", value=value)
 
-    found = check(changed(spoil, ir=10)).found
-    assert [(one.rule, one.text) for one in found] == [
+    findings = check(changed(spoil, ir=10)).found
+    assert [(finding.rule, finding.text) for finding in findings] == [
         ("METADATA_TWICE", "the metadata of Softmax 'a' has 2 entries 'k'; keep one")
     ]
 
@@ -450,19 +456,19 @@ ILLEGAL = {
 def test_check_and_convert_apply_one_list(rule):
     """What a conversion says of an illegal model is what the check finds, under the rule's code."""
     proto = model(ILLEGAL[rule], 13)
-    found = [one for one in check(proto).found if one.rule == rule]
-    assert found
+    findings = [finding for finding in check(proto).found if finding.rule == rule]
+    assert findings
     if rule != "OPERATOR_FLAW":  # which is asked only after a failure
         with pytest.raises(InvalidModel) as refused:
             convert_version(proto, 12)
-        assert found[0].text in str(refused.value)
+        assert findings[0].text in str(refused.value)
 
 
 def test_a_conversion_leaves_out_a_rule_that_is_not_in_the_list(monkeypatch):
     proto = model(ILLEGAL["MISSING_IMPORT"], 13)
     left = tuple(rule for rule in RULES if rule.code != "MISSING_IMPORT")
     monkeypatch.setattr("opshift.convert.legal.rules.RULES", left)
-    assert not [one for one in check(proto).found if one.rule == "MISSING_IMPORT"]
+    assert not [finding for finding in check(proto).found if finding.rule == "MISSING_IMPORT"]
     with pytest.raises(OpshiftError) as refused:
         convert_version(proto, 12)
     assert "add an opset_import for it" not in str(refused.value)
@@ -476,8 +482,8 @@ def test_ir_1_and_2_are_read_as_a_conversion_reads_them(ir):
         for attribute in node.attribute:
             attribute.ClearField("type") if ir == 1 else None
     before = proto.SerializeToString()
-    found = check(proto)
-    assert {one.rule for one in found.found} == {"OLD_IR"}
+    findings = check(proto)
+    assert {finding.rule for finding in findings.found} == {"OLD_IR"}
     assert convert_version(proto, 7).ir_version >= 3
     assert proto.SerializeToString() == before
 
@@ -505,12 +511,12 @@ def test_a_type_that_a_release_of_onnx_removed_names_the_release(key, change):
             )
             for i in range(schema.min_input)
         ]
-        node = helper.make_node(op, [one.name for one in inputs], ["y"], domain=domain)
+        node = helper.make_node(op, [input_.name for input_ in inputs], ["y"], domain=domain)
         output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
         graph = helper.make_graph([node], "g", inputs, [output])
         proto = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, since)])
         proto.ir_version = 8
-        told = [one.text for one in check(proto).found if one.rule == "INPUT_TYPE"]
+        told = [finding.text for finding in check(proto).found if finding.rule == "INPUT_TYPE"]
         assert any(f"onnx {change.release} removed this type from {op}-{since}" in t for t in told)
 
 
@@ -540,12 +546,12 @@ def test_an_operator_with_two_meanings_is_noted(opset, more):
         f" {{ y = Attention{more}(q, k, v) }}",
         opset,
     )
-    told = [one for one in check(proto).found if one.rule == "TWO_MEANINGS"]
-    assert len(told) == (opset in (25, 26, 27) and not more)
+    findings = [finding for finding in check(proto).found if finding.rule == "TWO_MEANINGS"]
+    assert len(findings) == (opset in (25, 26, 27) and not more)
     for to in (24, opset):
         report = convert_with_report(proto, to).report
         noted = {note for note in report.notes if "two meanings" in note}
-        assert noted == {one.text for one in told}
+        assert noted == {one.text for one in findings}
     if opset == 24:
         report = convert_with_report(proto, 26).report
         assert any("Attention-25 from onnx 1.23 on" in note for note in report.notes)

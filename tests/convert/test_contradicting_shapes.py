@@ -115,7 +115,7 @@ def network(case: Case, shape: tuple[int | str, ...]) -> ModelProto:
 
     def weights(found: re.Match[str]) -> str:
         kind = "bool" if found.group(1) == "b" else "float"
-        count = int(np.prod([int(one) for one in found.group(2).split(",")]))
+        count = int(np.prod([int(word) for word in found.group(2).split(",")]))
         bytes_ = "ConvInteger" in case.node or found.group(2) == "1,1,8"
         element = "uint8" if bytes_ else kind
         numbers = ", ".join(["1"] * count)
@@ -219,7 +219,7 @@ def test_a_list_of_sizes_behind_other_nodes_is_known():
     )
     model = parse_model(f'<ir_version: 8, opset_import: ["" : 13]> g {text}')
     converted = convert(model, dim={"N": 6}).model
-    assert [one.dim_value for one in converted.graph.output[0].type.tensor_type.shape.dim] == [2, 3]
+    assert [dim.dim_value for dim in converted.graph.output[0].type.tensor_type.shape.dim] == [2, 3]
     with pytest.raises(BadTarget, match=r"^Reshape 'z' cannot compute .* 7 elements to 6"):
         convert(model, dim={"N": 7})
 

@@ -46,25 +46,25 @@ def source(name: str) -> ModelProto:
     return model(f"{inputs} => (float{shape} y) {LISTS} {{ {nodes} }}", 20)
 
 
-def ranks(found: ModelProto) -> dict[str, int | None]:
-    return {one.name: rank_of(one.type) for one in found.graph.value_info}
+def ranks(proto: ModelProto) -> dict[str, int | None]:
+    return {value.name: rank_of(value.type) for value in proto.graph.value_info}
 
 
-def converted(given: ModelProto, to: int) -> ModelProto:
-    return opshift.convert(given, to).model
+def converted(proto: ModelProto, to: int) -> ModelProto:
+    return opshift.convert(proto, to).model
 
 
 @pytest.mark.parametrize("to", [9, 10])
 @pytest.mark.parametrize("name", SOURCES)
 def test_each_declared_rank_is_that_of_the_value(name: str, to: int) -> None:
-    found = converted(source(name), to)
+    result = converted(source(name), to)
     wanted = [one for one in SOURCES[name][0] if to == 9 or one != "c"]  # opset 10 has Slice
-    told = ranks(found)
+    told = ranks(result)
     assert sorted(told) == wanted
     shown = ModelProto()
-    shown.CopyFrom(found)
+    shown.CopyFrom(result)
     del shown.graph.output[:]
-    shown.graph.output.extend(found.graph.value_info)
+    shown.graph.output.extend(result.graph.value_info)
     del shown.graph.value_info[:]
     for value in shown.graph.output:
         value.type.tensor_type.ClearField("shape")
@@ -74,11 +74,11 @@ def test_each_declared_rank_is_that_of_the_value(name: str, to: int) -> None:
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_only_what_inference_does_not_find_is_declared(name: str) -> None:
-    found = converted(source(name), 9)
-    told = ranks(found)
-    del found.graph.value_info[:]
+    result = converted(source(name), 9)
+    told = ranks(result)
+    del result.graph.value_info[:]
     inferred: dict[str, TypeProto] = {
-        one.name: one.type for one in shape_inference.infer_shapes(found).graph.value_info
+        value.name: value.type for value in shape_inference.infer_shapes(result).graph.value_info
     }
     assert [one for one in told if rank_of(inferred.get(one)) is not None] == []
 
@@ -90,8 +90,8 @@ def test_no_rank_is_declared_where_axes_may_be_negative(name: str, to: int) -> N
 
 
 def test_no_length_is_declared() -> None:
-    found = converted(source("a reshape"), 9)
-    (value,) = found.graph.value_info
+    result = converted(source("a reshape"), 9)
+    (value,) = result.graph.value_info
     assert [dim.WhichOneof("value") for dim in value.type.tensor_type.shape.dim] == [None] * 3
 
 

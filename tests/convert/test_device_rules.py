@@ -21,13 +21,13 @@ def configured(count: int = 2, *devices: str, name: str = "c") -> ModelProto:
     return proto
 
 
-def placed(made: ModelProto, tensor: str = "x", configuration: str = "c"):
-    one = made.graph.node[0].device_configurations.add(configuration_id=configuration)
+def placed(proto: ModelProto, tensor: str = "x", configuration: str = "c"):
+    one = proto.graph.node[0].device_configurations.add(configuration_id=configuration)
     return one.sharding_spec.add(tensor_name=tensor)
 
 
-def names_of(rule, made: ModelProto) -> list[list[str]]:
-    return [sorted(names) for names, _ in rule(checked(made).document)]
+def names_of(rule, proto: ModelProto) -> list[list[str]]:
+    return [sorted(names) for names, _ in rule(checked(proto).document)]
 
 
 @pytest.mark.parametrize(

@@ -20,17 +20,17 @@ from text_models import model, ops
 ADAPTERS = registry.default()
 
 
-def opened(made: ModelProto) -> SimpleNamespace:
+def opened(proto: ModelProto) -> SimpleNamespace:
     """A conversion that has just begun."""
-    view = made.SerializeToString()
-    skeleton, large_tensors = weights.carve_model(made)
+    view = proto.SerializeToString()
+    skeleton, large_tensors = weights.carve_model(proto)
     return SimpleNamespace(skeleton=skeleton, weights=large_tensors, view=view, adapters=ADAPTERS)
 
 
-def declared(made: ModelProto, name: str, shape, kind=TensorProto.FLOAT) -> ModelProto:
+def declared(proto: ModelProto, name: str, shape, kind=TensorProto.FLOAT) -> ModelProto:
     """The model with a declaration of a value."""
-    made.graph.value_info.append(helper.make_tensor_value_info(name, kind, shape))
-    return made
+    proto.graph.value_info.append(helper.make_tensor_value_info(name, kind, shape))
+    return proto
 
 
 SOUND = "(float[2] x) => (float[2] y) { h = Neg(x) y = Abs(h) }"
@@ -213,9 +213,9 @@ def told_of(before: ModelProto, after: ModelProto | None = None) -> str | None:
 
 
 def test_a_wrong_declaration_is_the_fault_of_the_model():
-    told = told_of(declared(model(SOUND), "h", [3]))
-    assert told is not None
-    assert "contradicts the operators of the model: an error; correct the declaration" in told
+    messages = told_of(declared(model(SOUND), "h", [3]))
+    assert messages is not None
+    assert "contradicts the operators of the model: an error; correct the declaration" in messages
 
 
 def test_a_result_that_the_checker_rejects_without_types_has_another_fault():
@@ -236,10 +236,10 @@ def test_confirmed_declarations_are_not_to_blame():
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda made: made.graph.input[0].type.tensor_type.shape.dim[0].ClearField("dim_value"),
+        lambda proto: proto.graph.input[0].type.tensor_type.shape.dim[0].ClearField("dim_value"),
         lambda made: declared(made, "h", [3]),
         lambda made: declared(made, "nothing", [3]),
-        lambda made: made.graph.output[0].type.tensor_type.shape.dim.add(),
+        lambda proto: proto.graph.output[0].type.tensor_type.shape.dim.add(),
     ],
     ids=["an unknown length", "another length", "a value without a node", "another rank"],
 )
@@ -310,9 +310,9 @@ def test_an_input_with_a_wrong_shape_is_to_blame(of_input):
     )
     if of_input:
         proto.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [2, 2]))
-    told = told_of(proto)
-    assert told is not None
-    assert "contradicts the operators of the model" in told
+    messages = told_of(proto)
+    assert messages is not None
+    assert "contradicts the operators of the model" in messages
 
 
 def test_an_input_that_is_not_a_tensor_has_no_shape_to_forget():

@@ -241,12 +241,12 @@ def test_an_operator_without_a_kernel_for_the_type_is_written():
 )
 def test_operators_of_others_are_written_out_unless_the_runtime_has_them(runtime, written):
     """What ai.onnx cannot write stays, with a note."""
-    made = vendor(
+    proto = vendor(
         "(float[2,4] x, float[4,4] w) => (float[2,4] y) {"
         " h = com.microsoft.FusedMatMul<alpha = 2.0>(x, w) y = com.microsoft.NoSuch(h) }",
         13,
     )
-    result = convert(made, runtime)
+    result = convert(proto, runtime)
     assert ops(result.model) == written
     doubt = f"whether {runtime} has the domain com.microsoft (1 node)"
     assert (doubt in result.report.runtime.unknown) == ("onnxruntime" not in runtime)
@@ -256,10 +256,10 @@ def test_operators_of_others_are_written_out_unless_the_runtime_has_them(runtime
 @pytest.mark.parametrize("wanted", [{"target": 13, **PLAIN}, {"target": "opencv==4.5.5"}])
 def test_a_version_below_the_first_one_ends_with_an_error(version, wanted):
     """No operator exists there; a conversion looked for them for ever."""
-    made = vendor(GELU)
-    made.opset_import[1].version = version
+    proto = vendor(GELU)
+    proto.opset_import[1].version = version
     with pytest.raises(InvalidModel, match=f"imports com.microsoft {version}, but"):
-        convert_version(made, **wanted)
+        convert_version(proto, **wanted)
 
 
 def test_an_operator_that_no_step_replaces_ends_with_an_error(monkeypatch):

@@ -33,4 +33,4 @@ def test_the_model_is_invalid(verb: str, text: str, number: int, rank: str) -> N
     broken = model(text.replace("AT", str(number)).replace("(float y)", f"(float{rank} y)"), 17)
     with pytest.raises(InvalidModel, match=f"is {number}, but must lie between"):
         VERBS[verb](broken)
-    assert any("must lie between" in one.text for one in check(broken).found)
+    assert any("must lie between" in finding.text for finding in check(broken).found)

@@ -27,11 +27,11 @@ def finding(level: str, text: str = "t", rule: str = "R", about: str = "a") -> F
 def test_a_rule_finds_sentences_named_sentences_and_nodes_that_it_cannot_judge():
     found = ["alone", (frozenset({"x"}), "named"), Unjudged("Neg 'y'", ValueError("no"))]
     rule = Rule("CODE", ERROR, Phase.AT_END, lambda subject: subject)
-    told = "Neg 'y' cannot be judged: no"
+    message = "Neg 'y' cannot be judged: no"
     assert [*rule.findings(found)] == [
         Finding(ERROR, "alone", "CODE", frozenset({"alone"})),
         Finding(ERROR, "named", "CODE", frozenset({"x"})),
-        Finding(WARNING, told, UNJUDGED, frozenset({told})),
+        Finding(WARNING, message, UNJUDGED, frozenset({message})),
     ]
 
 
@@ -68,9 +68,9 @@ def test_only_what_the_model_before_did_not_have_is_beyond_it():
 
 def test_findings_have_a_form_for_programs():
     findings = Findings((finding(ERROR, "text", "RULE"),))
-    shown = json.loads(findings.to_json())
-    assert shown["kind"] == "check"
-    assert shown["findings"] == [{"level": "error", "rule": "RULE", "text": "text"}]
+    document = json.loads(findings.to_json())
+    assert document["kind"] == "check"
+    assert document["findings"] == [{"level": "error", "rule": "RULE", "text": "text"}]
     text = findings.to_json()
     assert text.index('"findings"') < text.index('"kind"')
     assert text.startswith('{\n  "findings"')

@@ -68,14 +68,18 @@ def operators(proto: onnx.ModelProto) -> list[str]:
 
 
 def dims(value: onnx.ValueInfoProto) -> list[int | str]:
-    return [one.dim_value or one.dim_param for one in value.type.tensor_type.shape.dim]
+    return [dim.dim_value or dim.dim_param for dim in value.type.tensor_type.shape.dim]
 
 
 def answers(proto: onnx.ModelProto, shapes: dict[str, tuple[int, ...]]) -> list[np.ndarray]:
     session = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
     random = np.random.default_rng(0)
     feeds = {name: random.normal(size=size).astype("f4") for name, size in shapes.items()}
-    flags = {one.name: np.array(True) for one in session.get_inputs() if one.type == "tensor(bool)"}
+    flags = {
+        argument.name: np.array(True)
+        for argument in session.get_inputs()
+        if argument.type == "tensor(bool)"
+    }
     return session.run(None, {**feeds, **flags})
 
 
@@ -135,15 +139,15 @@ def test_the_report_lists_what_is_fixed():
 def test_dimensions_of_one_name_are_fixed_together():
     text = "(float[N,3] x, float[N,1] z) => (float[N,3] y) { y = Add(x, z) }"
     fixed = convert_version(model(text), shape={"x": (2, 3)})
-    assert [dims(one) for one in (*fixed.graph.input, *fixed.graph.output)] == [
+    assert [dims(value) for value in (*fixed.graph.input, *fixed.graph.output)] == [
         [2, 3], [2, 1], [2, 3],
     ]  # fmt: skip
 
 
 def test_a_dimension_that_is_called_unknown_has_no_name():
     unnamed = model("(float[N,K] x) => (float[N,K] y) { y = Neg(x) }")
-    for one in (*unnamed.graph.input, *unnamed.graph.output):
-        for dim in one.type.tensor_type.shape.dim:
+    for value in (*unnamed.graph.input, *unnamed.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
             dim.dim_param = "?"
     assert dims(convert_version(unnamed, shape={"x": (2, 5)}).graph.output[0]) == [2, 5]
 
@@ -216,7 +220,7 @@ def test_sizes_that_contradict_the_model_are_refused_with_the_place(place):
 def test_the_shape_of_an_input_with_a_default_value_is_refused():
     text = "(float[N] x, float[3] w) => (float[N] y) <float[3] w = {1, 2, 3}> { y = Mul(x, w) }"
     source = model(text)
-    if not any(one.name == "w" for one in source.graph.input):
+    if not any(value.name == "w" for value in source.graph.input):
         source.graph.input.append(onnx.helper.make_tensor_value_info("w", 1, [3]))
     with pytest.raises(BadTarget, match="the input 'w' has a default value"):
         convert(source, shape={"w": (3,)})

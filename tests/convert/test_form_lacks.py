@@ -39,8 +39,8 @@ def test_inputs_and_outputs_that_the_package_does_not_pass():
 def test_a_declared_shape_that_a_strict_runtime_rejects():
     proto = model("(float[2] x) => (float[3] y) { y = Neg(x) }", 15)
     strict = replace(PLAIN, columns={"strict": True})
-    (told,) = of_facts(form_lacks.forms, proto, strict)
-    assert told.startswith(
+    (message,) = of_facts(form_lacks.forms, proto, strict)
+    assert message.startswith(
         "it==1.0: at opset 15 it rejects a declared shape that inference contradicts: "
     )
     assert of_facts(form_lacks.forms, proto, PLAIN) == []
@@ -56,8 +56,8 @@ def test_forms_are_looked_for_once_for_many_releases():
     found, seen = checked(model(text, 14)), lack.Seen()
     rows = [targets.find(f"onnxruntime=={release}") for release in ("1.9", "1.10")]
     assert len(form_lacks.forms(found.facts, rows[0], seen)) == 1
-    for asked in seen.places:
-        seen.places[asked] = []
+    for place in seen.places:
+        seen.places[place] = []
     assert form_lacks.forms(found.facts, rows[1], seen) == []
     assert len(form_lacks.forms(found.facts, rows[1])) == 1
 

@@ -79,13 +79,13 @@ def test_an_initializer_occurs_once():
     assert_finds(graph_rules.sparse_names, checked(proto))
 
 
-def with_sparse(made: ModelProto, name: str) -> ModelProto:
+def with_sparse(proto: ModelProto, name: str) -> ModelProto:
     values = helper.make_tensor(name, TensorProto.FLOAT, [1], [1.0])
     indices = helper.make_tensor("", TensorProto.INT64, [1], [0])
-    made.graph.sparse_initializer.append(
+    proto.graph.sparse_initializer.append(
         SparseTensorProto(values=values, indices=indices, dims=[2])
     )
-    return made
+    return proto
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def test_functions_have_definitions_of_their_own():
     text = """(float[2] x) => (float[2] y) { y = f.F(x) }
         <domain: "f", opset_import: ["": 13]> F (a, a) => (b, c) { b = Neg(x) }"""
     proto = model(text, 13, more=', "f": 1')
-    found = texts(graph_rules.definitions(checked(proto)))
+    messages = texts(graph_rules.definitions(checked(proto)))
     patterns = ["input 'a'.*twice", "reads 'x', which is not", "no node writes output 'c'"]
-    assert [bool(re.search(*pair)) for pair in zip(patterns, found, strict=True)] == [True] * 3
+    assert [bool(re.search(*pair)) for pair in zip(patterns, messages, strict=True)] == [True] * 3
 
 
 def test_a_default_has_the_type_of_its_input():

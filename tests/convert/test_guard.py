@@ -121,9 +121,9 @@ def test_a_value_of_a_lost_type_is_refused_and_one_of_an_unknown_type_too(
         *(schema((), p, n) if is_output else schema(p, (), n) for n, p in enumerate(params, 1))
     )
     proto = NodeProto(op_type="Made", **{"output" if is_output else "input": ["v"]})
-    told = refusal(guard.check_types, node(proto, guard, **known), frozenset({DOUBLE}))
-    assert (told and told[0]) == why
-    assert told is None or ("'v'" in told[1] and "Made-2" in told[1])
+    message = refusal(guard.check_types, node(proto, guard, **known), frozenset({DOUBLE}))
+    assert (message and message[0]) == why
+    assert message is None or ("'v'" in message[1] and "Made-2" in message[1])
     assert refusal(guard.check_types, node(proto, guard, **known), frozenset({HALF})) is None
 
 
@@ -140,9 +140,9 @@ def test_a_value_of_unknown_type_has_the_type_of_another_one_with_its_variable(d
         schema((param("x", variadic=True),), most=(ANY, None)),
         schema((param("x", ONLY, variadic=True),), most=(ANY, None)),
     )
-    told = refusal(guard.check_types, node(proto, guard, a=FLOAT), lost)
-    assert told is not None
-    assert told[0] is Why.NEEDS_TYPE
+    message = refusal(guard.check_types, node(proto, guard, a=FLOAT), lost)
+    assert message is not None
+    assert message[0] is Why.NEEDS_TYPE
 
 
 def test_values_without_a_name_or_a_parameter_have_no_type_to_check(derived):
@@ -173,9 +173,9 @@ def test_an_attribute_that_the_new_schema_lacks_may_only_have_its_default(derive
         assert guard.touches(made) == touched
     referring = helper.make_node("Made", [], [])
     referring.attribute.add(name="alpha", type=2, ref_attr_name="of_the_function")
-    told = refusal(guard.check_structure, node(referring, guard))
-    assert told is not None
-    assert told[0] is Why.NOT_EXPRESSIBLE
+    message = refusal(guard.check_structure, node(referring, guard))
+    assert message is not None
+    assert message[0] is Why.NOT_EXPRESSIBLE
 
 
 def test_an_input_that_the_new_schema_lacks_may_only_be_left_out(derived):

@@ -319,11 +319,15 @@ def test_every_obstacle_is_named_at_once():
     before.training_info.add()
     with pytest.raises(Refused) as caught:
         convert_version(before, ir_version=6)
-    said = str(caught.value)
-    assert "element type or container float8e5m2 needs IR 9 (value 'v'); ask for IR 9, or" in said
-    assert "training information needs IR 7; drop it with drop_training (--drop-training)" in said
-    assert said.startswith("Cannot convert to"), said
-    assert "block it. IR 9 is the lowest that this model can reach." in said
+    message = str(caught.value)
+    assert (
+        "element type or container float8e5m2 needs IR 9 (value 'v'); ask for IR 9, or" in message
+    )
+    assert (
+        "training information needs IR 7; drop it with drop_training (--drop-training)" in message
+    )
+    assert message.startswith("Cannot convert to"), message
+    assert "block it. IR 9 is the lowest that this model can reach." in message
     assert convert_version(before, ir_version=9).ir_version == 9
     assert {refusal.why.name for refusal in caught.value.refusals} == {"IR_TOO_LOW"}
 
@@ -390,11 +394,13 @@ def test_a_default_of_another_shape_than_its_input_is_named():
     """Once the input is gone, nothing would tell that the model was wrong."""
     body = "<float[4] w = {1,2,3,4}> { y = Add(x, w) }"
     text = f"(float[2,3] x, float[3] w) => (float[2,3] y) {body}"
-    told = r"input 'w' .*float\)\[3\], and its initializer .*\[4\]"
-    with pytest.raises(InvalidModel, match=told):
+    message = r"input 'w' .*float\)\[3\], and its initializer .*\[4\]"
+    with pytest.raises(InvalidModel, match=message):
         convert_version(model(text, 8, ir=3), 13)
-    (found,) = (one for one in check(model(text, 8, ir=8)).found if one.rule == "DEFAULT_TYPE")
-    assert found.level == "error"
+    (finding,) = (
+        finding for finding in check(model(text, 8, ir=8)).found if finding.rule == "DEFAULT_TYPE"
+    )
+    assert finding.level == "error"
 
 
 @pytest.mark.parametrize("place", ["object", "path"])
@@ -427,7 +433,7 @@ def test_functions_that_call_themselves_are_never_written_out(to, last, told):
     before = onnx.parser.parse_model(text)
     with pytest.raises(InvalidModel, match=told):
         convert_version(before, to, ir_version=6)
-    assert any(told in one.text for one in check(before).found)
+    assert any(told in finding.text for finding in check(before).found)
 
 
 def test_a_default_that_callers_may_replace_stays_an_input():

@@ -250,5 +250,5 @@ def test_a_sparse_initializer_is_bound_and_a_missing_graph_has_no_output() -> No
 def test_an_input_of_the_initialization_is_named() -> None:
     proto = trained()
     proto.training_info[0].initialization.input.add(name="i")
-    told = "the initialization of training_info[0] has input 'i', but a caller cannot provide inputs; use an initializer"
-    assert texts("TRAINING_INPUT", proto) == [told]
+    message = "the initialization of training_info[0] has input 'i', but a caller cannot provide inputs; use an initializer"
+    assert texts("TRAINING_INPUT", proto) == [message]

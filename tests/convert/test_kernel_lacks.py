@@ -132,11 +132,11 @@ def test_an_absent_input_has_the_type_that_a_kernel_takes():
         == []
     )
     every = one | {("float", "float16")}
-    found = of_facts(
+    messages = of_facts(
         kernel_lacks.kernels, model(text, 13), without(Resize_13=Missing(("T1", "T2"), every))
     )
-    assert len(found) == 1
-    assert "Resize of float" in found[0]
+    assert len(messages) == 1
+    assert "Resize of float" in messages[0]
     unnamed = frozenset({("float", "")})  # a probe ran models without the input
     for missing in (Missing(("T1", "T2"), unnamed), Missing(("T1", "T2"), frozenset(), unnamed)):
         told = of_facts(kernel_lacks.kernels, model(text, 13), without(Resize_13=missing))

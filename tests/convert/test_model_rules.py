@@ -61,8 +61,8 @@ def test_a_version_that_no_release_has() -> None:
     for version in (1, NEWEST):
         assert model_rules.unknown_version("", version) is None
     assert model_rules.unknown_version("unheard", 99) is None
-    (told,) = texts(model_rules.unknown_imports, calling(NEWEST + 1))
-    assert told.startswith(f"function 'F' imports ai.onnx {NEWEST + 1}, ")
+    (message,) = texts(model_rules.unknown_imports, calling(NEWEST + 1))
+    assert message.startswith(f"function 'F' imports ai.onnx {NEWEST + 1}, ")
     assert len(texts(model_rules.unknown_imports, training("Neg(x)", NEWEST + 1))) == 1
     assert (
         "imports ai.onnx.ml 99, but only versions 1 to"
@@ -72,14 +72,14 @@ def test_a_version_that_no_release_has() -> None:
 
 def test_a_domain_that_is_not_imported_and_a_node_without_an_operator() -> None:
     proto = model(NEG.replace("Neg", "own.Neg"), 13)
-    told = "own.Neg 'y' is of domain 'own', which the model does not import; add an opset_import for it"
-    assert texts(model_rules.missing_imports, proto) == [told.replace("own.Neg 'y'", "Neg 'y'")]
+    message = "own.Neg 'y' is of domain 'own', which the model does not import; add an opset_import for it"
+    assert texts(model_rules.missing_imports, proto) == [message.replace("own.Neg 'y'", "Neg 'y'")]
     proto = neg()
     proto.graph.node[0].op_type = ""
     assert texts(model_rules.missing_imports, proto) == ["a node of graph has no op_type; set it"]
     del proto.opset_import[:]
-    (told,) = texts(model_rules.missing_imports, proto)
-    assert "is of domain 'ai.onnx', which the model does not import" in told
+    (message,) = texts(model_rules.missing_imports, proto)
+    assert "is of domain 'ai.onnx', which the model does not import" in message
     assert texts(model_rules.missing_imports, neg()) == []
 
 
@@ -98,9 +98,9 @@ def test_a_deprecated_operator_is_named_with_its_successors() -> None:
         "Upsample (1 nodes in graph) is deprecated from ai.onnx 10 on; use Resize, or convert from 9"
     ]
     gone = NEG.replace("Neg", "ThresholdedRelu")
-    (told,) = texts(model_rules.deprecated, model(gone, 9))
-    assert told.startswith("ThresholdedRelu was removed from ai.onnx; a conversion writes ")
-    assert "other operators" not in told
+    (message,) = texts(model_rules.deprecated, model(gone, 9))
+    assert message.startswith("ThresholdedRelu was removed from ai.onnx; a conversion writes ")
+    assert "other operators" not in message
     assert texts(model_rules.deprecated, model(gone, 10)) == []
     assert texts(model_rules.deprecated, model(NEG.replace("Neg", "own.Neg"), 13)) == []
 
@@ -123,8 +123,8 @@ def test_nodes_of_experimental_operators_are_counted(monkeypatch: pytest.MonkeyP
 def test_a_late_deprecation_names_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_rules.late_changes, "deprecated", lambda domain, op, since: "1.5")
     upsample = "(float[2] x, float[1] s) => (float[a] y) { y = Upsample(x, s) }"
-    (told,) = texts(model_rules.deprecated, model(upsample, 10))
-    assert "is deprecated from ai.onnx 10 on (since onnx release 1.5); use" in told
+    (message,) = texts(model_rules.deprecated, model(upsample, 10))
+    assert "is deprecated from ai.onnx 10 on (since onnx release 1.5); use" in message
 
 
 SOFTMAX = "(float[2,2] x) => (float[2,2] y) { a = Softmax(x) y = Softmax(a) }"
@@ -177,16 +177,16 @@ def test_metadata_in_another_form() -> None:
     proto = neg()
     proto.metadata_props.add(key="Image.BitmapPixelFormat", value="none")
     proto.metadata_props.add(key="own", value="none")
-    (told,) = texts(model_rules.metadata_forms, proto)
+    (message,) = texts(model_rules.metadata_forms, proto)
     form, _ = metadata.FORMS["Image.BitmapPixelFormat"]
-    assert told == f"the metadata 'Image.BitmapPixelFormat' is 'none'; ONNX defines it as {form}"
+    assert message == f"the metadata 'Image.BitmapPixelFormat' is 'none'; ONNX defines it as {form}"
     proto.metadata_props[0].value = "Rgb8"
     assert texts(model_rules.metadata_forms, proto) == []
 
 
 def test_a_function_that_means_something_else_at_its_version() -> None:
-    told = "function 'F' imports ai.onnx 12, but the model imports 13, in which Softmax differs; convert both to one version"
-    assert texts(model_rules.function_imports, calling(12, "Softmax")) == [told]
+    message = "function 'F' imports ai.onnx 12, but the model imports 13, in which Softmax differs; convert both to one version"
+    assert texts(model_rules.function_imports, calling(12, "Softmax")) == [message]
     assert texts(model_rules.function_imports, calling(13, "Softmax")) == []
     assert texts(model_rules.function_imports, calling(12, "Ceil")) != []  # Ceil 13 has other types
     assert texts(model_rules.function_imports, calling(14, "Ceil")) == []
@@ -199,8 +199,8 @@ def test_a_function_that_means_something_else_at_its_version() -> None:
 
 
 def test_nodes_for_training_are_checked() -> None:
-    (told,) = texts(model_rules.training_nodes, training("Neg(x, x)"))
-    assert told.startswith("Neg 't': Node")
+    (message,) = texts(model_rules.training_nodes, training("Neg(x, x)"))
+    assert message.startswith("Neg 't': Node")
     assert texts(model_rules.training_nodes, training("Neg(x)")) == []
     assert texts(model_rules.training_nodes, training("ThresholdedRelu(x)", 9)) == []  # replaced
 

@@ -72,8 +72,8 @@ def test_a_wrong_shape_in_a_dead_branch_is_no_fault_of_the_model(place, names, t
     result = convert(model, target, check=check)
     onnx.checker.check_model(result.model, full_check=True)
     assert verify(model, result.model).equal
-    told = [note for note in result.report.notes if "inference contradicts" in note]
-    assert all(repr(name) not in note for note in told for name in WRONG.keys() - {*names})
+    notes = [note for note in result.report.notes if "inference contradicts" in note]
+    assert all(repr(name) not in note for note in notes for name in WRONG.keys() - {*names})
 
 
 def test_only_the_contradicted_shapes_are_removed():

@@ -113,9 +113,9 @@ def test_a_result_with_wider_nodes_for_a_runtime_names_the_change_instead():
         '<ir_version: 8, opset_import: ["" : 13]> g (bfloat16[2,2] x) => (bfloat16[2,2] y)'
         " { z = MatMul(x, x) y = Add(z, x) }"
     )
-    said = '`types={"bfloat16": "float"}` changes the type in the whole model instead'
+    message = '`types={"bfloat16": "float"}` changes the type in the whole model instead'
     notes = convert(source, "onnxruntime==1.17").report.notes
-    assert [note for note in notes if "instead" in note] == [said]
+    assert [note for note in notes if "instead" in note] == [message]
     changed = convert(source, "onnxruntime==1.17", types={"bfloat16": "float"}).report
     assert not any("instead" in note for note in changed.notes)
 

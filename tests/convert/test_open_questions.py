@@ -72,10 +72,12 @@ def test_sizes_that_are_not_fixed():
     proto.graph.input.append(helper.make_tensor_value_info("w", T.FLOAT, ["K"]))
     proto.graph.input.append(helper.make_tensor_value_info("u", T.FLOAT, None))
     row = replace(PLAIN, name="onnx", columns={"fixed_sizes": True})
-    told = of_facts(open_questions.unknown, proto, row)
+    messages = of_facts(open_questions.unknown, proto, row)
     fix = f"it needs fixed sizes, as in {terms.option('shape', 'u=1,3,224,224')}"
-    assert [one for one in told if "'u'" in one] == [f"whether onnx==1.0 reads 'u': {fix}"]
-    sizes = [one for one in told if "the size" in one]
+    assert [message for message in messages if "'u'" in message] == [
+        f"whether onnx==1.0 reads 'u': {fix}"
+    ]
+    sizes = [message for message in messages if "the size" in message]
     assert sizes == [
         f"whether onnx==1.0 reads the size {size!r}: it needs fixed sizes, as in"
         f" {terms.option('dim', f'{size}=1')}"

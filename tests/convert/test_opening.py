@@ -78,13 +78,13 @@ def test_data_files_are_inside_the_folder_and_have_an_element_type(location, kin
     assert refused(opening.external_data, proto) == ""
 
 
-def sparse(made: ModelProto) -> TensorProto:
+def sparse(proto: ModelProto) -> TensorProto:
     """The indices of a sparse tensor that a model gets."""
     values = helper.make_tensor("w", TensorProto.FLOAT, [2], [1.0, 2.0])
     indices = helper.make_tensor("", TensorProto.INT64, [2], [0, 1])
     one = SparseTensorProto(values=values, indices=indices, dims=[2])
-    made.graph.sparse_initializer.append(one)
-    return made.graph.sparse_initializer[0].indices
+    proto.graph.sparse_initializer.append(one)
+    return proto.graph.sparse_initializer[0].indices
 
 
 @pytest.mark.parametrize("is_fatal", [False, True])

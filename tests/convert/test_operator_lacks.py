@@ -39,11 +39,11 @@ def test_operators_that_a_runtime_does_not_read():
     assert of_document(operator_lacks.lacking, model(text, 13), row) == [
         "it==1.0 does not read Neg 13 ('a' and 1 more)"
     ]
-    found = checked(model(text, 13)).document
-    ((root, key, says),) = operator_lacks.unread(found, row)
-    assert (root, key, says) == (found.roots[0], ("", "Neg"), "it==1.0 does not read Neg 13")
-    assert not operator_lacks.reads(found.model.graph.node, found.roots[0], row)
-    assert operator_lacks.reads(found.model.graph.node, found.roots[0], PLAIN)
+    document = checked(model(text, 13)).document
+    ((root, key, says),) = operator_lacks.unread(document, row)
+    assert (root, key, says) == (document.roots[0], ("", "Neg"), "it==1.0 does not read Neg 13")
+    assert not operator_lacks.reads(document.model.graph.node, document.roots[0], row)
+    assert operator_lacks.reads(document.model.graph.node, document.roots[0], PLAIN)
 
 
 def test_an_operator_that_only_other_releases_have():
@@ -61,14 +61,14 @@ def test_a_field_that_a_release_does_not_know():
         { y = com.microsoft.MultiHeadAttention<num_heads = 2, unidirectional = 1>(q, k, v) }"""
     proto = model(text, more=', "com.microsoft" : 1')
     row = targets.find("onnxruntime==1.14")
-    found = checked(proto).document
-    ((key, says), places), *rest = operator_lacks.unknown_fields(found, row).items()
+    document = checked(proto).document
+    ((key, says), places), *rest = operator_lacks.unknown_fields(document, row).items()
     assert (key, rest) == (("com.microsoft", "MultiHeadAttention"), [])
     assert [scope.node(at).output[0] for scope, at in places] == ["y"]
     assert of_document(operator_lacks.lacking, proto, row) == [
         f"{row.shown} has no operator com.microsoft.MultiHeadAttention with {says} ('y')"
     ]
-    assert operator_lacks.unknown_fields(found, PLAIN) == {}
+    assert operator_lacks.unknown_fields(document, PLAIN) == {}
 
 
 def test_an_attribute_that_no_measured_release_knows():
@@ -146,8 +146,8 @@ def test_a_type_that_a_later_ir_version_introduced():
     proto = model("(float8e5m2[2] x) => (float8e5m2[2] y) { y = Identity(x) }", 19, ir=9)
     for ir, told in ((8, True), (9, False), (None, False)):
         row = replace(PLAIN, imports={"": 19}, ir=ir)
-        found = of_document(operator_lacks.lacking, proto, row)
-        assert found == ["it==1.0 does not read float8e5m2, which IR 9 introduced"] * told
+        messages = of_document(operator_lacks.lacking, proto, row)
+        assert messages == ["it==1.0 does not read float8e5m2, which IR 9 introduced"] * told
 
 
 def test_a_model_without_imports_is_read_at_version_1(monkeypatch):

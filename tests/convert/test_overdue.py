@@ -57,8 +57,8 @@ def test_calls_are_counted_and_not_followed(command):
 
 
 def test_a_check_reports_calls_that_stand_for_too_much():
-    (found,) = check(doubling(60)).found
-    assert "call the functions less often" in found.text
+    (finding,) = check(doubling(60)).found
+    assert "call the functions less often" in finding.text
 
 
 def test_a_few_calls_are_followed():

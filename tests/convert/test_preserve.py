@@ -53,24 +53,24 @@ def rich() -> ModelProto:
     return proto
 
 
-def with_unknown_fields(made: ModelProto) -> ModelProto:
+def with_unknown_fields(proto: ModelProto) -> ModelProto:
     """Fields of a future release, in the model, the graph, a node, a tensor and a value."""
     field = b"\xfa\x3f\x03new"  # number 1023, three bytes
     for part in (
-        made,
-        made.graph,
-        made.graph.node[0],
-        made.graph.initializer[0],
-        made.graph.input[0],
+        proto,
+        proto.graph,
+        proto.graph.node[0],
+        proto.graph.initializer[0],
+        proto.graph.input[0],
     ):
         part.MergeFromString(field)
-    return made
+    return proto
 
 
-def stripped(made: ModelProto) -> ModelProto:
+def stripped(proto: ModelProto) -> ModelProto:
     """What must be equal before and after: everything but what a step may change."""
     copy = ModelProto()
-    copy.CopyFrom(made)
+    copy.CopyFrom(proto)
     del copy.graph.node[:]
     del copy.opset_import[:]
     copy.ir_version = 0

@@ -157,7 +157,7 @@ def _literals(numbers: str, kind: int) -> str:
     """Numbers as the text of a model has them: the 16 bits of each, or the number itself."""
     if kind in (TensorProto.DOUBLE, TensorProto.FLOAT):
         return numbers
-    tensor = as_tensor(np.array([float(one) for one in numbers.split(",")]), kind)
+    tensor = as_tensor(np.array([float(word) for word in numbers.split(",")]), kind)
     return ", ".join(map(str, np.frombuffer(tensor.raw_data, "<u2")))
 
 
@@ -616,8 +616,8 @@ def test_scaled_codes_of_float8_are_written_in_a_wider_type(kind, name, to):
     x = np.array([[0.5, -1, 2], [4, -0.25, 60000 if name == "one scale" else 1]])
     feeds = {"x": x.astype("f4"), "s": np.array([0.5, 2, 1][: 2 if "row" in name else 3], "f4")}
     feeds = {
-        one.name: feeds[one.name].astype(DTYPES[one.type.tensor_type.elem_type])
-        for one in source.graph.input
+        value.name: feeds[value.name].astype(DTYPES[value.type.tensor_type.elem_type])
+        for value in source.graph.input
     }
     for expected, actual in zip(
         *(oracle.evaluate(one, feeds) for one in (source, converted)), strict=True
@@ -748,9 +748,9 @@ def test_sizes_that_are_computed_in_floats_stay_exact(rows):
     result = convert(model(SIZES_IN_FLOATS, 11), types={"float": "float16"})
     assert any("'f', 'p', 'm', 'd'" in note and "2048" in note for note in result.report.notes)
     x = np.ones((rows, 3), np.float16)
-    (made,) = ReferenceEvaluator(result.model).run(None, {"x": x})
-    assert made.dtype == np.float16
-    assert np.array_equal(made, x)
+    (computed,) = ReferenceEvaluator(result.model).run(None, {"x": x})
+    assert computed.dtype == np.float16
+    assert np.array_equal(computed, x)
 
 
 def test_sizes_that_the_new_type_holds_change():

@@ -110,9 +110,11 @@ def ran(proto: onnx.ModelProto, kind: str) -> list[np.ndarray]:
         proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     random, feeds = np.random.default_rng(0), {}
-    for one in session.get_inputs():
-        feeds[one.name] = random.integers(-4, 4, one.shape).astype(TYPES[one.type[7:-1]]) / 4
-    assert {one.type for one in session.get_inputs()} == {f"tensor({kind})"}
+    for argument in session.get_inputs():
+        feeds[argument.name] = (
+            random.integers(-4, 4, argument.shape).astype(TYPES[argument.type[7:-1]]) / 4
+        )
+    assert {argument.type for argument in session.get_inputs()} == {f"tensor({kind})"}
     return session.run(None, feeds)
 
 

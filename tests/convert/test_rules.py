@@ -54,9 +54,9 @@ def broken(proto: ModelProto, error: str | None) -> str:
 def test_a_rejected_model_is_refused_for_the_first_rule_that_it_breaks(
     proto: ModelProto, error: str | None, sentence: str
 ) -> None:
-    told = broken(proto, error)
-    assert sentence in told
-    assert bool(told) == bool(sentence)
+    messages = broken(proto, error)
+    assert sentence in messages
+    assert bool(messages) == bool(sentence)
 
 
 def test_a_step_names_its_domain_and_versions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,8 +94,8 @@ def test_the_objection_of_the_checker_comes_first(monkeypatch: pytest.MonkeyPatc
     )  # fmt: skip
     monkeypatch.setattr(rules, "RULES", listed)
     monkeypatch.setattr(checker, "whole", lambda *given, full: asked.append(full) or "no")
-    found = [one.text for one in check(model(GOOD, 13)).found]
-    assert found == ["onnx's checker rejects the model: no", "e", "i"]
+    texts = [finding.text for finding in check(model(GOOD, 13)).found]
+    assert texts == ["onnx's checker rejects the model: no", "e", "i"]
     assert asked == [True]
 
 
@@ -114,7 +114,7 @@ def test_types_are_inferred_unless_a_rule_forbids_it(
 ) -> None:
     typed = Rule("TYPED", ERROR, Phase.CHECK_ONLY, lambda checked: ["b"], infers=True)
     monkeypatch.setattr(rules, "RULES", (stated(ERROR, phase, "a"), typed))
-    assert [one.text for one in check(model(GOOD, 13)).found] == expected
+    assert [finding.text for finding in check(model(GOOD, 13)).found] == expected
 
 
 @pytest.mark.parametrize("weights", [None, Weights()])

@@ -48,12 +48,12 @@ def test_each_conversion_adds_its_line_and_other_metadata_stays():
     model.metadata_props.add(key="author", value="me")
     first = opshift.convert_version(model, 13, stamp=True)
     second = opshift.convert_version(first, 15, stamp=True)
-    told = notes(second)
-    assert list(told) == ["author", KEY]
-    assert [line.partition(": ")[2].split(";")[0].split(",")[0] for line in told[KEY].splitlines()] == [
+    messages = notes(second)
+    assert list(messages) == ["author", KEY]
+    assert [line.partition(": ")[2].split(";")[0].split(",")[0] for line in messages[KEY].splitlines()] == [
         "opset 12 -> 13", "opset 13 -> 15",
     ]  # fmt: skip
-    assert notes(opshift.convert_version(second, 13)) == told
+    assert notes(opshift.convert_version(second, 13)) == messages
 
 
 def test_what_does_not_change_gets_no_stamp():

@@ -392,8 +392,8 @@ def test_a_bug_names_its_boundary_its_adapter_once_and_its_node(named, with_adap
     with pytest.raises(FaultyChange) as caught:
         stepper(model(GELU, 20), 20, 19).run()
     who = "" if named else f"{two_nodes.source} "
-    told = f"{two_nodes.source} is wrong" if named else "it is wrong"
-    assert str(caught.value) == f"at ai.onnx 20->19, {who}on Gelu 'h': {told}"
+    message = f"{two_nodes.source} is wrong" if named else "it is wrong"
+    assert str(caught.value) == f"at ai.onnx 20->19, {who}on Gelu 'h': {message}"
 
 
 def test_only_a_traced_step_collects_suspects(with_adapters, monkeypatch):

@@ -335,8 +335,8 @@ def calling(graph: str, *bodies: str, opset: int) -> ModelProto:
     return model(text, opset, ir=8, more=', "com.own": 1')
 
 
-def names(found: ModelProto) -> list[str]:
-    return [function.name for function in found.functions]
+def names(proto: ModelProto) -> list[str]:
+    return [function.name for function in proto.functions]
 
 
 ONE = "G () => (y) { y = Constant<value = int64[1] {1}>() }"

@@ -177,7 +177,7 @@ def test_the_fault_is_a_call_with_values_for_attributes_and_the_functions_that_i
     (given,) = call.graph.input
     assert given.type.tensor_type.elem_type == TensorProto.FLOAT
     assert dims_of(given.type) == (None, None)  # the first rank that is tried
-    assert [one.name for one in call.graph.output] == ["g"]  # nothing infers the other
+    assert [value.name for value in call.graph.output] == ["g"]  # nothing infers the other
     assert rank_of(call.graph.output[0].type) is not None
     onnx.checker.check_model(call, full_check=True)
 
@@ -202,9 +202,9 @@ def test_the_fault_may_have_a_scalar_beside_another_input():
 
 def test_a_domain_that_the_model_does_not_import_is_imported_for_the_call():
     def without_import(body: str) -> ModelProto:
-        made = uncalled(body)
-        del made.opset_import[1]
-        return made
+        proto = uncalled(body)
+        del proto.opset_import[1]
+        return proto
 
     before = without_import("F (x) => (g) { g = Neg(x) }")
     after = without_import("F (x) => (g) { h = Neg(x) g = Transpose<perm = [0, 0]>(h) }")

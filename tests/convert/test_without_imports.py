@@ -45,7 +45,7 @@ def test_a_measured_runtime_rejects_it_as_it_is_and_runs_its_conversion(source: 
 
 def test_it_is_not_known_whether_another_runtime_reads_it(source: Path) -> None:
     answer = accepts(source, "tensorrt==10")
-    assert any("imports no operator set" in one for one in answer.unknown)
+    assert any("imports no operator set" in doubt for doubt in answer.unknown)
 
 
 def test_a_consumer_of_newer_versions_may_use_it(source: Path) -> None:
@@ -73,7 +73,9 @@ def test_the_import_of_a_domain_whose_operators_never_changed_is_added(domain: s
     assert any(f"does not import {domain}" in note for note in done.report.notes)
     assert plan(before, 12).possible
     assert accepts(before, "onnxruntime==1.17").answer == "yes"
-    assert any(f"an import of {domain}" in one for one in accepts(before, "tensorrt==10").unknown)
+    assert any(
+        f"an import of {domain}" in doubt for doubt in accepts(before, "tensorrt==10").unknown
+    )
     assert may_use(before, Consumer({"": 28, domain: 1}, 11)).answer == "yes"
 
 

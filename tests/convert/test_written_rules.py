@@ -326,8 +326,8 @@ def test_an_undeclared_approximation_is_a_bug_even_where_none_is_allowed(
         convert_version(
             model(PLACES[place], 20, more=', "acme" : 1'), 13, allow_approximate=allowed
         )
-    told = "undeclared_approximation calls op.approximate, but does not declare it"
-    for part in ("at ai.onnx 20->19", told, "on Gelu"):
+    message = "undeclared_approximation calls op.approximate, but does not declare it"
+    for part in ("at ai.onnx 20->19", message, "on Gelu"):
         assert part in str(caught.value)
 
 
@@ -397,8 +397,8 @@ def test_an_error_in_an_adapter_is_its_own_fault(place, with_adapters):
         with pytest.raises(AdapterBug) as caught:
             convert_version(model(EVERYWHERE[place], 20, more=', "acme" : 1'), 13)
         line = fails.run.__code__.co_firstlineno + 3
-        told = f"fails raised {error('a fault')!r} at {__file__}:{line}"
-        for part in ("at ai.onnx 20->19", "on Gelu", told):
+        message = f"fails raised {error('a fault')!r} at {__file__}:{line}"
+        for part in ("at ai.onnx 20->19", "on Gelu", message):
             assert part in str(caught.value)
 
 
@@ -522,8 +522,8 @@ def same_type(node, op):
 
 
 def test_a_change_of_a_declared_type_is_found_once_for_each_kind(findings):
-    told = "the type of 'a' changes from tensor(float) to tensor(double)"
-    assert findings(written_rules.types, wrong_type, two_gelus(T.FLOAT, T.FLOAT)) == [[told], []]
+    message = "the type of 'a' changes from tensor(float) to tensor(double)"
+    assert findings(written_rules.types, wrong_type, two_gelus(T.FLOAT, T.FLOAT)) == [[message], []]
     assert findings(written_rules.types, wrong_type, two_gelus()) == [[], []]
     assert findings(written_rules.types, same_type, two_gelus(T.FLOAT, T.FLOAT)) == [[], []]
     # the declaration is wrong already
@@ -581,8 +581,8 @@ def test_an_output_of_the_graph_must_be_written(findings):
 def test_an_output_of_a_branch_may_stay_unwritten(findings):
     """The graph around is not looked at, because the node may be in a branch that goes."""
     proto = model(INSIDE["output of a branch"], 20)
-    (found,) = findings(tampered("other"), renamed_output, proto)
-    assert found == ["Neg writes 'other', which is neither an output nor a new name"]
+    (finding,) = findings(tampered("other"), renamed_output, proto)
+    assert finding == ["Neg writes 'other', which is neither an output nor a new name"]
 
 
 def test_the_reason_why_a_value_cannot_be_read(findings):
@@ -595,12 +595,12 @@ def test_the_reason_why_a_value_cannot_be_read(findings):
         return rule
 
     proto = model(TEXT, 20)
-    (found,) = findings(reading("h", "other"), renamed_output, proto)
-    assert found[0] == "Neg reads 'h', which the replaced node wrote"
-    (found,) = findings(reading("nowhere"), renamed_output, proto)
-    assert found[0] == "Neg reads 'nowhere', which is not defined"
-    (found,) = findings(reading("z"), renamed_output, proto)
-    assert found == []
+    (finding,) = findings(reading("h", "other"), renamed_output, proto)
+    assert finding[0] == "Neg reads 'h', which the replaced node wrote"
+    (finding,) = findings(reading("nowhere"), renamed_output, proto)
+    assert finding[0] == "Neg reads 'nowhere', which is not defined"
+    (finding,) = findings(reading("z"), renamed_output, proto)
+    assert finding == []
 
 
 def test_the_version_at_which_a_node_is_read_after_the_step(findings):
@@ -661,9 +661,9 @@ def test_a_node_that_inference_rejects_itself_proves_nothing(
 @pytest.mark.parametrize("sound", [True, False])
 def test_lengths_are_suspect_only_if_the_replaced_node_is_sound(sound, findings, monkeypatch):
     monkeypatch.setattr(written_rules, "_is_sound", lambda written: sound)
-    told = "the type of 'h' changes from tensor(float)[2] to tensor(float)[4]"
+    message = "the type of 'h' changes from tensor(float)[2] to tensor(float)[4]"
     found = findings(written_rules.suspect_lengths, twice_as_long, model(TEXT, 20))
-    assert found == [[told] * sound]
+    assert found == [[message] * sound]
 
 
 def test_an_omitted_input_has_no_type_to_fit(findings):

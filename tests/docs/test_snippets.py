@@ -158,9 +158,9 @@ def test_the_first_hour_of_a_user_runs_from_a_wheel(page, folder, installed):
 
 def test_the_packages_of_the_wheel_are_used(folder, installed):
     code = "import opshift, opshift_adapters as a\nprint(opshift.__file__, a.__file__)"
-    told = run([sys.executable, "-c", code], folder, paths_of(installed)).stdout.split()
-    assert all(Path(path).is_relative_to(installed) for path in told)
-    assert len(told) == 2
+    done = run([sys.executable, "-c", code], folder, paths_of(installed)).stdout.split()
+    assert all(Path(path).is_relative_to(installed) for path in done)
+    assert len(done) == 2
 
 
 def test_a_probe_from_a_wheel_has_the_models_of_a_probe_from_the_checkout(folder, installed):

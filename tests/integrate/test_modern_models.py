@@ -30,9 +30,11 @@ def converted(model: ModelProto, target: str) -> tuple[Result[ModelProto], dict[
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_model_is_valid(name):
-    found = [one.text for one in check(modern_model(name)).found if one.level == "error"]
+    texts = [
+        finding.text for finding in check(modern_model(name)).found if finding.level == "error"
+    ]
     wanted = WITHOUT_IMPORT.get(name)
-    assert [wanted in text for text in found] == ([True] if wanted else [])
+    assert [wanted in text for text in texts] == ([True] if wanted else [])
 
 
 @pytest.mark.parametrize(

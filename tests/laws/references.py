@@ -51,7 +51,7 @@ def opened(model: ModelProto) -> list[Graph]:
 def _open(proto: Any, around: Graph | None, found: list[Graph]) -> Graph:
     graph = Graph(proto, around)
     found.append(graph)
-    graph.defined.update(one if isinstance(one, str) else one.name for one in proto.input)
+    graph.defined.update(value if isinstance(value, str) else value.name for value in proto.input)
     if not isinstance(proto, FunctionProto):
         graph.defined.update(tensor.name for tensor in proto.initializer)
         graph.defined.update(sparse.values.name for sparse in proto.sparse_initializer)

@@ -15,7 +15,7 @@ SAMPLES = 12  # of each operator
 def in_a_condition(graph: GraphProto) -> None:
     """Moves the nodes of a graph into both branches of an If, which read names around it."""
     made = {name for node in graph.node for name in node.output}
-    results = [one for one in graph.output if one.name in made]
+    results = [value for value in graph.output if value.name in made]
     if not results or any(not result.HasField("type") for result in results):
         return
     branches = []

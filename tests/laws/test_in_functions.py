@@ -65,7 +65,9 @@ def test_example_in_a_function(case):
     if examples.too_new(case):
         pytest.skip("the installed onnx is older than the example")
     flat = examples.model_of(case)
-    if {tensor.name for tensor in flat.graph.initializer} & {one.name for one in flat.graph.input}:
+    if {tensor.name for tensor in flat.graph.initializer} & {
+        value.name for value in flat.graph.input
+    }:
         pytest.skip("a function has no inputs with a default")
     before = function(flat)
     if not loads(before):

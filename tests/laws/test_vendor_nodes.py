@@ -50,7 +50,7 @@ def type_of(model: ModelProto, name: str) -> TypeProto | None:
     for tensor in model.graph.initializer:
         if tensor.name == name:
             return helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
-    return next((one.type for one in model.graph.input if one.name == name), None)
+    return next((value.type for value in model.graph.input if value.name == name), None)
 
 
 def of_other_types(model: ModelProto, at: int) -> Iterator[tuple[str, ModelProto]]:
@@ -64,7 +64,9 @@ def of_other_types(model: ModelProto, at: int) -> Iterator[tuple[str, ModelProto
         others = [number for number in NUMBERS if number != kind.tensor_type.elem_type]
         listed = [one for one in others if f"tensor({element_name(one)})" in param.types]
         params = [schema.input_at(j) for j, n in enumerate(node.input) if n and j != i]
-        shared = any(one is not None and one.variable == param.variable for one in params)
+        shared = any(
+            parameter is not None and parameter.variable == param.variable for parameter in params
+        )
         unlisted = [one for one in others if one not in listed]
         for word, kinds in (("mixed", listed if shared else []), ("unlisted", unlisted)):
             for one in kinds[:1]:
@@ -128,10 +130,10 @@ def test_two_types_of_one_variable_are_named() -> None:
     variant = next(one for what, one in found.items() if what.startswith("mixed cos_cache"))
     with pytest.raises(InvalidModel, match=r"of type tensor\(float\) and 'odd' of type .* as one"):
         convert_version(variant, domains=["ai.onnx"])
-    told = [one for one in check(variant).found if one.rule == "VENDOR_NODE"]
-    assert [one.level for one in told] == ["warning"]
-    assert "'odd'" in told[0].text
-    assert not [one for one in check(model).found if one.rule == "VENDOR_NODE"]
+    findings = [finding for finding in check(variant).found if finding.rule == "VENDOR_NODE"]
+    assert [one.level for one in findings] == ["warning"]
+    assert "'odd'" in findings[0].text
+    assert not [finding for finding in check(model).found if finding.rule == "VENDOR_NODE"]
 
 
 def test_a_type_that_a_later_release_may_accept_is_refused_and_not_invalid() -> None:
@@ -140,7 +142,9 @@ def test_a_type_that_a_later_release_may_accept_is_refused_and_not_invalid() -> 
         if what.startswith("unlisted"):
             with pytest.raises(Refused, match="which its adapter does not support"):
                 convert_version(variant, domains=["ai.onnx"])
-            assert not [one for one in check(variant).found if one.rule == "VENDOR_NODE"]
+            assert not [
+                finding for finding in check(variant).found if finding.rule == "VENDOR_NODE"
+            ]
 
 
 @pytest.mark.parametrize("op", ["Add", "Where", "Max", "Clip"])
@@ -152,8 +156,8 @@ def test_operators_of_onnx_have_one_type_for_each_variable(op: str) -> None:
     output = helper.make_tensor_value_info("z", TensorProto.FLOAT, [])
     graph = helper.make_graph([helper.make_node(op, [*names], ["z"])], "g", inputs, [output])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    (told,) = [one.text for one in check(model).found if one.level == "error"]
-    assert told == f"{op} 'z' reads 'x' of type tensor(float) and 'y' of type tensor(int64) as one type"  # fmt: skip
+    (texts,) = [finding.text for finding in check(model).found if finding.level == "error"]
+    assert texts == f"{op} 'z' reads 'x' of type tensor(float) and 'y' of type tensor(int64) as one type"  # fmt: skip
     for target in (21, 13, 11, 7, 1):
         try:
             convert_version(model, target)

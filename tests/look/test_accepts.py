@@ -35,10 +35,10 @@ NEG = "(float[2] x) => (float[2] y) { y = Neg(x) }"
 
 
 def test_the_release_that_stands_for_another_is_a_remark():
-    made = model(NEG, 13)
+    proto = model(NEG, 13)
     for target, remarked in (("onnxruntime==1.99", True), ("onnxruntime==1.10", False)):
-        (fit,) = survey(made, [target]).fits
-        assert accepts(made, target).remarks == fit.remarks
+        (fit,) = survey(proto, [target]).fits
+        assert accepts(proto, target).remarks == fit.remarks
         assert bool(fit.remarks) is remarked
 
 
@@ -60,12 +60,12 @@ def ort(*named):
 
 
 def test_a_release_that_runs_the_model_needs_no_conversion(conversions):
-    made = model(NEG, 13)
-    assert [fit.after for fit in survey(made, ort("1.10", "1.12", "1.32")).fits] == ["yes"] * 3
+    proto = model(NEG, 13)
+    assert [fit.after for fit in survey(proto, ort("1.10", "1.12", "1.32")).fits] == ["yes"] * 3
     assert conversions == []
-    survey(made, ort("1.10"), Request())
+    survey(proto, ort("1.10"), Request())
     assert conversions == []
-    survey(made, ort("1.10"), Request(drop_metadata=True))  # the options change the model
+    survey(proto, ort("1.10"), Request(drop_metadata=True))  # the options change the model
     assert conversions == ort("1.10")
 
 
@@ -134,16 +134,16 @@ def test_two_models_are_compared_in_all_releases():
         if one.runtime == "onnxruntime":
             target = f"onnxruntime=={one.name.partition('..')[0]}"
             assert one.before == accepts(before, target).answer
-            told = accepts(after, target)
-            assert one.after == told.answer
+            answer = accepts(after, target)
+            assert one.after == answer.answer
             assert one.why or {one.before, one.after} == {"yes"}
-            assert not told.reasons or one.why == told.reasons[0]
+            assert not answer.reasons or one.why == answer.reasons[0]
 
 
 def test_what_is_within_reach_is_the_survey_of_all_releases():
-    made = model(NEG, 22)
-    assert [(one.before, one.after, one.why) for one in within_reach(made)] == [
-        (fit.now, fit.after, fit.first) for fit in survey(made).fits
+    proto = model(NEG, 22)
+    assert [(one.before, one.after, one.why) for one in within_reach(proto)] == [
+        (fit.now, fit.after, fit.first) for fit in survey(proto).fits
     ]
 
 

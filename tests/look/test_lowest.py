@@ -48,18 +48,18 @@ def models(draw, stop=False):
 @given(data=st.data())
 def test_a_reported_version_is_reached_and_the_next_is_refused(stop, data):
     proto = data.draw(models(stop))
-    found = lowest_versions(proto)[""]
-    assert not stop or found.lowest >= 10
-    convert_version(proto, found.lowest)
-    convert_version(proto, found.highest)
-    assert found.lowest <= found.same_from <= found.version <= found.same_to <= found.highest
-    if found.lowest > 1:
-        assert found.below
+    lowest = lowest_versions(proto)[""]
+    assert not stop or lowest.lowest >= 10
+    convert_version(proto, lowest.lowest)
+    convert_version(proto, lowest.highest)
+    assert lowest.lowest <= lowest.same_from <= lowest.version <= lowest.same_to <= lowest.highest
+    if lowest.lowest > 1:
+        assert lowest.below
         with pytest.raises(Refused):
-            convert_version(proto, found.lowest - 1)
-    if found.highest < schemas.latest(""):
+            convert_version(proto, lowest.lowest - 1)
+    if lowest.highest < schemas.latest(""):
         with pytest.raises(Refused):
-            convert_version(proto, found.highest + 1)
+            convert_version(proto, lowest.highest + 1)
 
 
 @settings(max_examples=25, deadline=None)
@@ -83,9 +83,9 @@ def test_a_version_that_no_onnx_has_is_a_mistake_of_the_model():
 
 
 def test_what_stops_it_is_named():
-    found = lowest_versions(model("(double[2] x) => (double[2] y) { y = Erf(x) }", 14))[""]
-    assert (found.same_from, found.lowest) == (13, 9)
-    assert found.below[0].op == "Erf"
+    lowest = lowest_versions(model("(double[2] x) => (double[2] y) { y = Erf(x) }", 14))[""]
+    assert (lowest.same_from, lowest.lowest) == (13, 9)
+    assert lowest.below[0].op == "Erf"
 
 
 def test_domains_of_their_own(tmp_path):

@@ -35,7 +35,7 @@ def test_a_chain_of_any_length_needs_no_stack() -> None:
 
 
 def definitions(made) -> list[str]:
-    return [one.text for one in check(made).found if one.rule == "DEFINITION"]
+    return [finding.text for finding in check(made).found if finding.rule == "DEFINITION"]
 
 
 def test_each_cycle_is_told_once_with_a_shortest_way() -> None:

@@ -138,7 +138,9 @@ def test_the_answer_for_a_model_does_not_depend_on_other_models(tmp_path):
     after = opshift.convert_version(vendors_model(), 17).SerializeToString(deterministic=True)
     assert after == bare  # a model in memory has no folder
     assert changelog.default().newest("com.acme") is None
-    assert not [one for one in onnx.defs.get_all_schemas_with_history() if "acme" in one.domain]
+    assert not [
+        schema for schema in onnx.defs.get_all_schemas_with_history() if "acme" in schema.domain
+    ]
 
 
 def test_a_document_that_comes_later_counts(tmp_path):

@@ -220,11 +220,11 @@ def test_a_node_that_two_models_write_apart_is_one_place():
             "c = Sin(x) y = Cos(c) m = Constant<value_float=2.0>() z = Add(x, m)",
         )
     )
-    shown = [
+    operators = [
         tuple([node.op_type for node in nodes] for nodes in (place.removed, place.written))
         for place in rewrites(before, after)
     ]
-    assert shown == [(["Neg", "Abs", "Exp"], ["Sin", "Cos"]), (["Add"], ["Add"])]
+    assert operators == [(["Neg", "Abs", "Exp"], ["Sin", "Cos"]), (["Add"], ["Add"])]
 
 
 def test_functions_of_one_name_differ_by_domain():

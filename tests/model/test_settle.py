@@ -47,7 +47,7 @@ class Opened:
                 if instead in node.input:
                     now = NodeProto()
                     now.CopyFrom(node)
-                    now.input[:] = [name if one == instead else one for one in node.input]
+                    now.input[:] = [name if value == instead else value for value in node.input]
                     replace_nodes(self.document, [Replacement((scope, i), [now])])
 
     def settled(self) -> dict[str, list[float]]:
@@ -202,10 +202,10 @@ def _sharded(text: str, opset: int, *values: str) -> ModelProto:
     return proto
 
 
-def _shardings(made: ModelProto) -> list[tuple[str, str]]:
+def _shardings(proto: ModelProto) -> list[tuple[str, str]]:
     return [
         (node.op_type, spec.tensor_name)
-        for node in made.graph.node
+        for node in proto.graph.node
         for configuration in node.device_configurations
         for spec in configuration.sharding_spec
     ]

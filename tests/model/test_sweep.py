@@ -122,7 +122,7 @@ def test_sparse_weights_go_like_others():
     document = Document(proto)
     document.mark_unread(document.roots[0].top, ["s"])
     assert sweep(document)
-    assert [one.values.name for one in proto.graph.sparse_initializer] == ["t"]
+    assert [sparse.values.name for sparse in proto.graph.sparse_initializer] == ["t"]
     assert document.gone == {document.roots[0].top: {"s"}}
 
 

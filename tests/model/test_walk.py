@@ -97,8 +97,8 @@ def test_all_containers_out_of_order_are_sorted():
             _unsorted(container)
     assert repair.sort_nodes(model)
     for container in walk.containers(model):
-        named = [node.op_type for node in container.node if node.op_type]
-        assert named in ([], ["Abs", "Neg"])
+        operators = [node.op_type for node in container.node if node.op_type]
+        assert operators in ([], ["Abs", "Neg"])
 
 
 @pytest.mark.parametrize("place", [*GRAPHS, *FUNCTIONS], ids=str)

@@ -443,9 +443,9 @@ def test_the_checker_accepts_stubs_of_initializers():
     before = skeleton.SerializeToString(deterministic=True)
     view = checkable(skeleton)
     assert isinstance(view, bytes)
-    shown = check(view)
-    assert [value.name for value in shown.graph.input] == ["x", "c", "w", "v"]
-    assert [t.name for t in shown.graph.initializer] == ["s"]
+    findings = check(view)
+    assert [value.name for value in findings.graph.input] == ["x", "c", "w", "v"]
+    assert [t.name for t in findings.graph.initializer] == ["s"]
     assert skeleton.SerializeToString(deterministic=True) == before
 
 
@@ -462,8 +462,8 @@ def test_an_initializer_that_is_an_input_is_shown_once():
     model = runnable()
     model.graph.initializer.extend([tensor("w"), tensor("v")])
     model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [COUNT]))
-    shown = check(checkable(carve_model(model)[0]))
-    assert [value.name for value in shown.graph.input] == ["x", "c", "w", "v"]
+    findings = check(checkable(carve_model(model)[0]))
+    assert [value.name for value in findings.graph.input] == ["x", "c", "w", "v"]
 
 
 def test_initializers_of_one_name_are_not_hidden():
@@ -502,8 +502,8 @@ def test_the_checker_accepts_stubs_in_bodies_and_nodes():
     check(model)
     skeleton, _ = carve_model(model)
     before = skeleton.SerializeToString(deterministic=True)
-    shown = check(checkable(skeleton))
-    assert [value.name for value in shown.graph.input] == ["x", "c", "w", "v", "unused"]
+    findings = check(checkable(skeleton))
+    assert [value.name for value in findings.graph.input] == ["x", "c", "w", "v", "unused"]
     assert skeleton.SerializeToString(deterministic=True) == before
 
 
@@ -512,8 +512,8 @@ def test_a_name_that_two_bodies_define_is_not_hoisted():
     model.graph.initializer.append(tensor("w"))
     for body in (model.graph.node[1].attribute[0].g, model.graph.node[1].attribute[1].g):
         body.initializer.append(tensor("v"))
-    shown = check(checkable(carve_model(model)[0]))
-    assert [value.name for value in shown.graph.input] == ["x", "c", "w"]
+    findings = check(checkable(carve_model(model)[0]))
+    assert [value.name for value in findings.graph.input] == ["x", "c", "w"]
 
 
 def test_the_checker_accepts_stubs_in_functions():

@@ -14,8 +14,8 @@ MODEL = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 12).SerializeToStr
 def test_a_hole_in_a_file_is_not_read_to_its_end(first: bytes) -> None:
     """A broken download may have reserved some gigabytes, and each pair of zeros looks like a field."""
     data = first + bytes(1000)
-    said = f"byte {len(first)} does not begin a field"
-    with pytest.raises(wire.Malformed, match=said):
+    message = f"byte {len(first)} does not begin a field"
+    with pytest.raises(wire.Malformed, match=message):
         header_imports.domains(data)
-    with pytest.raises(wire.Malformed, match=said):
+    with pytest.raises(wire.Malformed, match=message):
         wire.carve(data, wire.THRESHOLD)

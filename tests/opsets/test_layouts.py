@@ -69,8 +69,8 @@ def test_a_document_counts_more_than_the_shipped_entry(tmp_path: Path) -> None:
         "from opshift.opsets import layouts, schemas\n"
         "print(layouts.layout('com.microsoft', 'Gelu', 1).open, *schemas.operators('com.microsoft'))"
     )
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "OPSHIFT_OPSETS": str(path)},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert told.stdout.split() == ["False", "Gelu"]
+    assert done.stdout.split() == ["False", "Gelu"]

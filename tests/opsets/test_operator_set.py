@@ -257,9 +257,9 @@ def test_what_changed_is_listed(vendor):
     rows = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert "Old 1 2 deprecated, breaking for consumers" in rows
     assert "! input scale became required" in rows
-    shown = run(vendor, "ops", "Run", "--domain", "com.acme").stdout
-    assert 'attribute mode: STRING = "fast"' in shown
-    assert "input scale: tensor(float), optional" in shown
+    output = run(vendor, "ops", "Run", "--domain", "com.acme").stdout
+    assert 'attribute mode: STRING = "fast"' in output
+    assert "input scale: tensor(float), optional" in output
 
 
 def test_its_database_is_built_from_the_wheel(vendor):
@@ -373,8 +373,8 @@ def test_what_is_not_stated_is_listed_as_such(plain):
 
 def test_a_change_of_what_is_not_stated_may_break(plain):
     (plain / "sets" / "acme2.onnxopset").write_bytes(document(2, Run=(2, SIGNATURE)))
-    listed = run(plain, "ops", "--domain", "com.acme", "--since", "1", "--diff", "2").stdout
-    assert "! inputs, outputs, types and attributes are not stated, so what changed" in listed
+    output = run(plain, "ops", "--domain", "com.acme", "--since", "1", "--diff", "2").stdout
+    assert "! inputs, outputs, types and attributes are not stated, so what changed" in output
 
 
 def test_one_document_may_state_what_another_leaves_out(plain):

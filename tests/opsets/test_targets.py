@@ -190,9 +190,9 @@ def test_names_as_people_type_them(text, same, remark):
 def test_a_release_above_the_known_ones_counts_as_the_newest():
     listed = [row.versions for row in targets.table() if row.name == "onnxruntime"]
     newest = listed[-1].rpartition("..")[2]
-    found = targets.find("onnxruntime==1.99")
-    assert found.imports == targets.find(f"onnxruntime=={newest}").imports
-    assert f"is newer than the known releases; release {newest} is used" in found.remark
+    release = targets.find("onnxruntime==1.99")
+    assert release.imports == targets.find(f"onnxruntime=={newest}").imports
+    assert f"is newer than the known releases; release {newest} is used" in release.remark
 
 
 @settings(deadline=None)
@@ -278,8 +278,8 @@ def test_every_name_without_a_number_says_what_to_do():
 
 def test_every_row_finds_itself():
     for row in targets.table():
-        for one in row.versions.split(","):
-            low, dots, high = one.strip().partition("..")
+        for word in row.versions.split(","):
+            low, dots, high = word.strip().partition("..")
             assert targets.find(f"{row.name}=={low}" if low else row.name).imports == row.imports
             if dots and high:
                 assert targets.find(f"{row.name}=={high}").imports == row.imports
@@ -466,12 +466,12 @@ def test_a_domain_that_nobody_knows_is_kept_and_noted(tmp_path):
     )
     for target in ("tensorrt==8.4", "sentis==2.1", "onnxruntime==1.10"):
         report = convert_file(tmp_path / "in.onnx", tmp_path / "o.onnx", target)
-        told = f"whether {target} has the domain com.acme (1 node)"
+        message = f"whether {target} has the domain com.acme (1 node)"
         assert report.runtime is not None
-        assert told in report.runtime.unknown
+        assert message in report.runtime.unknown
         assert report.runtime.answer == "not known"
         answer = accepts(tmp_path / "in.onnx", target)
-        assert (answer.answer, answer.unknown[0]) == ("not known", told)
+        assert (answer.answer, answer.unknown[0]) == ("not known", message)
 
 
 def test_an_operator_that_the_runtime_lacks_is_written_out_at_the_same_opset():
@@ -599,10 +599,10 @@ def test_accepts_looks_at_ir_operator_sets_operators_and_forms(tmp_path):
 def test_a_release_that_compares_no_versions_loads_a_newer_model(tmp_path, release, compares):
     path = tmp_path / "m.onnx"
     onnx.save(model(PLAIN, 15, ir=8), path)
-    shown = run("accepts", path, "--for", f"onnxruntime=={release}").stdout
-    assert shown.startswith("No")
-    assert ("loads the model unchecked, but supports ai.onnx only" in shown) != compares
-    assert ("loads the model unchecked, but supports IR" in shown) != compares
+    output = run("accepts", path, "--for", f"onnxruntime=={release}").stdout
+    assert output.startswith("No")
+    assert ("loads the model unchecked, but supports ai.onnx only" in output) != compares
+    assert ("loads the model unchecked, but supports IR" in output) != compares
 
 
 def test_what_was_assumed_about_a_runtime_is_no_gap_in_what_is_known(tmp_path):
@@ -612,11 +612,11 @@ def test_what_was_assumed_about_a_runtime_is_no_gap_in_what_is_known(tmp_path):
         "tensorrt 10.16 is not known; the nearest releases 10.15 and 11.0 are used, as far"
         " as they agree"
     )
-    shown = run("accepts", path, "--for", "trt 10.16").stdout.splitlines()
-    assert shown[0] == (
+    done = run("accepts", path, "--for", "trt 10.16").stdout.splitlines()
+    assert done[0] == (
         "Not known: the versions fit tensorrt==10.16; whether it runs the model is not known."
     )
-    assert shown[-1] == f"  note: {assumed}"
+    assert done[-1] == f"  note: {assumed}"
     document = json.loads(
         run("accepts", path, "--for", "trt 10.16", "--output-format", "json").stdout
     )
@@ -741,9 +741,9 @@ def test_a_model_and_every_runtime(tmp_path):
     trt = fits["tensorrt==9"]
     assert (trt["now"], trt["after"]) == (False, False)
     assert "has no domain com.microsoft" in trt["blockers"][0]
-    shown = run("targets", path, "onnxruntime", "trt").stdout
-    assert "jetpack" not in shown
-    assert len(shown.splitlines()) == 1 + sum(
+    output = run("targets", path, "onnxruntime", "trt").stdout
+    assert "jetpack" not in output
+    assert len(output.splitlines()) == 1 + sum(
         r.name in ("onnxruntime", "tensorrt") for r in targets.table()
     )
 
@@ -929,8 +929,8 @@ def test_a_list_of_releases_tells_which_one_a_name_without_a_release_means(name)
 
 def test_a_size_that_must_be_fixed_is_named_with_its_option():
     graph = "(float[N, 3] x, float[?, N] z) => (float[N, 3] y) { y = Relu(x) }"
-    told = accepts(model(graph, 13), "rknn==2.5").unknown
-    assert any("reads the size 'N'" in one and "N" in one.partition("as in")[2] for one in told)
-    assert sum("needs fixed sizes" in one for one in told) == 2
+    answer = accepts(model(graph, 13), "rknn==2.5").unknown
+    assert any("reads the size 'N'" in one and "N" in one.partition("as in")[2] for one in answer)
+    assert sum("needs fixed sizes" in one for one in answer) == 2
     fixed = convert_version(model(graph.replace("?", "2"), 13), "rknn==2.5", dim={"N": 2})
-    assert not any("needs fixed sizes" in one for one in accepts(fixed, "rknn==2.5").unknown)
+    assert not any("needs fixed sizes" in doubt for doubt in accepts(fixed, "rknn==2.5").unknown)

@@ -103,8 +103,8 @@ def test_every_verb_answers_although_no_fault_is_known(
 
 @pytest.mark.usefixtures("no_guards")
 def test_check_names_the_end_of_the_process() -> None:
-    found = opshift.check(model(ENDS), isolate=True)
-    assert any("crashed its process" in one.text for one in found.found), found
+    findings = opshift.check(model(ENDS), isolate=True)
+    assert any("crashed its process" in finding.text for finding in findings.found), findings
 
 
 def test_any_bytes_of_a_model_are_answered_and_as_without_a_child() -> None:

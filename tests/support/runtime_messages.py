@@ -147,7 +147,7 @@ CASES: dict[str, tuple[ModelProto, Check]] = {
 # What else must hold for the result of one command.
 ALSO: dict[str, Check] = {
     "--types bfloat16=float": kinds_lack(onnx.TensorProto.BFLOAT16),
-    "--types double=float": lambda made: "double" not in onnx.printer.to_text(made.graph).split("Conv")[1],
+    "--types double=float": lambda proto: "double" not in onnx.printer.to_text(proto.graph).split("Conv")[1],
     "--for winml:win11": at_most(9),
 }  # fmt: skip
 NO = {"check": 1}  # the exit code of a command that reports the cause

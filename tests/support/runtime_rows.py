@@ -26,14 +26,14 @@ def sentences(found: Iterable[object]) -> list[str]:
     return [str(one) for one in found]
 
 
-def of_document(part, made: ModelProto, row: RuntimeRelease) -> list[str]:
+def of_document(part, proto: ModelProto, row: RuntimeRelease) -> list[str]:
     """The sentences of a part that needs no facts."""
-    return sentences(part(checked(made).document, row))
+    return sentences(part(checked(proto).document, row))
 
 
-def of_facts(part, made: ModelProto, row: RuntimeRelease, *more) -> list[str]:
+def of_facts(part, proto: ModelProto, row: RuntimeRelease, *more) -> list[str]:
     """The sentences of a part that needs facts."""
-    return sentences(part(checked(made).facts, row, *more))
+    return sentences(part(checked(proto).facts, row, *more))
 
 
 class Table(RuntimeRelease):
@@ -67,7 +67,7 @@ FOREIGN = "(float[2] x) => (float[2] y) { a = acme.Neg(x) b = acme.Neg(a) y = ac
 ORT_2 = "onnxruntime==1.2"
 
 
-def builder_of(made: ModelProto):
+def builder_of(proto: ModelProto):
     """A Builder in the graph of a model, and its nodes."""
     from opshift.author import registry
     from opshift.author.builder import Builder
@@ -75,7 +75,7 @@ def builder_of(made: ModelProto):
     from opshift.convert import planner
     from opshift.convert.step import Stepper
 
-    opened = checked(made)
+    opened = checked(proto)
     crossings = planner.of_document(opened.document, registry.default(), {"": 13})
     at = Stepper(opened.facts, crossings, "", 13, 13, False)
     scope = opened.document.roots[0].top

@@ -21,8 +21,8 @@ EXAMPLES = 16  # the width of the blocks of channels in the examples
 def block_width() -> int:
     """The width of the blocks of channels that onnxruntime has on this processor."""
     text = f"(float[1,4,1,1] x) => (float[1,c,1,1] y) {{ y = {NCHWC}.ReorderInput(x) }}"
-    asked = model(text, 13, 8, f', "{NCHWC}" : 1')
-    return int(run_as_written(asked, {"x": np.zeros((1, 4, 1, 1), np.float32)})[0].shape[1])
+    proto = model(text, 13, 8, f', "{NCHWC}" : 1')
+    return int(run_as_written(proto, {"x": np.zeros((1, 4, 1, 1), np.float32)})[0].shape[1])
 
 
 def on_onnxruntime() -> Run:

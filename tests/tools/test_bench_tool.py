@@ -67,8 +67,12 @@ def test_one_measurement(tmp_path: Path) -> None:
 @pytest.mark.parametrize("build", [workloads.transformer, workloads.layers, workloads.quantized])
 def test_the_weights_of_a_workload_differ(build: Callable[[int, int], Any]) -> None:
     """Equal weights would flatter an engine that remembers values."""
-    tensors = [one for one in build(13, 60).graph.initializer if one.dims and len(one.raw_data) > 8]
-    assert len({one.raw_data for one in tensors}) == len(tensors)
+    tensors = [
+        tensor
+        for tensor in build(13, 60).graph.initializer
+        if tensor.dims and len(tensor.raw_data) > 8
+    ]
+    assert len({tensor.raw_data for tensor in tensors}) == len(tensors)
 
 
 def row(goal: Goal, size: int = 10, **by: Measurement) -> bench_case.Row:
@@ -108,9 +112,9 @@ def test_the_table_marks_bounds_and_gathers_notes() -> None:
     lines = bench_table.table(rows).splitlines()
     assert "| > 3 | > 3 | - | - | < 0.333 |" in lines[2]
     assert "| failed | - | - |" in lines[3]
-    told = "W3 10 nodes 13 → 18"
-    assert lines[5] == f"* C++: not finished in 3 s ({told}; {told})"
-    assert lines[6] == f"* opshift: Refused: no ({told})"
+    message = "W3 10 nodes 13 → 18"
+    assert lines[5] == f"* C++: not finished in 3 s ({message}; {message})"
+    assert lines[6] == f"* opshift: Refused: no ({message})"
 
 
 def test_growth_ignores_what_did_not_finish() -> None:

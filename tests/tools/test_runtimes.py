@@ -53,7 +53,7 @@ def folder_of(text, place, opset=20):
     feed = {"x": np.arange(-4, 4, dtype=np.float32).reshape(2, 4)}
     session = InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
     np.savez(place / "inputs.npz", **feed)
-    names = [one.name for one in proto.graph.output]
+    names = [value.name for value in proto.graph.output]
     np.savez(place / "expected.npz", **dict(zip(names, session.run(None, feed), strict=True)))
     return place
 

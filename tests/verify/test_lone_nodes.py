@@ -69,10 +69,10 @@ def test_a_node_without_known_types_is_not_tried():
 def test_only_nodes_that_the_reference_does_not_compute_are_left_out(monkeypatch):
     evaluate, runtime = oracle.evaluate, Runtime()
 
-    def evaluated(made, inputs):
-        if made.graph.node[0].op_type == "Selu":
+    def evaluated(proto, inputs):
+        if proto.graph.node[0].op_type == "Selu":
             raise oracle.OracleError("no meaning")
-        return evaluate(made, inputs)
+        return evaluate(proto, inputs)
 
     monkeypatch.setattr(lone_nodes.oracle, "evaluate", evaluated)
     assert found(runtime) == frozenset()

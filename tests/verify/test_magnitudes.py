@@ -177,10 +177,12 @@ def test_a_large_model_that_no_interpreter_computes_is_not_run(tmp_path, monkeyp
     for limit in (overflow.LARGE, 0):
         monkeypatch.setattr(overflow, "LARGE", limit)
         result = convert(tmp_path / "model.onnx", types={"float": "float16"})
-        told = [note for note in result.report.notes if "no value was tested" in note]
+        notes = [note for note in result.report.notes if "no value was tested" in note]
         overflow._last.clear()
-        assert bool(told) == (not limit)
-    assert "too large to run as a whole, and opshift has no description of com.microsoft" in told[0]
+        assert bool(notes) == (not limit)
+    assert (
+        "too large to run as a whole, and opshift has no description of com.microsoft" in notes[0]
+    )
 
 
 @pytest.fixture

@@ -286,8 +286,8 @@ def test_batch_normalization(
     shapes = {"y": "float[2,1] y", "rm": "float[1] rm", "rv": "float[1] rv"}
     declared = ", ".join(shapes[name] for name in outputs.split(", "))
     text = f"{BN} ({declared}) {{ {outputs} = BatchNormalization<{attributes}>(x, s, b, m, v) }}"
-    found = run(text, opset, **BN_INPUTS)
-    assert compare([np.array(e, dtype=np.float32) for e in expected], found) is None
+    done = run(text, opset, **BN_INPUTS)
+    assert compare([np.array(e, dtype=np.float32) for e in expected], done) is None
 
 
 def test_scan_8_has_a_batch_and_lengths() -> None:

@@ -111,7 +111,7 @@ def test_sums_of_products_wrap_around_in_32_bits(text: str, size: int) -> None:
     )
     text = text.replace("K", str(size)).replace("SCALES", scales)
     model = parser.parse_model(f'<ir_version: 5, opset_import: ["": 10]> g {text}')
-    dims = [[d.dim_value for d in one.type.tensor_type.shape.dim] for one in model.graph.input]
+    dims = [[d.dim_value for d in value.type.tensor_type.shape.dim] for value in model.graph.input]
     fed = {name: np.full(shape, 255, np.uint8) for name, shape in zip("ab", dims, strict=True)}
     expected = ort.InferenceSession(model.SerializeToString()).run(None, fed)
     for one in (model, convert_version(model, 9)):

@@ -36,9 +36,9 @@ def test_another_number_of_outputs_is_a_difference():
 def test_outputs_are_paired_by_name_and_otherwise_by_position():
     a = model("(float[2] x) => (float[2] y, float[2] z) { y = Neg(x) z = Abs(x) }")
     turned = model("(float[2] x) => (float[2] z, float[2] y) { y = Neg(x) z = Abs(x) }")
-    named = model("(float[2] x) => (float[2] p, float[2] q) { p = Neg(x) q = Abs(x) }")
+    proto = model("(float[2] x) => (float[2] p, float[2] q) { p = Neg(x) q = Abs(x) }")
     crossed = model("(float[2] x) => (float[2] p, float[2] y) { p = Neg(x) y = Abs(x) }")
-    for b in (turned, named, crossed):
+    for b in (turned, proto, crossed):
         assert outcomes(verify(a, b, X)) == [("y", EQUAL), ("z", EQUAL)]
 
 

@@ -214,8 +214,8 @@ def test_nothing_is_written_without_the_action(run, option, tmp_path):
 
 def test_another_release_than_the_named_one_is_noted(run):
     done = run(MEAN_13, 13, {}, "--for", "onnxruntime==1.10")
-    told = "has onnxruntime==1.15.1, but the conversion is for onnxruntime==1.10"
-    assert told in done.stdout
+    message = "has onnxruntime==1.15.1, but the conversion is for onnxruntime==1.10"
+    assert message in done.stdout
 
 
 def test_minimal_and_a_runtime_exclude_each_other(run):

@@ -48,10 +48,10 @@ def labels(tmp_path):
 
 def converted(path, to, release=BUILD):
     """A stamped result, as if a release had made it."""
-    found = opshift.convert_version(parser.parse_model(LABELS), {"ai.onnx.ml": to}, stamp=True)
-    for entry in found.metadata_props:
+    result = opshift.convert_version(parser.parse_model(LABELS), {"ai.onnx.ml": to}, stamp=True)
+    for entry in result.metadata_props:
         entry.value = entry.value.replace(BUILD, release)
-    onnx.save(found, path)
+    onnx.save(result, path)
     return path
 
 

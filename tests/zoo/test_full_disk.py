@@ -59,8 +59,8 @@ def whole(source, dst):
     """The results, each of which is what it should be."""
     found = list(dst.glob("*.onnx"))
     for path in found:
-        wanted = convert_version(source / path.name, 13).SerializeToString(deterministic=True)
-        assert path.read_bytes() == wanted
+        result = convert_version(source / path.name, 13).SerializeToString(deterministic=True)
+        assert path.read_bytes() == result
     return found
 
 

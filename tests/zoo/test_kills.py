@@ -66,8 +66,8 @@ def finished(driver: subprocess.Popen[str]) -> dict:
 
 def visible(dst: Path) -> list[Path]:
     """Every result that a reader may see, each of which is whole."""
-    wanted = convert_version(model(name="g0000"), 13).SerializeToString(deterministic=True)
+    result = convert_version(model(name="g0000"), 13).SerializeToString(deterministic=True)
     found = [path for path in dst.rglob("*.onnx") if not path.name.startswith(".")]
     for path in found:
-        assert path.read_bytes() == wanted.replace(b"g0000", f"g{path.stem[1:]}".encode())
+        assert path.read_bytes() == result.replace(b"g0000", f"g{path.stem[1:]}".encode())
     return found

@@ -47,9 +47,9 @@ def prefix():
 
 def wanted(name: str) -> bytes:
     """The result of the model of a zoo that has this name."""
-    made = convert_version(model(name="g0000"), 13).SerializeToString(deterministic=True)
+    result = convert_version(model(name="g0000"), 13).SerializeToString(deterministic=True)
     number = re.search(r"m(\d+)\.onnx$", name)[1]
-    return made.replace(b"g0000", f"g{number}".encode())
+    return result.replace(b"g0000", f"g{number}".encode())
 
 
 def results(server: Server, prefix: str) -> set[str]:

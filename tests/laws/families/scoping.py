@@ -162,5 +162,5 @@ def _reads(node: NodeProto) -> set[str]:
             inner |= {out for node in body.node for out in node.output}
             for one in body.node:
                 found |= _reads(one) - inner
-            found |= {one.name for one in body.output} - inner
+            found |= {value.name for value in body.output} - inner
     return found
