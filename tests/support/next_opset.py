@@ -15,17 +15,15 @@ NEXT = versions.RELEASES[-1].onnx + 1
 
 
 def register() -> None:
-    """Gives onnx and opshift an opset above the newest one: Relu gains an attribute, Ramp is new."""
+    """Gives onnx and opshift an opset above the newest: Relu gains an attribute, MadeUp is new."""
     parameter, attribute = defs.OpSchema.FormalParameter, defs.OpSchema.Attribute
-    types = sorted(defs.get_schema("Relu", 14).inputs[0].types)
-    for name, attributes in (
-        ("Relu", [attribute("slope", helper.make_attribute("slope", 0.0))]),
-        ("Ramp", []),
-    ):
+    newest = defs.get_schema("Relu")
+    added = attribute("tilt", helper.make_attribute("tilt", 0.0))
+    for name, attributes in (("Relu", [*newest.attributes.values(), added]), ("MadeUp", [])):
         schema = defs.OpSchema(
             name, "", NEXT, doc="Made up.",
             inputs=[parameter("X", "T")], outputs=[parameter("Y", "T")],
-            type_constraints=[("T", types, "")], attributes=attributes,
+            type_constraints=[("T", sorted(newest.inputs[0].types), "")], attributes=attributes,
         )  # fmt: skip
         defs.register_schema(schema)
     defs.C.set_domain_to_version("", 1, NEXT)
@@ -96,7 +94,9 @@ def main() -> None:
     from opshift import testing
 
     shapes = {"input_shapes": [(2,)], "output_shapes": [(2,)]}
-    print("upgrade test:", testing.assert_op_upgrades("Ramp", NEXT, **shapes).graph.node[0].op_type)
+    print(
+        "upgrade test:", testing.assert_op_upgrades("MadeUp", NEXT, **shapes).graph.node[0].op_type
+    )
 
 
 if __name__ == "__main__":

@@ -36,12 +36,12 @@ def test_the_whole_way_from_a_refusal_to_a_conversion():
     stages = dict(line.split(":", 1) for line in done.stdout.splitlines())
     assert stages["unknown"].strip().startswith("BadTarget: ")
     assert stages["no verdict"].strip().startswith("Refused: ")
-    assert "attribute slope was added, with the default 0.0" in stages["stubs"]
+    assert "attribute tilt was added, with the default 0.0" in stages["stubs"]
     new = versions.RELEASES[-1].onnx + 1
     assert f"relu_{new} = boundary({new}," in stages["stubs"]
-    assert f"def ramp_{new}_{new - 1}(node: Node, op: Builder) -> Result:" in stages["stubs"]
+    assert f"def made_up_{new}_{new - 1}(node: Node, op: Builder) -> Result:" in stages["stubs"]
     assert stages["with the stub"].strip() == "Relu"
-    assert stages["upgrade test"].strip() == "Ramp"
+    assert stages["upgrade test"].strip() == "MadeUp"
 
 
 def test_no_verdict_is_missing_for_the_installed_onnx(capsys):
