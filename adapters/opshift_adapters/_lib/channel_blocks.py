@@ -18,12 +18,11 @@ from opshift_adapters._lib.contrib import attribute, is_known_activation
 NCHWC = "com.microsoft.nchwc"
 WIDTHS = (8, 16)
 # Operators whose output elements depend only on the input element at the same index.
-BY_PLACE = frozenset([
-    "Abs", "Add", "Celu", "Clip", "Div", "Elu", "Erf", "Exp", "FastGelu", "Gelu", "HardSigmoid",
-    "HardSwish", "Identity", "LeakyRelu", "Log", "Max", "Min", "Mish", "Mul", "Neg", "Pow",
-    "QuickGelu", "Reciprocal", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign", "Sqrt", "Sub",
-    "Sum", "Swish", "Tanh", "ThresholdedRelu",
-])  # fmt: skip
+BY_PLACE = (
+    "Abs Add Celu Clip Div Elu Erf Exp FastGelu Gelu HardSigmoid HardSwish Identity LeakyRelu Log"
+    " Max Min Mish Mul Neg Pow QuickGelu Reciprocal Relu Selu Sigmoid Softplus Softsign Sqrt Sub"
+    " Sum Swish Tanh ThresholdedRelu"
+)
 KNOWN = ("", "ai.onnx", "com.microsoft")  # the domains of these operators
 UNPROVED = (
     "the channels lie in blocks of 8 or 16, depending on the processor that optimized the model,"
@@ -206,7 +205,7 @@ class BlockReading:
             return None if None in read else sum(value for value in read if value is not None)
         counts = set(read) - {None}
         plain = (value for value in inputs if value.name not in self.channels)
-        if op in BY_PLACE and len(counts) < 2 and all(map(_is_single, plain)):
+        if op in BY_PLACE.split() and len(counts) < 2 and all(map(_is_single, plain)):
             return next(iter(counts), None)
         raise Misfit("blocked channels are read as if they were not in blocks")
 

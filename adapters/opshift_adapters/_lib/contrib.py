@@ -73,11 +73,9 @@ def root_mean_square_normalized(op: Builder, x: Value, scale: Value, epsilon: fl
     return as_type(op, normal, kind) * scale
 
 
-_PARAMETERS: dict[str, tuple[str, ...]] = {
-    "Relu": (), "Tanh": (), "Sigmoid": (), "Softsign": (), "Softplus": (),
-    "HardSwish": (),    "Elu": ("alpha",), "Selu": ("alpha", "gamma"), "LeakyRelu": ("alpha",),
-    "HardSigmoid": ("alpha", "beta"), "ThresholdedRelu": ("alpha",),
-}  # fmt: skip
+_PARAMETERS = dict.fromkeys(("HardSwish", "Relu", "Sigmoid", "Softplus", "Softsign", "Tanh"), "")
+_PARAMETERS |= dict.fromkeys(("Elu", "LeakyRelu", "ThresholdedRelu"), "alpha")
+_PARAMETERS |= {"HardSigmoid": "alpha beta", "Selu": "alpha gamma"}
 
 
 def is_known_activation(name: str, parameters: int) -> bool:
@@ -92,6 +90,6 @@ def activated(op: Builder, x: Value, name: str, parameters: list[float]) -> Valu
     if name == "Clip":
         low, high = (op.const(parameter, like=x) for parameter in parameters)
         return op.Clip(x, low, high)
-    named: dict[str, Any] = dict(zip(_PARAMETERS[name], parameters, strict=False))
+    named: dict[str, Any] = dict(zip(_PARAMETERS[name].split(), parameters, strict=False))
     result: Value = op.emit(name, x, **named)
     return result

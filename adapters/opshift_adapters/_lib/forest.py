@@ -10,10 +10,7 @@ from opshift.adapter import Array, InvalidModel, Node, Refusal, Why, np
 
 from opshift_adapters._lib.kinds import fits_float
 
-MODES = (
-    "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ",
-    "BRANCH_MEMBER",
-)  # fmt: skip
+MODES = tuple(f"BRANCH_{test}" for test in ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER"))
 
 MOST = 100_000  # nodes of a written tree, or ten times the nodes that the ensemble has
 
@@ -154,10 +151,8 @@ def float_splits(values: Array, modes: list[str]) -> Array:
     low = np.where(near > values, np.nextafter(near, np.float32(-np.inf)), near)
     high = np.where(near < values, np.nextafter(near, np.float32(np.inf)), near)
     equal = np.where(near == values, near, np.float32(np.nan))
-    chosen = {
-        "BRANCH_LEQ": low, "BRANCH_GT": low, "BRANCH_LT": high, "BRANCH_GTE": high,
-        "BRANCH_EQ": equal, "BRANCH_NEQ": equal, "LEAF": near,
-    }  # fmt: skip
+    bounds = (low, high, high, low, equal, equal, near)
+    chosen = dict(zip((*MODES[:-1], "LEAF"), bounds, strict=True))
     return np.array([chosen[mode][i] for i, mode in enumerate(modes)], dtype=np.float32)
 
 
@@ -210,13 +205,9 @@ def either(node: Node, name: str) -> Array:
 
 def write_classic(forest: Forest) -> dict[str, Any]:
     """Writes a forest as lists of node ids; a set membership becomes one test per member."""
-    rows: dict[str, list[Any]] = {
-        f"nodes_{name}": []
-        for name in (
-            "treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids",
-            "missing_value_tracks_true",
-        )
-    }  # fmt: skip
+    of_nodes = "treeids nodeids featureids modes values truenodeids falsenodeids"
+    rows: dict[str, list[Any]] = {f"nodes_{name}": [] for name in of_nodes.split()}
+    rows["nodes_missing_value_tracks_true"] = []
     rows |= {f"target_{name}": [] for name in ("treeids", "nodeids", "ids", "weights")}
     for tree, root in enumerate(forest.roots):
         _write_tree(forest, tree, root, rows)
@@ -244,10 +235,8 @@ def _write_tree(forest: Forest, tree: int, root: int, rows: dict[str, list[Any]]
                 for name, entry in vote.items():
                     rows[f"target_{name}"].append(entry)
         else:
-            row |= {
-                "featureids": node.feature, "modes": _plain_mode(node),
-                "values": float(_tested(node, member)), "missing_value_tracks_true": node.missing,
-            }  # fmt: skip
+            row |= {"featureids": node.feature, "missing_value_tracks_true": node.missing}
+            row |= {"modes": _plain_mode(node), "values": float(_tested(node, member))}
             again = member + 1 < len(node.members)
             waiting.append(
                 (index, member + 1, "false", own) if again else (node.false, 0, "false", own)
@@ -272,19 +261,18 @@ def read_ensemble(node: Node) -> Forest:
     modes = node.tensor("nodes_modes").tolist()
     splits, weights = node.tensor("nodes_splits"), node.tensor("leaf_weights")
     missing = node.ints_or_none("nodes_missing_value_tracks_true") or [0] * len(modes)
-    members = _members(node, modes.count(len(MODES) - 1))
+    member = MODES.index("BRANCH_MEMBER")
+    members = _members(node, modes.count(member))
     ends = {}
     for side in ("true", "false"):
         ids, leafs = node.ints(f"nodes_{side}nodeids"), node.ints(f"nodes_{side}leafs")
         ends[side] = [i + len(modes) if leaf else i for i, leaf in zip(ids, leafs, strict=True)]
     features = node.ints("nodes_featureids")
+    columns = zip(features, splits, ends["true"], ends["false"], missing, modes, strict=True)
     nodes: list[Split | Leaf] = [
-        Split(
-            features[i], MODES[mode], splits[i], ends["true"][i], ends["false"][i], missing[i],
-            next(members) if MODES[mode] == "BRANCH_MEMBER" else (),
-        )
-        for i, mode in enumerate(modes)
-    ]  # fmt: skip
+        Split(at, MODES[mode], value, true, false, gap, next(members) if mode == member else ())
+        for at, value, true, false, gap, mode in columns
+    ]
     targets = node.ints("leaf_targetids")
     nodes += [Leaf(((target, weight),)) for target, weight in zip(targets, weights, strict=True)]
     return grown(node, nodes, node.ints("tree_roots"))

@@ -45,11 +45,11 @@ def written_out(node: Node, op: Builder) -> Value:
 
 
 def _filter(node: Node) -> Filter:
-    return Filter(
-        node.str("mode"), node.str("coordinate_transformation_mode"), node.str("nearest_mode"),
-        node.float("cubic_coeff_a"), bool(node.int("exclude_outside")),
-        node.float("extrapolation_value"), antialias(node),
-    )  # fmt: skip
+    names = ("mode", "coordinate_transformation_mode", "nearest_mode")
+    mode, coordinates, nearest = map(node.str, names)
+    cubic, excludes = node.float("cubic_coeff_a"), bool(node.int("exclude_outside"))
+    outside = node.float("extrapolation_value")
+    return Filter(mode, coordinates, nearest, cubic, excludes, outside, antialias(node))
 
 
 def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAxis]:

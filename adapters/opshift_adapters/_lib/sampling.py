@@ -301,9 +301,7 @@ def tap_weights(off: Value, mode: str, a: float) -> list[Value]:
     rest = 1 - off
     if mode == "linear":
         return [rest, off]
-    return [
-        _outer(off + 1, a), _inner(off, a), _inner(rest, a), _outer(rest + 1, a),
-    ]  # fmt: skip
+    return [_outer(off + 1, a), _inner(off, a), _inner(rest, a), _outer(rest + 1, a)]
 
 
 def _outer(t: Value, a: float) -> Value:

@@ -174,8 +174,8 @@ def repeated(node: Node) -> Value | None:
     second = maker(node["x"], "QuantizeLinear")
     if second is None:
         return None
-    source = second["x"]
-    while (mover := maker(source, *MOVES)) is not None and (moved := mover.inputs[0]) is not None:
+    source, moves = second["x"], MOVES.split()
+    while (mover := maker(source, *moves)) is not None and (moved := mover.inputs[0]) is not None:
         source = moved
     first = maker(source, "DequantizeLinear")
     steps = None if first is None else _steps(first, "x", first["x"].elem_type_or_none)

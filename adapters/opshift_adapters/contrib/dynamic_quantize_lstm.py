@@ -6,10 +6,7 @@ from opshift.adapter import Builder, Node, Result, T, Value, alternative, leavin
 from opshift_adapters._lib.contrib import MICROSOFT, written
 from opshift_adapters._lib.saturation import SAYS, saturating, with_unsigned
 
-AS_IN_LSTM = (
-    "activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size",
-    "input_forget",
-)  # fmt: skip
+AS_IN_LSTM = "activation_alpha activation_beta activations clip direction hidden_size input_forget"
 
 
 @leaving("DynamicQuantizeLSTM", domain=MICROSOFT, since=11, approximate=True)
@@ -19,7 +16,7 @@ def dynamic_quantize_lstm(node: Node, op: Builder) -> Result:
     w, r = _weights(node, op, "W"), _weights(node, op, "R")
     rest = [node.input(name) for name in ("B", "sequence_lens", "initial_h", "initial_c", "P")]
     x = op.DequantizeLinear(*op.DynamicQuantizeLinear(node["X"], outputs=3))
-    same = written(node, *AS_IN_LSTM)
+    same = written(node, *AS_IN_LSTM.split())
     y: tuple[Value, ...] = op.LSTM(x, w, r, *rest, outputs=node.n_outputs, **same)
     return y
 
@@ -45,12 +42,13 @@ def steps_of_unsigned_codes(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "DynamicQuantizeLSTM", "onnxruntime 1.7..1.32",
+    "DynamicQuantizeLSTM",
+    "onnxruntime 1.7..1.32",
     "{op} quantizes the state separately for the part of a batch that each thread computes",
-    source="2026-11-30 measured in 9 releases from 1.6 to 1.32: batches of 1 to 8 and 1 to 4"
-    " threads",
-    processors="processors with several cores", domain=MICROSOFT,
-)  # fmt: skip
+    source="2026-11-30 measured in 9 releases from 1.6 to 1.32: batches up to 8, 1 to 4 threads",
+    processors="processors with several cores",
+    domain=MICROSOFT,
+)
 def is_divided_among_threads(node: Node) -> bool | None:
     batch = node["X"].dims[1]
     fewest = 5 if node.int("hidden_size") > 256 else 2

@@ -86,11 +86,12 @@ def qlinear_softmax(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "QLinearSoftmax", "onnxruntime 1.12..1.28",
+    "QLinearSoftmax",
+    "onnxruntime 1.12..1.28",
     "QLinearSoftmax of int8 returns the lowest code for 1.0 if the highest code is less than 1.0",
     source="2026-11-29 measured in onnxruntime 1.13 to 1.32: 6 forms of QLinearSoftmax",
     domain=MICROSOFT,
-)  # fmt: skip
+)
 def wraps_around(node: Node) -> bool | None:
     scale, zero = node["y_scale"].const_or_none(), node["y_zero_point"].const_or_none()
     return node["X"].elem_type_or_none == T.INT8 and (
@@ -130,11 +131,12 @@ def qlinear_average_pool(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "QLinearAveragePool QLinearGlobalAveragePool", "onnxruntime 1.6..1.10",
+    "QLinearAveragePool QLinearGlobalAveragePool",
+    "onnxruntime 1.6..1.10",
     "{op} of int8 does not run, because its kernel rejects int8",
     source="2026-11-29 measured in onnxruntime 1.7, 1.9, 1.10, 1.11 and later: averages of int8",
     domain=MICROSOFT,
-)  # fmt: skip
+)
 def rejects_int8(node: Node) -> bool:
     return node["X"].elem_type_or_none == T.INT8
 
@@ -157,16 +159,14 @@ def _pooled(node: Node, op: Builder, name: str, same: dict[str, Any]) -> Value:
 
 
 CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-CONV_INPUTS = (
-    "x", "x_scale", "x_zero_point", "w", "w_scale", "w_zero_point", "y_scale", "y_zero_point", "B",
-)  # fmt: skip
+CONV_INPUTS = "x x_scale x_zero_point w w_scale w_zero_point y_scale y_zero_point B"
 
 
 @leaving("QLinearConv", domain=MICROSOFT, since=10)
 def qlinear_conv(node: Node, op: Builder) -> Result:
     """QLinearConv becomes QLinearConv of ai.onnx, between Transposes if channels are last."""
     same = written(node, *CONV)
-    x, *rest = map(node.input, CONV_INPUTS)
+    x, *rest = map(node.input, CONV_INPUTS.split())
     if not node.int("channels_last"):
         result: Value = op.QLinearConv(x, *rest, **same)
         return result

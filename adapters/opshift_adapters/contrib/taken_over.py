@@ -26,10 +26,9 @@ def gather_nd(node: Node, op: Builder) -> Result:
 @leaving("GridSample", domain=MICROSOFT, since=16)
 def grid_sample(node: Node, op: Builder) -> Result:
     """GridSample of com.microsoft becomes GridSample of ai.onnx with the same attributes."""
-    return op.GridSample(
-        node["X"], node["Grid"], mode=node.str("mode"), padding_mode=node.str("padding_mode"),
-        align_corners=node.int("align_corners"),
-    )  # fmt: skip
+    mode, padding, corners = map(node.attr, ("mode", "padding_mode", "align_corners"))
+    x, grid = node["X"], node["Grid"]
+    return op.GridSample(x, grid, mode=mode, padding_mode=padding, align_corners=corners)
 
 
 @leaving("Pad", domain=MICROSOFT, since=11)

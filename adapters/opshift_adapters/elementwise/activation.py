@@ -46,10 +46,8 @@ def selu_defaults(node: Node, op: Builder) -> Result:
     return same
 
 
-SELU_6 = boundary(
-    6, "Selu:3c9141", up=selu_defaults, down=selu_defaults,
-    ignores={"consumed_inputs": "`consumed_inputs` is only a hint about memory"},
-)  # fmt: skip
+MEMORY = {"consumed_inputs": "`consumed_inputs` is only a hint about memory"}
+SELU_6 = boundary(6, "Selu:3c9141", up=selu_defaults, down=selu_defaults, ignores=MEMORY)
 RELU_13 = boundary(13, "Relu:5bc785")
 
 
@@ -283,12 +281,12 @@ def clipped_line(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "HardSigmoid", "opencv 4.5.5, 4.8, 4.11, 5.0",
+    "HardSigmoid",
+    "opencv 4.5.5, 4.8, 4.11, 5.0",
     "HardSigmoid (alpha 1/6, beta 0.5) before any Mul is computed as HardSwish, even if the other"
     " factor is not x",
-    source="2026-11-28 measured in OpenCV 4.5.5, 4.8, 4.11, 4.12 and 5.0: a mobile network of"
-    " torch, and HardSigmoid before Mul with other attributes, factors and orders",
-)  # fmt: skip
+    source="2026-11-28 measured in five releases from 4.5.5 to 5.0: a network, and other forms",
+)
 def becomes_hard_swish(node: Node, around: Surroundings) -> bool:
     if not node.has("alpha") or not node.has("beta") or not _is_of_hard_swish(node):
         return False

@@ -176,10 +176,11 @@ POW_12 = boundary(12, "Pow:8c38fc", directions="up")
 
 
 @misread(
-    "Mul", "onnxruntime 1.1..1.3",
+    "Mul",
+    "onnxruntime 1.1..1.3",
     "Mul at the end of a LayerNormalization in single nodes crashes the process as an output",
     source="2026-11-23 measured in onnxruntime 1.1 to 1.3: a LayerNormalization in single nodes",
-)  # fmt: skip
+)
 def ends_a_normalization(node: Node, around: Surroundings) -> bool:
     divided = _made_by(node, "Div")
     at_the_end = around.is_output(node.outputs[0]) if node.outputs[0] else False
@@ -250,12 +251,12 @@ def with_the_bias_behind(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "Pow", "onnxruntime 1.23..1.27",
+    "Pow",
+    "onnxruntime 1.23..1.27",
     "two float16 normalizations in single nodes that share an exponent do not load in a model"
     " with MatMul or Gemm",
-    source="2026-11-28 measured in onnxruntime 1.17.3, 1.20.1 to 1.25.1, 1.27.0, 1.28.0, 1.30.0"
-    " and 1.32.0: three language and vision models, and their nodes",
-)  # fmt: skip
+    source="2026-11-28 measured in 9 releases from 1.17.3 to 1.32.0: three models and their nodes",
+)
 def is_averaged_in_float16(node: Node, around: Surroundings) -> bool:
     kinds = {node["X"].elem_type_or_none, node["Y"].elem_type_or_none}
     return kinds == {T.FLOAT16} and leads_to(node.outputs[0], around, "ReduceMean", "Add", "Sqrt")
@@ -329,10 +330,10 @@ def _repeated_product(op: Builder, x: Value, exponent: int) -> Value:
 POW_15 = boundary(15, "Pow:edfedc", cast=cast_around("float"))
 
 
-@adapter(
-    "Mod", 10, 9, approximate=True,
-    ignores={"fmod": "the older opset allows only fmod=1 for floats"}, in_other_words=True,
-)  # fmt: skip
+FMOD = {"fmod": "the older opset allows only fmod=1 for floats"}
+
+
+@adapter("Mod", 10, 9, approximate=True, in_other_words=True, ignores=FMOD)
 def mod_10_9(node: Node, op: Builder) -> Result:
     """Below opset 10, Mod is written as Div, Mul and Sub, with a correction of the sign."""
     a, b = node["A"], node["B"]
@@ -416,10 +417,11 @@ def with_the_negative(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "Mul", "opencv 4.5.5",
+    "Mul",
+    "opencv 4.5.5",
     "Mul fails for a constant that varies only along an axis other than the second",
     source="2026-11-29 measured in OpenCV 4.5.5: four operators with constants of six shapes",
-)  # fmt: skip
+)
 def scales_another_axis(node: Node) -> bool:
     return _scaled_axis(node) is not None
 
@@ -459,10 +461,11 @@ def scale_of_a_normalization(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "Pow", "opencv 4.5.5",
+    "Pow",
+    "opencv 4.5.5",
     "Pow before Add, Sub, Mul or Div is merged with that node and gives wrong numbers",
     source="2026-11-29 measured in OpenCV 4.5.5: Pow by 2 and 3, alone, before Mul and before Add",
-)  # fmt: skip
+)
 def is_joined_with_arithmetic(node: Node, around: Surroundings) -> bool:
     result = node.outputs[0]
     after = around.readers(result) if result is not None else ()

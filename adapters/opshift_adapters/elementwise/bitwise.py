@@ -154,22 +154,15 @@ def bitwise_not_18_17(node: Node, op: Builder) -> Result:
     return op.const(-1, like=x) - x
 
 
-UINT2, INT2 = 25, 26  # older releases of onnx do not define these two types
-# A Cast between the two types of a pair keeps all bits.
-SAME_BITS = (
-    {T.INT8, T.UINT8}, {T.INT16, T.UINT16}, {T.INT32, T.UINT32}, {T.INT64, T.UINT64},
-    {T.INT4, T.UINT4}, {INT2, UINT2},
-)  # fmt: skip
-
-
 @adapter("BitCast", 26, 25, in_other_words=True)
 def bit_cast_26_25(node: Node, op: Builder) -> Result:
     """Below opset 26, BitCast of constants is computed, and a Cast replaces BitCast of integers."""
     x, to = node["input"], node.int("to")
     if x.elem_type == to:
         return x
-    if {x.elem_type, to} in SAME_BITS or (x.elem_type == T.BOOL and to in (T.INT8, T.UINT8)):
-        return op.Cast(x, to=to)
+    names = {T(kind).element.name.removeprefix("u") for kind in (x.elem_type, to)}
+    if len(names) == 1 or (x.elem_type == T.BOOL and to in (T.INT8, T.UINT8)):
+        return op.Cast(x, to=to)  # from uint8 to int8, Cast keeps all bits
     constant = x.const_or_none()
     if constant is not None and to in (*INTS, T.FLOAT, T.DOUBLE, T.FLOAT16):
         return op.const(constant.view(dtype_of(to)))

@@ -72,13 +72,11 @@ def cast_while_converting(node: Node, op: Builder) -> Result:
 
 BACK = partial(
     misread,
-    source="2026-11-26 measured in onnxruntime 0.4.0, 0.5.0, 1.0.0, 1.1.2, 1.2.0, 1.3.0, 1.4.0 and"
-    " 1.5.2: 13 chains of two Casts",
+    source="2026-11-26 measured in eight releases from 0.4.0 to 1.5.2: 13 chains of two Casts",
 )
 PAIRS = partial(
     misread,
-    source="2026-11-25 measured in onnxruntime: 306 chains of two Casts by way of an integer type,"
-    " and 492 by way of a float type",
+    source="2026-11-25 measured in onnxruntime: 306 pairs of Casts by integers, 492 by floats",
 )
 
 
@@ -103,18 +101,20 @@ def is_merged(node: Node, around: Surroundings) -> bool:
 
 
 @PAIRS(
-    "Cast", "onnxruntime 1.17..1.25",
+    "Cast",
+    "onnxruntime 1.17..1.25",
     "a Cast that wraps, truncates or rounds numbers is skipped before a Cast to bool",
-)  # fmt: skip
+)
 def is_merged_to_bool(node: Node, around: Surroundings) -> bool:
     return node.int("to") == T.BOOL and around.has_lossy_pair(node)
 
 
 @misread(
-    "Cast", "openvino 2022.1",
+    "Cast",
+    "openvino 2022.1",
     "Cast of floats to bool truncates first, so that numbers below 1 become false",
     source="2026-11-23 measured in OpenVINO 2022.1: one node for each element type",
-)  # fmt: skip
+)
 def cuts_off_to_bool(node: Node) -> bool:
     kinds = (T.FLOAT, T.DOUBLE, T.FLOAT16)
     return node.int("to") == T.BOOL and node["input"].elem_type_or_none in kinds

@@ -20,10 +20,9 @@ from opshift.combinators import cast_around
 
 from opshift_adapters._lib.kinds import as_type, in_double
 
-TRIG_7 = impossible(
-    "Acos Asin Atan Cos Sin Tan", 7, 6, "no trigonometric operator exists before opset 7",
-    cases=[("any", "(float[2] x) => (float[2] y) { y = {op}(x) }")],
-)  # fmt: skip
+REASON = "no trigonometric operator exists before opset 7"
+CASES = [("any", "(float[2] x) => (float[2] y) { y = {op}(x) }")]
+TRIG_7 = impossible("Acos Asin Atan Cos Sin Tan", 7, 6, REASON, cases=CASES)
 
 
 def _number(op: Builder, value: float) -> Value:

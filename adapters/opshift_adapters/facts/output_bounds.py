@@ -11,9 +11,9 @@ from opshift.adapter import Bounds, Node, T, Value, for_all, moved_bounds, np, o
 LONGEST = 2**40  # no axis is longer, because the tensor would not fit into memory
 # Operators that copy the elements of their first input without a computation.
 MOVES = (
-    "DepthToSpace", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "SpaceToDepth",
-    "Squeeze", "Tile", "Transpose", "Unsqueeze",
-)  # fmt: skip
+    "DepthToSpace Expand Flatten Gather Identity Reshape Slice SpaceToDepth Squeeze Tile Transpose"
+    " Unsqueeze"
+)
 # Operators of floats whose results are never below zero.
 FROM_ZERO_UP = ("Abs", "Exp", "Relu", "Sigmoid", "Softmax", "Softplus", "Sqrt")
 Told = Sequence[Bounds | None]
@@ -70,7 +70,7 @@ def below(value: Value | None, axis: int) -> Bounds:
     return for_all(0, lengths[axis] if -len(lengths) <= axis < len(lengths) else LONGEST)
 
 
-@output_bounds(*MOVES)
+@output_bounds(*MOVES.split())
 def of_the_first(node: Node) -> Told:
     return [moved_bounds(node, [needed(node.inputs[0])])]
 

@@ -70,11 +70,13 @@ def like_the_only_input(node: Node) -> Sequence[ToldDims | None]:
     return [tuple(... if size is None else size for size in node["X"].dims)]
 
 
-@output_shapes(
-    "BiasAdd", "BiasGelu", "FastGelu", "Gelu", "Inverse", "QLinearLeakyRelu", "QLinearSigmoid",
-    "QLinearSoftmax", "QuickGelu", "RotaryEmbedding", "SkipLayerNormalization",
-    "SkipSimplifiedLayerNormalization", "Trilu", domain=MICROSOFT,
-)  # fmt: skip
+OF_ONE_SHAPE = (
+    "BiasAdd BiasGelu FastGelu Gelu Inverse QLinearLeakyRelu QLinearSigmoid QLinearSoftmax"
+    " QuickGelu RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization Trilu"
+)
+
+
+@output_shapes(*OF_ONE_SHAPE.split(), domain=MICROSOFT)
 def like_the_first_input(node: Node) -> Sequence[ToldDims | None]:
     """Returns the shape of the first input, because onnx infers no shape for these operators."""
     first = node.inputs[0]

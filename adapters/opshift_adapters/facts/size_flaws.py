@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes whose sizes contradict each other, which onnx's inference does not check."""
 
+from itertools import product
+
 from opshift.adapter import Node, flaw
 
 from opshift_adapters._lib.known_sizes import Dims, Size, broadcasts, differ, dims_of
@@ -63,8 +65,8 @@ def heads_of_other_sizes(node: Node) -> str | None:
             return f"the last axis of {name} has size {width}, not a multiple of its {heads} heads"
     heads_of = {name: _heads(node, name, count) for name, count in attributes.items()}
     heads_of |= {name: _heads(node, name, "kv_num_heads") for name in ("past_key", "past_value")}
-    alike = (("Q", "K", 1), ("K", "V", 0), ("K", "past_key", 0), ("K", "past_key", 1),
-             ("V", "past_value", 0), ("V", "past_value", 1))  # fmt: skip
+    pasts = product((("K", "past_key"), ("V", "past_value")), (0, 1))
+    alike = (("Q", "K", 1), ("K", "V", 0), *((*names, part) for names, part in pasts))
     for first, second, part in alike:
         pair = heads_of[first][part], heads_of[second][part]
         if differ(*pair):

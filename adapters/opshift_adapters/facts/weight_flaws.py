@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes whose weights do not fit the size of the input, which onnx does not check."""
 
+from functools import partial
 from math import prod
+from typing import Any
 
 from opshift.adapter import Node, flaw, np
 from opshift.objections import sizes
@@ -15,40 +17,32 @@ def _has_other_layout(node: Node) -> bool:  # pragma: no cover: for illegal node
     return "layout" in node.attributes and node.int("layout") == 1
 
 
-STATES = {"initial_h": "D B H", "initial_c": "D B H", "sequence_lens": "B"}
+STATES: dict[str, Any] = {"initial_h": "D B H", "initial_c": "D B H", "sequence_lens": "B"}
+STATES["unless"] = _has_other_layout
+CHANNELS: Any = dict.fromkeys(("scale", "B", "mean", "var", "input_mean", "input_var"), "C ...")
+SKIPPED: Any = {"input": "... C", "skip": "... C", "gamma": "C", "bias": "C"}
+of_microsoft = partial(sizes, domain=MICROSOFT)
 SIZES = (
-    sizes("RNN", unless=_has_other_layout, X="S B I", R="D H H", W="D H I", B="D 2H", **STATES),
-    sizes("GRU", unless=_has_other_layout, X="S B I", R="D 3H H", W="D 3H I", B="D 6H", **STATES),
-    sizes(
-        "LSTM", unless=_has_other_layout,
-        X="S B I", R="D 4H H", W="D 4H I", B="D 8H", P="D 3H", **STATES,
-    ),
-    sizes(
-        "BatchNormalization", X="N C ...", scale="C ...", B="C ...",
-        mean="C ...", var="C ...", input_mean="C ...", input_var="C ...",
-    ),
+    sizes("RNN", X="S B I", R="D H H", W="D H I", B="D 2H", **STATES),
+    sizes("GRU", X="S B I", R="D 3H H", W="D 3H I", B="D 6H", **STATES),
+    sizes("LSTM", X="S B I", R="D 4H H", W="D 4H I", B="D 8H", P="D 3H", **STATES),
+    sizes("BatchNormalization", X="N C ...", **CHANNELS),
     sizes("InstanceNormalization", input="N C ...", scale="C", B="C"),
     sizes("ConvTranspose", X="N C ...", W="C ..."),
     sizes("NonMaxSuppression", boxes="B P 4", scores="B C P"),
     sizes("RoiAlign", rois="R 4", batch_indices="R"),
     sizes("MaxRoiPool", rois="R 5"),
-    sizes("ConvTransposeWithDynamicPads", domain=MICROSOFT, X="N C ...", W="C ..."),
-    sizes("GatedRMSNorm", domain=MICROSOFT, X="A B C", gate="A B C", scale="C"),
-    sizes("BiasGelu", domain=MICROSOFT, A="... C", B="C"),
-    sizes("FastGelu", domain=MICROSOFT, X="... C", bias="C"),
-    sizes(
-        "SkipLayerNormalization", domain=MICROSOFT,
-        input="... C", skip="... C", gamma="C", beta="C", bias="C",
-    ),
-    sizes(
-        "SkipSimplifiedLayerNormalization", domain=MICROSOFT,
-        input="... C", skip="... C", gamma="C", bias="C",
-    ),
-    sizes("Attention", domain=MICROSOFT, input="B S I", weights="I W", bias="W"),
-    sizes("MultiHeadAttention", domain=MICROSOFT, query="B ...", key="B ...", value="B ..."),
-    sizes("CDist", domain=MICROSOFT, A="M K", B="N K"),
-    sizes("RotaryEmbedding", domain=MICROSOFT, cos_cache="M R", sin_cache="M R"),
-)  # fmt: skip
+    of_microsoft("ConvTransposeWithDynamicPads", X="N C ...", W="C ..."),
+    of_microsoft("GatedRMSNorm", X="A B C", gate="A B C", scale="C"),
+    of_microsoft("BiasGelu", A="... C", B="C"),
+    of_microsoft("FastGelu", X="... C", bias="C"),
+    of_microsoft("SkipLayerNormalization", **SKIPPED, beta="C"),
+    of_microsoft("SkipSimplifiedLayerNormalization", **SKIPPED),
+    of_microsoft("Attention", input="B S I", weights="I W", bias="W"),
+    of_microsoft("MultiHeadAttention", query="B ...", key="B ...", value="B ..."),
+    of_microsoft("CDist", A="M K", B="N K"),
+    of_microsoft("RotaryEmbedding", cos_cache="M R", sin_cache="M R"),
+)
 
 
 @flaw("PRelu")

@@ -67,11 +67,12 @@ def constant_12_11(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "Constant", "onnxruntime 1.3..1.11",
+    "Constant",
+    "onnxruntime 1.3..1.11",
     "Constant with a list of numbers or strings is read as a scalar",
     source="2026-11-23 measured in onnxruntime 1.3 to 1.11: Constant with lists of numbers",
     since=12,
-)  # fmt: skip
+)
 def holds_a_list(node: Node) -> bool:
     return any(map(node.has, ("value_ints", "value_floats", "value_strings")))
 
@@ -120,9 +121,11 @@ def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "ConstantOfShape", "openvino 2022.1", "ConstantOfShape of an empty shape does not load",
+    "ConstantOfShape",
+    "openvino 2022.1",
+    "ConstantOfShape of an empty shape does not load",
     source="2026-11-30 measured in OpenVINO 2022.1: constant shapes of zero to four sizes",
-)  # fmt: skip
+)
 def fills_a_scalar(node: Node) -> bool:
     shape = node["input"].const_or_none()
     return shape is not None and shape.size == 0

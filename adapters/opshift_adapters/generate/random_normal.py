@@ -4,10 +4,9 @@
 from opshift.adapter import Builder, Node, Result, T, adapter, boundary, impossible
 from opshift.combinators import cast_around
 
-MULTINOMIAL_7 = impossible(
-    "Multinomial", 7, 6, "Multinomial needs opset 7, because no older operator samples",
-    cases=[("any", "(float[2,3] x) => (int32[2,4] y) { y = {op}<sample_size=4>(x) }")],
-)  # fmt: skip
+REASON = "Multinomial needs opset 7, because no older operator samples"
+CASES = [("any", "(float[2,3] x) => (int32[2,4] y) { y = {op}<sample_size=4>(x) }")]
+MULTINOMIAL_7 = impossible("Multinomial", 7, 6, REASON, cases=CASES)
 
 
 @adapter("Bernoulli", 15, 14)

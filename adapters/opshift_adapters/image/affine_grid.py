@@ -6,10 +6,9 @@ from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapt
 from opshift_adapters._lib.blocks import arange, column, element, part
 from opshift_adapters._lib.kinds import as_type
 
-IMAGE_DECODER_20 = impossible(
-    "ImageDecoder", 20, 19, "ImageDecoder has no older form, because no operator decodes images",
-    cases=[("any", "(uint8[N] x) => (uint8[H,W,C] y) { y = {op}(x) }")],
-)  # fmt: skip
+REASON = "ImageDecoder has no older form, because no operator decodes images"
+CASES = [("any", "(uint8[N] x) => (uint8[H,W,C] y) { y = {op}(x) }")]
+IMAGE_DECODER_20 = impossible("ImageDecoder", 20, 19, REASON, cases=CASES)
 
 
 @adapter("AffineGrid", 20, 19, in_other_words=True)

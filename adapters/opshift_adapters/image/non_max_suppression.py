@@ -62,11 +62,9 @@ def _field(node: Node, op: Builder, limit: Value) -> Field:
     count, batches = size_of(op, scores, 2), arange(op, size_of(op, scores, 0))
     offsets = op.Reshape(batches, op.const([-1, 1])) * count
     overlap = node.input("iou_threshold")
-    return Field(
-        scores, alive, sides, area, count, arange(op, count), offsets,
-        limit=op.Reshape(limit, op.const([])),
-        overlap=op.const(0, T.FLOAT) if overlap is None else op.Reshape(overlap, op.const([1])),
-    )  # fmt: skip
+    numbers, limit = arange(op, count), op.Reshape(limit, op.const([]))
+    most = op.const(0, T.FLOAT) if overlap is None else op.Reshape(overlap, op.const([1]))
+    return Field(scores, alive, sides, area, count, numbers, offsets, limit, most)
 
 
 def _candidates(node: Node, op: Builder) -> tuple[Value, Value, Value]:

@@ -25,11 +25,8 @@ from opshift_adapters._lib import resizing
 from opshift_adapters._lib.sampling import Filter, by_scales, takes_nearest
 
 ROUNDED = by_width("Resize", unless=takes_nearest)  # interpolated integers are rounded
-ADDED_11 = (
-    "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
-    "extrapolation_value",
-)  # fmt: skip
-OF_OTHER_MODES = dict.fromkeys(ADDED_11[1:], "the attribute has no effect in this mode of Resize")
+OF_MODES = ("nearest_mode", "cubic_coeff_a", "exclude_outside", "extrapolation_value")
+OF_OTHER_MODES = dict.fromkeys(OF_MODES, "the attribute has no effect in this mode of Resize")
 ADDED_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
 
 
@@ -92,11 +89,12 @@ def blends_before_the_last_axis(node: Node) -> bool:
 
 
 @misread(
-    "Resize", "onnxruntime 1.0..1.32", "Resize ignores a crop along an axis that keeps its size",
-    source="2026-11-30 measured in 27 releases from 1.0 to 1.32: 256 crops; up to 1.5, only some"
-    " forms are misread",
+    "Resize",
+    "onnxruntime 1.0..1.32",
+    "Resize ignores a crop along an axis that keeps its size",
+    source="2026-11-30 measured in 27 releases from 1.0 to 1.32: 256 crops (up to 1.5, only some)",
     since=11,
-)  # fmt: skip
+)
 def crops_without_scaling(node: Node) -> bool | None:
     return resizing.ignores_a_crop(node)
 
@@ -161,7 +159,7 @@ def resize_11_10(node: Node, op: Builder) -> Result:
     scales, sizes = lists["scales"], lists["sizes"]
     plain = scales if sizes is None else _as_scales(op, node["X"], sizes)
     if plain is not None and _always_so(node, plain.const_or_none()):
-        changed: dict[str, Any] = dict.fromkeys(ADDED_11)
+        changed: dict[str, Any] = dict.fromkeys(("coordinate_transformation_mode", *OF_MODES))
         changed["inputs"] = {"roi": None, "sizes": None, "scales": plain}
         bare: Value = op.same(node, **changed)
         return bare
@@ -269,11 +267,13 @@ RESIZE_19_UP = boundary(19, "Resize:2a564e", directions="up")
 
 
 @misread(
-    "Resize", "onnxruntime 0.4..1.14",
+    "Resize",
+    "onnxruntime 0.4..1.14",
     "Resize below opset 19 with half_pixel_symmetric of opset 19 does not load",
     source="2026-11-29 measured in onnxruntime 1.14.1 to 1.32: half_pixel_symmetric at opset 18",
-    since=11, before=19,
-)  # fmt: skip
+    since=11,
+    before=19,
+)
 def is_symmetric_like_opset_19(node: Node) -> bool:
     return node.str("coordinate_transformation_mode") == "half_pixel_symmetric"
 

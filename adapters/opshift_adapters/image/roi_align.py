@@ -99,9 +99,15 @@ def _written_out(node: Node, op: Builder, *, shift: float, least: float | None) 
 
 
 def _line(
-    op: Builder, first: Value, last: Value, bins: int, size: Value, kind: int, ratio: int,
+    op: Builder,
+    first: Value,
+    last: Value,
+    bins: int,
+    size: Value,
+    kind: int,
+    ratio: int,
     least: float | None,
-) -> SampledAxis:  # fmt: skip
+) -> SampledAxis:
     """Returns the samples of one region along one axis; they are evenly spaced in each bin."""
     zero, one, number = op.const(0, kind), op.const(1, kind), op.const(bins, kind)
     length = last - first
@@ -123,10 +129,9 @@ def _line(
     low = op.Min(op.Floor(place), edge)
     high = op.Min(low + one, edge)
     far = op.Min(place, edge) - low
-    return SampledAxis(
-        op.Cast(low, to=T.INT64), op.Cast(high, to=T.INT64), one - far, far, ~outside,
-        op.Reshape(whole, op.const([1])), some,
-    )  # fmt: skip
+    low, high, near = op.Cast(low, to=T.INT64), op.Cast(high, to=T.INT64), one - far
+    inside, each = ~outside, op.Reshape(whole, op.const([1]))
+    return SampledAxis(low, high, near, far, inside, each, some)
 
 
 def _samples(

@@ -257,9 +257,11 @@ def parts(attributes: Mapping[str, Any], inputs: int, outputs: int) -> str | Non
 
 
 @misread(
-    "Split", "opencv 4.5.5", "Split of a constant is not supported",
+    "Split",
+    "opencv 4.5.5",
+    "Split of a constant is not supported",
     source="2026-11-29 measured in OpenCV 4.5.5: Split of an initializer and of an input",
-)  # fmt: skip
+)
 def splits_a_constant(node: Node) -> bool:
     return node["input"].const_or_none() is not None
 

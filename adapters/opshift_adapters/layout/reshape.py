@@ -160,16 +160,11 @@ def _sliced_shape(node: Node, op: Builder) -> Result:
     return whole if (start, end) == (0, END) else part(op, whole, start, end)
 
 
-MAKING_SEQUENCES = (
-    "SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SplitToSequence",
-)  # fmt: skip
-
-
 def _passed_through_loop(node: Node, op: Builder) -> Result:
     """Below opset 14, Identity of a sequence becomes a second node that computes it, or a Loop."""
     x, going = node["input"], op.const(True, T.BOOL)
     producer = x.producer
-    if producer is not None and producer.op in MAKING_SEQUENCES:
+    if producer is not None and "Sequence" in producer.op:
         return op.same(producer)
     body = op.graph(
         lambda b, i, keep, s: (b.Identity(keep), b.SequenceErase(s)), (T.INT64, ()), (T.BOOL, ()), x
@@ -181,9 +176,11 @@ IDENTITY_14 = boundary(14, "Identity:6d4702", cast=_passed_through_loop)
 
 
 @misread(
-    "Identity", "opencv 4.1.2, 4.5.5", "Identity of a constant is not supported",
+    "Identity",
+    "opencv 4.1.2, 4.5.5",
+    "Identity of a constant is not supported",
     source="2026-11-26 measured in OpenCV 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Identity of a constant",
-)  # fmt: skip
+)
 def of_a_constant(node: Node) -> bool:
     return node["input"].const_or_none() is not None
 
@@ -257,10 +254,11 @@ MOVED_THROUGH = frozenset(THROUGH.split())
 
 
 @misread(
-    "Transpose", "onnxruntime 1.10",
+    "Transpose",
+    "onnxruntime 1.10",
     "a Transpose may not load if both a Loop or If body and a node outside of it read its result",
     source="2026-11-23 measured in onnxruntime 1.9 to 1.11: each operator between two Transposes",
-)  # fmt: skip
+)
 def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
     """Returns whether a subgraph and a node outside of it read the result of a Transpose.
 

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """LinearAttention and CausalConvWithState, which opset 27 added."""
 
+from typing import Any
+
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, np
 
 from opshift_adapters._lib.blocks import END, extent
 from opshift_adapters._lib.heads import with_last_merged, with_last_split
 from opshift_adapters._lib.kinds import as_type
 
+SPEED = {"chunk_size": "`chunk_size` is only a hint about speed"}
 
-@adapter(
-    "LinearAttention", 27, 26, ignores={"chunk_size": "`chunk_size` is only a hint about speed"},
-    in_other_words=True,
-)  # fmt: skip
+
+@adapter("LinearAttention", 27, 26, ignores=SPEED, in_other_words=True)
 def linear_attention_27_26(node: Node, op: Builder) -> Result:
     """Below opset 27, LinearAttention is written as a Scan over the sequence with a float state."""
     query, past = node["query"], node.input("past_state")
@@ -39,10 +40,10 @@ def linear_attention_27_26(node: Node, op: Builder) -> Result:
     zero = op.const(0, T.FLOAT)
     first = as_type(op, past, T.FLOAT) if past else op.Expand(zero, op.Concat(*sizes, axis=0))
     at_once = [(T.FLOAT, [x.dims[0], *x.dims[2:]]) for x in steps]
-    last, read = op.Scan(
-        first, *steps, body=op.graph(step, first, *at_once), num_scan_inputs=len(steps),
-        scan_input_axes=[1] * len(steps), scan_output_axes=[1], outputs=2,
-    )  # fmt: skip
+    body, n_steps = op.graph(step, first, *at_once), len(steps)
+    named: dict[str, Any] = {"body": body, "num_scan_inputs": n_steps}
+    named |= {"scan_input_axes": [1] * n_steps, "scan_output_axes": [1]}
+    last, read = op.Scan(first, *steps, outputs=2, **named)
     size = v.dims[4]
     flat = with_last_merged(op, read, heads * size if isinstance(size, int) else None)
     scaled = _scale(op, node.float("scale"), width) * flat
@@ -64,7 +65,7 @@ def _scale(op: Builder, given: float, width: Value) -> Value:
     return op.Reciprocal(op.Sqrt(op.Cast(width, to=T.FLOAT)))
 
 
-@adapter("CausalConvWithState", 27, 26, in_other_words=True)  # fmt: skip
+@adapter("CausalConvWithState", 27, 26, in_other_words=True)
 def causal_conv_27_26(node: Node, op: Builder) -> Result:
     """Below opset 27, CausalConvWithState is written as Conv of the past joined with the input."""
     x, weight, past = node["input"], node["weight"], node.input("past_state")

@@ -80,12 +80,10 @@ def _result_shape(node: Node, op: Builder) -> Value:
 
 def _column(node: Node, op: Builder, c: Value) -> Value:
     """Writes Gemm with a column C as a transposed Gemm of B and A, in which C is a row."""
-    turned = op.Gemm(
-        node["B"], node["A"], c,
-        alpha=node.float("alpha"), beta=node.float("beta"), broadcast=1,
-        transA=1 - node.int("transB"), transB=1 - node.int("transA"),
-    )  # fmt: skip
-    return op.Transpose(turned, perm=[1, 0])
+    x, y, alpha, beta = node["B"], node["A"], node.float("alpha"), node.float("beta")
+    turn_x, turn_y = 1 - node.int("transB"), 1 - node.int("transA")
+    z = op.Gemm(x, y, c, alpha=alpha, beta=beta, broadcast=1, transA=turn_x, transB=turn_y)
+    return op.Transpose(z, perm=[1, 0])
 
 
 def _integer_product(node: Node, op: Builder) -> Result:
@@ -161,8 +159,7 @@ ONE_NUMBER_IS_NOT_ADDED = [
 ]
 PRODUCTS = partial(
     misread,
-    source="2026-11-26 measured in OpenCV 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Gemm with each"
-    " attribute at opsets 9, 11 and 13",
+    source="2026-11-26 measured in five releases from 4.1.2 to 5.0: each attribute at 9, 11 and 13",
 )
 
 
@@ -233,8 +230,7 @@ def _zero_row(node: Node, op: Builder) -> Value | None:
 
 JOINED = partial(
     misread,
-    source="2026-11-29 measured in 22 releases of onnxruntime from 1.2 to 1.32: 103 forms of"
-    " Transpose, Cast and MatMul, and 300 random forms",
+    source="2026-11-29 measured in 22 releases from 1.2 to 1.32: 103 forms, and 300 random forms",
 )
 NARROW = (T.FLOAT16, T.BFLOAT16)
 
@@ -284,9 +280,10 @@ def multiplies_cast_swapped(node: Node) -> bool:
 
 
 @JOINED(
-    "MatMul", "onnxruntime 1.23..1.30",
+    "MatMul",
+    "onnxruntime 1.23..1.30",
     "MatMul after a Transpose and a Cast does not load if the Cast is an output",
-)  # fmt: skip
+)
 def multiplies_an_output(node: Node, around: Surroundings) -> bool:
     return any(
         side[0].cast is not None and _is_joined(side) and around.is_output(side[1])
@@ -296,10 +293,11 @@ def multiplies_an_output(node: Node, around: Surroundings) -> bool:
 
 
 @JOINED(
-    "MatMul", "onnxruntime 1.19..1.32",
+    "MatMul",
+    "onnxruntime 1.19..1.32",
     "MatMul with a factor of another rank, after a Transpose of the first axis and a Cast, crashes"
     " the process",
-)  # fmt: skip
+)
 def multiplies_cast_batches(node: Node, around: Surroundings) -> bool:
     return node["A"].elem_type_or_none not in NARROW and any(
         how.cast is not None and how.moves_the_first and _differ_in_rank(value, other)
@@ -315,10 +313,11 @@ def _is_swapped(value: Value) -> bool:
 
 
 @JOINED(
-    "MatMul", "onnxruntime 1.23..1.28, 1.30..1.32",
+    "MatMul",
+    "onnxruntime 1.23..1.28, 1.30..1.32",
     "MatMul of float16 by a constant of another rank, after a Transpose of the first axis, crashes"
     " the process",
-)  # fmt: skip
+)
 def multiplies_batches_of_float16(node: Node, around: Surroundings) -> bool:
     return node["A"].elem_type_or_none == T.FLOAT16 and any(
         how.cast is None and how.moves_the_first and _differ_in_rank(value, other)

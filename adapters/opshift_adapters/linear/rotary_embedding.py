@@ -6,7 +6,7 @@ from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter
 from opshift_adapters._lib.heads import turn, with_last_split
 
 
-@adapter("RotaryEmbedding", 23, 22, in_other_words=True)  # fmt: skip
+@adapter("RotaryEmbedding", 23, 22, in_other_words=True)
 def rotary_embedding_23_22(node: Node, op: Builder) -> Result:
     """Below opset 23, RotaryEmbedding becomes Mul, Sub and Add, which rotate pairs of elements."""
     x, heads = node["X"], node.attr("num_heads") or 0
@@ -16,10 +16,8 @@ def rotary_embedding_23_22(node: Node, op: Builder) -> Result:
     apart = with_last_split(op, x, [heads, -1]) if packed else x
     cos, sin = (_angles(op, node, name, 2 if packed else 1) for name in ("cos_cache", "sin_cache"))
     size = node.attr("rotary_embedding_dim") or 0
-    turned = turn(
-        op, apart, cos, sin,
-        pairs=bool(node.attr("interleaved")), half=size // 2 if size else None, partly=bool(size),
-    )  # fmt: skip
+    pairs, half = bool(node.attr("interleaved")), size // 2 if size else None
+    turned = turn(op, apart, cos, sin, pairs=pairs, half=half, partly=bool(size))
     return op.Reshape(turned, op.Shape(x), allowzero=1) if packed else turned
 
 

@@ -173,11 +173,9 @@ def _scores(
             f"TreeEnsemble cannot apply {post}, because its sums are not the final scores",
         )
     code = WAYS.index("SUM" if averaged else how)
-    named = write_ensemble(copies(forest, repeat=how in ("MIN", "MAX")), targets, kind)
-    y: Value = op.emit(
-        "TreeEnsemble", x, domain=ML, aggregate_function=code,
-        post_transform=TRANSFORMS.index(post), **named,
-    )  # fmt: skip
+    named: dict[str, Any] = {"aggregate_function": code, "post_transform": TRANSFORMS.index(post)}
+    named |= write_ensemble(copies(forest, repeat=how in ("MIN", "MAX")), targets, kind)
+    y: Value = op.emit("TreeEnsemble", x, domain=ML, **named)
     if averaged:
         y = y / op.const(np.array(trees, dtype=kind))
     return y if base is None else y + op.const(base.astype(kind))
@@ -288,11 +286,11 @@ def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
     if x.elem_type == T.DOUBLE:
         y = _of_doubles(node, op, forest, how, post)
     else:
-        y = op.emit(
-            "TreeEnsembleRegressor", op.Cast(x, to=T.FLOAT) if half else x, domain=ML,
-            aggregate_function=how, post_transform=post if post in TRANSFORMS[3:] else "NONE",
-            n_targets=node.int("n_targets"), **write_classic(forest),
-        )  # fmt: skip
+        transform = post if post in TRANSFORMS[3:] else "NONE"
+        named: dict[str, Any] = {"aggregate_function": how, "post_transform": transform}
+        named |= {"n_targets": node.int("n_targets"), **write_classic(forest)}
+        x = op.Cast(x, to=T.FLOAT) if half else x
+        y = op.emit("TreeEnsembleRegressor", x, domain=ML, **named)
     if post == "LOGISTIC":
         y = op.Sigmoid(y)
     elif post == "SOFTMAX":

@@ -57,10 +57,10 @@ def log_softmax(op: Formula, input: Term) -> Term:
     return gap - op.Log(op.ReduceSum(op.Exp(gap), axes=axis, keepdims=1))
 
 
-@modern(
-    "LogSoftmax", since=13,
-    differs="the logarithm of a probability that rounds to zero is finite, not minus infinity",
-)  # fmt: skip
+FINITE = "the logarithm of a probability that rounds to zero is finite, not minus infinity"
+
+
+@modern("LogSoftmax", since=13, differs=FINITE)
 def log_of_softmax(op: Formula, input: Term) -> Term:
     """Matches Log(Softmax(x))."""
     return op.Log(op.Softmax(input, axis=op.attribute("axis")))

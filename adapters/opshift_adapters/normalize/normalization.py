@@ -67,32 +67,37 @@ def mean_from(op: Builder, x: Value, axis: int) -> Value:
 
 
 @misread(
-    "LayerNormalization", "onnxruntime 1.14..1.16",
+    "LayerNormalization",
+    "onnxruntime 1.14..1.16",
     "LayerNormalization of float16 does not load at opset 18 and above",
-    source="2026-11-28 measured in onnxruntime 1.14 to 1.17.3: LayerNormalization, Softmax and"
-    " LogSoftmax of float16 at ai.onnx 17 to 19",
-    since=18, wider="X",
-)  # fmt: skip
+    source="2026-11-28 measured in onnxruntime 1.14 to 1.17.3: three operators at opsets 17 to 19",
+    since=18,
+    wider="X",
+)
 def of_float16(node: Node) -> bool:
     return node["X"].elem_type_or_none == T.FLOAT16
 
 
 @misread(
-    "LayerNormalization", "onnxruntime 1.14..1.18",
+    "LayerNormalization",
+    "onnxruntime 1.14..1.18",
     "LayerNormalization of float16 before other nodes may return wrong numbers after the first run",
-    source="2026-11-29 measured in onnxruntime 1.13 to 1.24: 28 operators before MatMul", since=17,
+    source="2026-11-29 measured in onnxruntime 1.13 to 1.24: 28 operators before MatMul",
+    since=17,
     wider="X",
-)  # fmt: skip
+)
 def reuses_memory(node: Node) -> bool | None:
     return None if node["X"].elem_type_or_none == T.FLOAT16 else False
 
 
 @misread(
-    "LayerNormalization", "onnxruntime 1.12..1.23",
+    "LayerNormalization",
+    "onnxruntime 1.12..1.23",
     "LayerNormalization does not run if its scale or bias has another size than the normalized"
     " axes",
-    source="2026-11-30 measured in 15 releases from 1.12 to 1.32: 48 scales and biases", since=17,
-)  # fmt: skip
+    source="2026-11-30 measured in 15 releases from 1.12 to 1.32: 48 scales and biases",
+    since=17,
+)
 def has_a_scale_that_broadcasts(node: Node) -> bool:
     sizes = _normalized_sizes(node)
     shapes = [value.shape_or_none for value in node.inputs[1:] if value is not None]

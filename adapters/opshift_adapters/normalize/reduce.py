@@ -203,10 +203,8 @@ def reduce_log_sum_27_28(node: Node, op: Builder) -> Result:
     x = node["data"]
     if x.elem_type in FLOATS:
         return KEEP
-    total = op.ReduceSum(
-        x, node.input("axes"),
-        keepdims=node.int("keepdims"), noop_with_empty_axes=node.int("noop_with_empty_axes"),
-    )  # fmt: skip
+    keep, unless_empty = node.int("keepdims"), node.int("noop_with_empty_axes")
+    total = op.ReduceSum(x, node.input("axes"), keepdims=keep, noop_with_empty_axes=unless_empty)
     return op.Cast(op.Log(op.Cast(total, to=T.DOUBLE)), to=x.elem_type)
 
 
@@ -236,9 +234,10 @@ def has_empty_axes(node: Node) -> bool:
 
 
 @EMPTY_NAME(
-    f"{MOST} ReduceSum", releases="onnxruntime 1.6..1.16",
+    f"{MOST} ReduceSum",
+    releases="onnxruntime 1.6..1.16",
     source="2026-11-29 measured in onnxruntime 1.7 to 1.32: ReduceSum at 13, four others at 18",
-)  # fmt: skip
+)
 def has_unnamed_axes(node: Node) -> bool:
     return has_empty_name(node)
 
@@ -291,24 +290,26 @@ def names_axes(node: Node) -> bool:
     return node.has("axes")
 
 
-NAMED_AXES = [
-    misread(
-        ops, releases, "{op} with the attribute `axes` reduces all axes instead", since=13,
-        before=18, source="2026-11-29 measured in OpenVINO 2022.1 to 2026.4: opsets 11 to 18",
-    )(names_axes)
-    for ops, releases in (
-        ("ReduceL1", "openvino 2025.4..2026.4"),
-        ("ReduceLogSum ReduceLogSumExp", "openvino 2026.4"),
-    )
-]  # fmt: skip
+NAMED = partial(
+    misread,
+    says="{op} with the attribute `axes` reduces all axes instead",
+    source="2026-11-29 measured in OpenVINO 2022.1 to 2026.4: opsets 11 to 18",
+    since=13,
+    before=18,
+)
+NAMED_AXES = (
+    NAMED("ReduceL1", "openvino 2025.4..2026.4")(names_axes),
+    NAMED("ReduceLogSum ReduceLogSumExp", "openvino 2026.4")(names_axes),
+)
 
 
-@misread(
-    "ReduceMax ReduceMean ReduceSum", "opencv 4.5.5",
+OF_OPENCV = partial(misread, "ReduceMax ReduceMean ReduceSum", "opencv 4.5.5")
+
+
+@OF_OPENCV(
     "{op} requires ascending `axes`",
-    source="2026-11-28 measured in OpenCV 4.5.5: three reductions of a tensor of rank 4 at opset"
-    " 11 over 11 lists of axes",
-)  # fmt: skip
+    source="2026-11-28 measured in OpenCV 4.5.5: three reductions at opset 11, 11 lists of axes",
+)
 def names_axes_out_of_order(node: Node) -> bool:
     axes = node.ints("axes") if "axes" in node.attributes else []
     rank = node["data"].rank_or_none
@@ -317,11 +318,10 @@ def names_axes_out_of_order(node: Node) -> bool:
     return is_certain and counted != sorted(counted)
 
 
-@misread(
-    "ReduceMax ReduceMean ReduceSum", "opencv 4.5.5",
+@OF_OPENCV(
     "{op} of a matrix with the attribute `axes` is not supported",
     source="2026-11-29 measured in OpenCV 4.5.5: three reductions of ranks 2 and 3 at opset 11",
-)  # fmt: skip
+)
 def reduces_a_matrix(node: Node) -> bool:
     return "axes" in node.attributes and node["data"].rank_or_none == 2
 
@@ -381,11 +381,12 @@ def with_reduce_sum(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "ReduceLogSumExp", "openvino 2022.1..2025.4",
+    "ReduceLogSumExp",
+    "openvino 2022.1..2025.4",
     "ReduceLogSumExp of numbers far from 0 overflows to infinity",
     source="2026-11-29 measured in OpenVINO 2022.1 to 2025.4: reductions at opsets 11 to 18",
     since=11,
-)  # fmt: skip
+)
 def may_be_far_from_zero(node: Node) -> bool:
     return True
 

@@ -60,21 +60,22 @@ def int32_multiplied(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "DequantizeLinear", "onnxruntime 1.0..1.2",
+    "DequantizeLinear",
+    "onnxruntime 1.0..1.2",
     "DequantizeLinear of a tensor of rank 0 crashes the process",
     source="2026-11-22 measured in onnxruntime 1.0 to 1.2: DequantizeLinear of a scalar",
-)  # fmt: skip
+)
 def of_a_scalar(node: Node) -> bool:
     return node["x"].rank_or_none == 0
 
 
 @misread(
-    "DequantizeLinear", "onnxruntime 1.9..1.13",
+    "DequantizeLinear",
+    "onnxruntime 1.9..1.13",
     "DequantizeLinear whose result is a graph output and is read is fused with readers: the output"
     " is lost, or the process crashes",
-    source="2026-11-29 measured in onnxruntime 1.7 to 1.14 and 1.17: Gather, MatMul, Add, Reshape,"
-    " Sigmoid and Transpose between DequantizeLinear and QuantizeLinear",
-)  # fmt: skip
+    source="2026-11-29 measured in onnxruntime 1.7 to 1.14 and 1.17: six operators between the two",
+)
 def of_a_read_output(node: Node, around: Surroundings) -> bool:
     value = node.outputs[0]
     return value is not None and around.is_output(value) and bool(around.readers(value))
@@ -98,9 +99,10 @@ def plain_codes(node: Node, op: Builder) -> Result:
 
 
 @saturating(
-    "DequantizeLinear", "onnxruntime 1.8..1.32",
+    "DequantizeLinear",
+    "onnxruntime 1.8..1.32",
     f"MatMul, Gemm or Conv of uint8 codes and the int8 codes of a {{op}} {LIMIT}",
-)  # fmt: skip
+)
 def of_the_second_codes(node: Node, around: Surroundings) -> bool:
     codes = node.outputs[0]
     if codes is None or node["x"].elem_type_or_none != T.INT8:
@@ -117,21 +119,22 @@ def _multiplies_by(product: Node, second: Value) -> bool:
 
 
 @misread(
-    "QuantizeLinear", "onnxruntime 1.0..1.2",
+    "QuantizeLinear",
+    "onnxruntime 1.0..1.2",
     "QuantizeLinear of int8 returns -127 instead of -128",
-    source="2026-11-26 measured in onnxruntime 1.0.0, 1.1.2, 1.2.0, 1.3.0 and 1.4.0:"
-    " QuantizeLinear of 1,206 numbers with 5 zero points of int8",
-)  # fmt: skip
+    source="2026-11-26 measured in five releases from 1.0.0 to 1.4.0: 1,206 numbers, 5 zero points",
+)
 def to_int8(node: Node) -> bool:
     zero = node.input("y_zero_point")
     return zero is not None and zero.elem_type_or_none == T.INT8
 
 
 @misread(
-    "QuantizeLinear", "openvino 2022.1..2024.6",
+    "QuantizeLinear",
+    "openvino 2022.1..2024.6",
     "QuantizeLinear with a scale above 1e33 is rejected or returns wrong numbers",
     source="2026-11-29 measured in OpenVINO 2022.1 to 2026.4: a model of one node",
-)  # fmt: skip
+)
 def by_a_huge_scale(node: Node) -> bool:
     scale = node["y_scale"].const_or_none()
     return scale is not None and bool((scale > 1e33).any())
@@ -312,10 +315,10 @@ def quantize_linear_18_19(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"x": x})
 
 
-@adapter(
-    "QuantizeLinear", 19, 18, handles_types=True,
-    ignores={"saturate": "`saturate` affects only 8-bit floats"},
-)  # fmt: skip
+OF_FLOAT8 = {"saturate": "`saturate` affects only 8-bit floats"}
+
+
+@adapter("QuantizeLinear", 19, 18, handles_types=True, ignores=OF_FLOAT8)
 def quantize_linear_19_18(node: Node, op: Builder) -> Result:
     """Below opset 19, y_scale of QuantizeLinear is float; for other types, Div is written first."""
     x, scale, zero = node["x"], node["y_scale"], node.input("y_zero_point")

@@ -26,6 +26,7 @@ from opshift.adapter import (
 
 Dims = tuple[int | str | None, ...]
 BRANCHES = ("then_branch", "else_branch")
+GRAPHS = {"If": BRANCHES, "Loop": ("body",), "Scan": ("body",)}
 
 CONTROL_25 = boundary(25, "If:f501b7 Loop:741d86")
 CONTROL_24 = boundary(24, "If:7be5c3 Loop:d95531")
@@ -43,9 +44,9 @@ def through_float(node: Node, op: Builder) -> Result:
                 f"before opset 16, {node.op} cannot pass an optional or a sequence of bfloat16:"
                 f" value {value.name!r}",
             )
-    bodies = BRANCHES if node.op == "If" else ("body",)
-    named = {name: node.attr(name) for name in node.attributes if name not in bodies}
-    named |= {name: _around(op, node.graph(name)) for name in bodies}
+    graphs = GRAPHS[node.op]
+    named = {name: node.attr(name) for name in node.attributes if name not in graphs}
+    named |= {name: _around(op, node.graph(name)) for name in graphs}
     given = [_wide(op, value) for value in node.inputs]
     found = op.emit(node.op, *given, outputs=node.n_outputs, **named)
     return tuple(
@@ -219,16 +220,15 @@ def _declared_graphs(node: Node, op: Builder, *names: str) -> dict[str, Any]:
 
 
 # Operators that onnxruntime never folds when it loads a model.
-UNFOLDED = (
-    "Bernoulli", "If", "Loop", "Multinomial", "RandomNormalLike", "RandomUniformLike", "Scan",
-)  # fmt: skip
+UNFOLDED = "Bernoulli If Loop Multinomial RandomNormalLike RandomUniformLike Scan"
 
 
 @misread(
-    "Loop", "onnxruntime 0.4",
+    "Loop",
+    "onnxruntime 0.4",
     "the iteration number in the body of a Loop has the shape [1] instead of []",
     source="2026-11-22 measured in onnxruntime 0.4: bodies of Loop",
-)  # fmt: skip
+)
 def reads_its_number(node: Node) -> bool:
     """Returns whether a body reads its iteration number, except as the data of a Reshape."""
     body = node.attr("body")
@@ -236,20 +236,21 @@ def reads_its_number(node: Node) -> bool:
 
 
 @misread(
-    "Loop", "onnxruntime 0.4",
-    "a Loop does not run if an input or output of its body lacks a shape or the name of a size",
+    "If Loop Scan",
+    "onnxruntime 0.4",
+    "{op} does not run if an input or output of its subgraph lacks a shape or the name of a size",
     source="2026-11-23 measured in onnxruntime 0.4: models of a corpus with Loop, Scan and If",
-)  # fmt: skip
+)
 def passes_unsized_values(node: Node) -> bool:
-    return has_unsized_ends(node.attr("body"))
+    return any(has_unsized_ends(node.attr(name)) for name in GRAPHS[node.op])
 
 
 @misread(
-    "Loop", "onnxruntime 1.2..1.10",
+    "Loop",
+    "onnxruntime 1.2..1.10",
     "a Loop without a condition crashes the process",
-    source="2026-11-22 measured in onnxruntime 1.2, 1.4, 1.7, 1.8, 1.10 and 1.11: a Loop without a"
-    " condition, and 8 models of a corpus",
-)  # fmt: skip
+    source="2026-11-22 measured in six releases from 1.2 to 1.11: Loop, and 8 models of a corpus",
+)
 def has_no_condition(node: Node) -> bool:
     return node.input("cond") is None
 
@@ -295,21 +296,13 @@ def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "If", "onnxruntime 0.4",
-    "an If does not run if an output of a branch lacks a shape or the name of a size",
-    source="2026-11-23 measured in onnxruntime 0.4: models of a corpus with Loop, Scan and If",
-)  # fmt: skip
-def gives_unsized_results(node: Node) -> bool:
-    return any(has_unsized_ends(node.attr(name)) for name in BRANCHES)
-
-
-@misread(
-    "If", "onnxruntime 0.4..1.2",
-    "an If branch whose result is computed from constants returns wrong numbers",
-    source="2026-11-29 measured in onnxruntime 0.4, 1.0 to 1.4 and 1.7: 320 forms of If",
-)  # fmt: skip
+    "If Scan",
+    "onnxruntime 0.4..1.2",
+    "a subgraph of {op} whose result is computed from constants returns wrong numbers",
+    source="2026-11-29 measured in onnxruntime 0.4 to 1.7: 320 forms of If, and bodies of Scan",
+)
 def gives_constants(node: Node) -> bool:
-    return any(any(fixed_results(node, name)) for name in BRANCHES)
+    return any(any(fixed_results(node, name)) for name in GRAPHS[node.op])
 
 
 def _taken(node: Node) -> str:
@@ -319,10 +312,11 @@ def _taken(node: Node) -> str:
 
 
 @misread(
-    "If", "onnxruntime 0.4..1.16",
+    "If",
+    "onnxruntime 0.4..1.16",
     "an If does not run if the branch that it always takes declares another shape of its result",
     source="2026-11-29 measured in 11 releases from 0.4 to 1.17: scatter_reduce of torch",
-)  # fmt: skip
+)
 def may_declare_another_shape(node: Node) -> bool | None:
     """Returns None if inference does not confirm a shape that this branch declares."""
     name = _taken(node)
@@ -396,7 +390,7 @@ def fixed_results(node: Node, name: str) -> list[bool]:
 
     for proto in graph.node:
         given, sized = [value for value in proto.input if value], proto.op_type in ("Shape", "Size")
-        folds = proto.op_type == "Constant" or (given and proto.op_type not in UNFOLDED)
+        folds = proto.op_type == "Constant" or (given and proto.op_type not in UNFOLDED.split())
         folds = folds and all(is_fixed(value, sized=sized) for value in given)
         (fixed if folds else moving).update(proto.output)
     return [is_fixed(info.name) for info in graph.output]
@@ -410,7 +404,7 @@ def is_constant(value: Value) -> bool:
         if one.name in seen or one.const_or_none() is not None:
             continue
         producer = one.producer
-        if producer is None or not producer.inputs or producer.op in UNFOLDED:
+        if producer is None or not producer.inputs or producer.op in UNFOLDED.split():
             return False
         seen.add(one.name)
         waiting += [given for given in producer.inputs if given is not None]

@@ -2,6 +2,7 @@
 """CumSum and CumProd: cumulative sums and products, by steps that double or by a Scan."""
 
 from collections.abc import Callable
+from typing import Any
 
 from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, np
 
@@ -111,11 +112,10 @@ def along_axis(node: Node, op: Builder, wide: Value, step: Step, start: int, axi
 
     state = op.Expand(op.const(start, like=wide), without(op, wide, axis))
     shape = (wide.elem_type, others)
-    _, found = op.Scan(
-        state, wide, body=op.graph(body, shape, shape), num_scan_inputs=1, scan_input_axes=[axis],
-        scan_output_axes=[axis], scan_input_directions=[reverse], scan_output_directions=[reverse],
-        outputs=2,
-    )  # fmt: skip
+    named: dict[str, Any] = {"body": op.graph(body, shape, shape), "num_scan_inputs": 1}
+    named |= {"scan_input_axes": [axis], "scan_output_axes": [axis]}
+    named |= {"scan_input_directions": [reverse], "scan_output_directions": [reverse]}
+    found: Value = op.Scan(state, wide, outputs=2, **named)[1]
     if not all(isinstance(size, int) for size in others):
         found = op.Reshape(found, op.Shape(x))  # the body does not declare the sizes of an element
     return found

@@ -18,14 +18,11 @@ from opshift.adapter import (
     boundary,
     flaw,
     illegal,
-    misread,
 )
 
 from opshift_adapters._lib.blocks import arange, size_of
 from opshift_adapters.sequence.control import (
     declare_types,
-    fixed_results,
-    has_unsized_ends,
     known_of,
     name_sizes,
     through_float,
@@ -76,24 +73,6 @@ TYPES_21 = boundary(21, "Scan:c9c25e")
 TYPES_19 = boundary(19, "Scan:78a9c0")
 BFLOAT16_16 = boundary(16, "Scan:90a9ec", cast=through_float)
 AXES_11 = boundary(11, "Scan:787e3b", directions="up")
-
-
-@misread(
-    "Scan", "onnxruntime 0.4..1.2",
-    "a Scan body whose result is computed from constants returns wrong numbers",
-    source="2026-11-29 measured in onnxruntime 0.4 to 1.7: bodies of Scan at opsets 9 and 11",
-)  # fmt: skip
-def gives_constants(node: Node) -> bool:
-    return any(fixed_results(node, "body"))
-
-
-@misread(
-    "Scan", "onnxruntime 0.4",
-    "a Scan does not run if an input or output of its body lacks a shape or the name of a size",
-    source="2026-11-23 measured in onnxruntime 0.4: models of a corpus with Loop, Scan and If",
-)  # fmt: skip
-def passes_unsized_values(node: Node) -> bool:
-    return has_unsized_ends(node.attr("body"))
 
 
 @alternative("Scan", runtime="onnxruntime==0.4")
@@ -210,10 +189,8 @@ def scan_9_8(node: Node, op: Builder) -> Result:
         for value, axis in zip(values, axes, strict=True)
     ]
     directions, body = node.ints_or_none("scan_input_directions"), node.graph("body")
-    found = op.Scan(
-        None, *batch, num_scan_inputs=scanned, directions=directions, body=body,
-        outputs=node.n_outputs,
-    )  # fmt: skip
+    named: dict[str, Any] = {"num_scan_inputs": scanned, "directions": directions, "body": body}
+    found = op.Scan(None, *batch, outputs=node.n_outputs, **named)
     back = node.ints_or_none("scan_output_directions") or [0] * len(found)
     out_axes = node.ints_or_none("scan_output_axes") or [0] * len(found)
     elements = node.results("body")

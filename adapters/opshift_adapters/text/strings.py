@@ -14,10 +14,15 @@ from opshift.adapter import (
     np,
 )
 
-STRING_NORMALIZER_10 = impossible(
-    "StringNormalizer", 10, 9, "StringNormalizer needs opset 10 or later",
-    cases=[("any", '(string[3] x) => (string[3] y) { y = {op}<case_change_action="UPPER">(x) }')],
-)  # fmt: skip
+NEW_OPERATORS = [
+    impossible(op, since, since - 1, f"{op} needs opset {since} or later", cases=[("any", case)])
+    for op, since, case in (
+        ("StringNormalizer", 10, "(string[3] x) => (string[3] y) { y = {op}(x) }"),
+        ("StringSplit", 20, "(string[2] x) => (string[2,n] y, int64[2] z) { y, z = {op}(x) }"),
+        ("RegexFullMatch", 20, '(string[2] x) => (bool[2] y) { y = {op}<pattern="a.*">(x) }'),
+    )
+]
+REGEX = fragile("RegexFullMatch")
 
 
 def _texts(node: Node, reason: str) -> list[Array]:
@@ -33,14 +38,3 @@ def string_concat_20_19(node: Node, op: Builder) -> Result:
     """Opset 20 added StringConcat; below opset 20, only constants are concatenated."""
     left, right = _texts(node, "StringConcat of computed strings needs opset 20")
     return op.const(np.char.add(left.astype(str), right.astype(str)).astype(object))
-
-
-STRING_SPLIT_20 = impossible(
-    "StringSplit", 20, 19, "StringSplit needs opset 20 or later",
-    cases=[("any", "(string[2] x) => (string[2,n] y, int64[2] z) { y, z = {op}(x) }")],
-)  # fmt: skip
-REGEX = fragile("RegexFullMatch")
-REGEX_20 = impossible(
-    "RegexFullMatch", 20, 19, "RegexFullMatch needs opset 20 or later",
-    cases=[("any", '(string[2] x) => (bool[2] y) { y = {op}<pattern="a.*">(x) }')],
-)  # fmt: skip

@@ -140,9 +140,15 @@ def whole(op: Builder, x: Value) -> Value:
 
 
 def transform(
-    op: Builder, x: Value, n_parts: int, size: Value, length: Value, *, inverse: bool,
+    op: Builder,
+    x: Value,
+    n_parts: int,
+    size: Value,
+    length: Value,
+    *,
+    inverse: bool,
     onesided: bool,
-) -> Value:  # fmt: skip
+) -> Value:
     """Writes the DFT along axis 1 of [outer, size, inner, parts] by its definition."""
     half = length / 2 + 1
     given, wanted = (half, length) if inverse else (length, half)
