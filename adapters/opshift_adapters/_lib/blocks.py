@@ -171,10 +171,10 @@ def arange(op: Builder, n: Value) -> Value:
         return op.Range(op.const(0), n, op.const(1))
     if op.version >= 9:
         return op.Reshape(_positions(op, _as_vector(op, n)), op.const([-1]))
+    params = (T.INT64, ()), (T.BOOL, ()), (T.INT64, ())
     body = op.graph(
-        lambda b, i, keep, state: (b.Identity(keep), b.Identity(state), b.Identity(i)),
-        (T.INT64, ()), (T.BOOL, ()), (T.INT64, ()),
-    )  # fmt: skip
+        lambda b, i, keep, state: (b.Identity(keep), b.Identity(state), b.Identity(i)), *params
+    )
     going = op.const(True, T.BOOL)
     counted = op.Loop(n, going, op.const(0), body=body, outputs=2)[1]
     # The Cast and the Reshape declare the type and the rank of the Loop's output, which Add needs.

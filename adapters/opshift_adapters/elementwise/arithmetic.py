@@ -71,10 +71,8 @@ def _split(op: Builder, x: Value, unit: float) -> tuple[Value, Value]:
     return high, x - op.Mul(high, size, broadcast=1)
 
 
-BASIC_6 = boundary(
-    6, "Add:15046f Sub:7e2fde Mul:73853d Div:9da7e7", up=drop_attribute("consumed_inputs"),
-    cast=_through_double,
-)  # fmt: skip
+BASICS = "Add:15046f Sub:7e2fde Mul:73853d Div:9da7e7"
+BASIC_6 = boundary(6, BASICS, up=drop_attribute("consumed_inputs"), cast=_through_double)
 
 ARITHMETIC_13 = boundary(13, "Add:16145e Sub:79a520 Mul:179f58 Div:6a3efd Pow:e1caab Mod:eb26b7")
 
@@ -401,10 +399,8 @@ def mod_28_27(node: Node, op: Builder) -> Result:
     return op.Where(_other_sign(op, rest, b), rest + b, op.Abs(rest) * op.Sign(b))
 
 
-BROADCAST_7 = boundary(
-    7, "Add:dba819 Sub:4a78a5 Mul:1f3ceb Div:5c626b Pow:729784", up=drop_legacy_broadcast,
-    down=to_legacy_broadcast,
-)  # fmt: skip
+WITH_POW = "Add:dba819 Sub:4a78a5 Mul:1f3ceb Div:5c626b Pow:729784"
+BROADCAST_7 = boundary(7, WITH_POW, up=drop_legacy_broadcast, down=to_legacy_broadcast)
 
 
 @in_other_words("Add Sub")

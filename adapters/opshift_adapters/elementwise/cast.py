@@ -182,10 +182,8 @@ def drop_round_mode(node: Node, op: Builder) -> Result:
     return op.same(node, round_mode=None)
 
 
-CAST_24 = boundary(
-    24, "Cast:f1ca9f CastLike:cbca8f", down=drop_round_mode,
-    ignores={"round_mode": "`round_mode` affects only Casts to float8e8m0"},
-)  # fmt: skip
+MODES = {"round_mode": "`round_mode` affects only Casts to float8e8m0"}
+CAST_24 = boundary(24, "Cast:f1ca9f CastLike:cbca8f", down=drop_round_mode, ignores=MODES)
 CAST_25 = boundary(25, "Cast:65e127", cast=cast_while_converting)
 CAST_LIKE_25 = boundary(25, "CastLike:5bef5d")
 CAST_28 = boundary(28, "Cast:a43dff", cast=cast_while_converting)

@@ -285,11 +285,8 @@ def multiplies_cast_swapped(node: Node) -> bool:
     "MatMul after a Transpose and a Cast does not load if the Cast is an output",
 )
 def multiplies_an_output(node: Node, around: Surroundings) -> bool:
-    return any(
-        side[0].cast is not None and _is_joined(side) and around.is_output(side[1])
-        and not _is_given(side[0], around)
-        for side in _sides(node)
-    )  # fmt: skip
+    joined = (side for side in _sides(node) if side[0].cast is not None and _is_joined(side))
+    return any(around.is_output(side[1]) and not _is_given(side[0], around) for side in joined)
 
 
 @JOINED(

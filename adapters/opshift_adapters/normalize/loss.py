@@ -21,9 +21,11 @@ def loss_12_11(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    OPS, "onnxruntime 1.4..1.8", "{op} crashes the process",
+    OPS,
+    "onnxruntime 1.4..1.8",
+    "{op} crashes the process",
     source="2026-11-30 measured in 21 releases from 1.2 to 1.32: 10 models",
-)  # fmt: skip
+)
 def is_a_loss(node: Node) -> bool:
     return True
 

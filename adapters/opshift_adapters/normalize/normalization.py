@@ -332,9 +332,11 @@ def by_the_norm(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "LRN", "onnxruntime 0.4..1.32", "LRN of an even size does not load",
+    "LRN",
+    "onnxruntime 0.4..1.32",
+    "LRN of an even size does not load",
     source="2026-11-30 measured in 21 releases from 1.2 to 1.32: sizes 2 to 4",
-)  # fmt: skip
+)
 def has_no_middle(node: Node) -> bool:
     return node.int("size") % 2 == 0
 

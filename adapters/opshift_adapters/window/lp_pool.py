@@ -108,3 +108,10 @@ def norm_of_all_places(node: Node, op: Builder) -> Result:
     if name:
         return op.emit(name, x, op.const(places))
     return power(op, op.ReduceSum(power(op, op.Abs(x), p), op.const(places)), 1 / p)
+
+
+@alternative("GlobalLpPool", runtime="openvino==2022.1")
+def through_max(node: Node, op: Builder) -> Result:
+    """GlobalLpPool goes through Max, which OpenVINO does not merge."""
+    y = op.same(node)
+    return op.Max(y, y)

@@ -324,7 +324,7 @@ def over_all_places(node: Node, op: Builder) -> Result:
     return op.emit(name, x, axes=list(range(2, x.rank)), keepdims=1)
 
 
-@alternative("GlobalAveragePool GlobalLpPool GlobalMaxPool", runtime="openvino==2022.1")
+@alternative("GlobalAveragePool GlobalMaxPool", runtime="openvino==2022.1")
 def through_max(node: Node, op: Builder) -> Result:
     """A global pooling goes through Max, which OpenVINO does not merge."""
     y = op.same(node)
