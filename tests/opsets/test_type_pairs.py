@@ -8,7 +8,7 @@ import pytest
 from opshift.convert.request_values import types_of
 from opshift.errors import BadTarget
 from opshift.opsets.elements import ELEMENTS
-from opshift.opsets.type_pairs import BY_NAMES, OTHER_NAMES, name_of_type
+from opshift.opsets.type_pairs import BY_NAMES, OTHER_NAMES, name_of_type, replacements
 
 
 def test_another_name_of_a_type_requests_the_same_change():
@@ -28,3 +28,8 @@ def test_a_refused_change_names_the_possible_changes_of_its_type():
         types_of({"float32": "int8"})
     with pytest.raises(BadTarget, match=r"possible changes: .*int64=int32"):
         types_of({"string": "int8"})
+
+
+def test_the_replacements_of_a_type_are_those_that_a_request_may_name():
+    assert replacements("float") == ["double", "float16"]
+    assert replacements("string") == []
