@@ -293,6 +293,7 @@ def test_the_reason_why_a_value_is_no_constant_is_its_first_source_that_is_none(
     if name == "inner":
         scope, name = facts.document.roots[0].scopes[1], "p"
     assert facts.why_dynamic(scope, name).startswith(words)
+    assert not facts.depends_on_size(scope, name)
 
 
 def test_a_cycle_has_no_facts():
@@ -966,6 +967,7 @@ def test_a_value_that_depends_on_the_size_of_an_input_names_this_cause():
     facts = facts_of(model(text, 13))
     reason = facts.why_dynamic(facts.document.main, "y")
     assert reason == "it depends on the size of the input 'x'"
+    assert facts.depends_on_size(facts.document.main, "y")
     assert facts.why_dynamic(facts.document.main, "z") == "'k' is an input"
 
 
