@@ -50,7 +50,7 @@ def begins_with_the_batch(node: Node) -> bool:
 def with_the_time_first(node: Node, op: Builder) -> Result:
     """Transposes move the batch axis, because onnxruntime does not support `layout`."""
     run = layout_14_13.run
-    return run(node, op) if run and node.int("layout") else KEEP
+    return run(node, op) if run and op.version >= 14 and node.int("layout") else KEEP
 
 
 @adapter("RNN GRU LSTM", 7, 6)
