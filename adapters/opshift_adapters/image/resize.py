@@ -48,11 +48,9 @@ def typed_scales(node: Node, op: Builder) -> Result:
 
 
 OF_KERNELS = functools.partial(
-    misread,
-    "Resize Upsample",
+    misread, "Resize Upsample", since=7,
     source="2026-11-30 measured in 27 releases from 1.0 to 1.32: 2,000 forms of one to six axes",
-    since=7,
-)
+)  # fmt: skip
 FIRST_AXES = {"linear": {2: 0, 3: 0, 4: 2, 5: 2}, "cubic": {2: 0, 4: 2}}  # by mode and rank
 WITHIN = "asymmetric", "align_corners"  # the modes without positions outside of the input
 INNER = (4, {1}), (4, {1, 2})  # the rank and the axes of pictures whose channels are last
@@ -100,11 +98,9 @@ def crops_without_scaling(node: Node) -> bool | None:
 
 
 OF_AXES = functools.partial(
-    misread,
-    "Resize",
+    misread, "Resize", since=18,
     source="2026-11-30 measured in 12 releases from 1.14 to 1.32: 162 forms of Resize with axes",
-    since=18,
-)
+)  # fmt: skip
 
 
 @OF_AXES("onnxruntime 1.14..1.26", "Resize with negative axes crashes the process or is refused")
@@ -119,10 +115,7 @@ def scales_axes_from_the_end(node: Node) -> bool:
 
 @alternative("Resize", runtime="onnxruntime==1.4")
 def blended(node: Node, op: Builder) -> Result:
-    """Resize is written as Gather and sums, because onnxruntime before 1.5 lacks this rank.
-
-    onnxruntime misreads negative axes, which become positive.
-    """
+    """Resize is written as Gather and sums, and negative axes of Resize become positive."""
     if op.version >= 18 and counts_axes_from_the_end.run(node):
         return op.same(node, axes=resizing.axes(node))
     if op.version >= 11:
