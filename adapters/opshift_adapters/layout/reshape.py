@@ -80,9 +80,7 @@ def without_allowzero(node: Node, op: Builder) -> Result:
     shape = node["shape"].const_or_none()
     if _has_no_zero(node["shape"]) if shape is None else 0 not in shape:
         return op.same(node, allowzero=None)
-    if _assumes_no_zero(op, node):
-        return op.same(node, allowzero=None)
-    return KEEP
+    return op.same(node, allowzero=None) if _assumes_no_zero(op, node) else KEEP
 
 
 def _has_no_zero(shape: Value) -> bool:
@@ -285,9 +283,7 @@ def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
 def behind_a_reshape(node: Node, op: Builder) -> Result:
     """A Reshape follows the Transpose, which onnxruntime 1.10 might otherwise move wrongly."""
     rank = node["data"].rank_or_none
-    if rank is None:
-        return KEEP
-    return op.Reshape(op.same(node), op.const([0] * rank))
+    return KEEP if rank is None else op.Reshape(op.same(node), op.const([0] * rank))
 
 
 FLATTEN_11_UP = boundary(11, "Flatten:5fda33", directions="up")

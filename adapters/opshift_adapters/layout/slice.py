@@ -46,9 +46,7 @@ def slice_11_10(node: Node, op: Builder) -> Result:
 @form("Slice")
 def axes_in_order(node: Node, op: Builder) -> Result:
     """The `axes` of Slice become ascending and non-negative; some runtimes require this form."""
-    if op.version < 10:
-        return KEEP
-    return in_order(node, op, ("starts", "ends", "steps"))
+    return KEEP if op.version < 10 else in_order(node, op, ("starts", "ends", "steps"))
 
 
 @adapter("Slice", 10, 9)
