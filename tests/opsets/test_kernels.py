@@ -176,7 +176,7 @@ LIST = "(float[2] x) => (float y) { i = Constant<value_ints = [0]>() y = ReduceS
 @pytest.mark.parametrize(
     ("graph", "opset", "release", "says"),
     [
-        (NORM, 11, "1.2", "LayerNormalization that is written as single nodes"),
+        (NORM, 11, "1.2", "LayerNormalization in single nodes"),
         (LIST, 15, "1.10", "Constant with a list of numbers or strings is read as a scalar"),
         (LIST, 15, "1.11", "Constant with a list of numbers or strings is read as a scalar"),
     ],
