@@ -186,7 +186,7 @@ class Facts:
                     self._memo[deep.question] = _NO_ANSWER[deep.question[0]]
                 else:
                     waiting.append(deep.question)
-                    self._find_types_before(*deep.question[1:])
+                    self._find_before(*deep.question)
         return self._memo[question]
 
     def _find(self, question: Question) -> Any:
@@ -200,27 +200,38 @@ class Facts:
             self._depth -= 1
         return answer
 
-    def _find_types_before(self, owner: Scope, name: str) -> None:
-        """Finds the unknown types from which the type of a value follows, in the order of nodes.
+    def _find_before(self, find: Find, owner: Scope, name: str) -> None:
+        """Finds the facts from which a fact follows, before that fact.
 
-        In a long chain of such values, each search then ends soon. Otherwise each search that nests
-        too deeply would begin again, with all values on its way.
+        In a long chain of values, each search then ends soon. Otherwise each search that nests too
+        deeply would begin again, with all values on its way.
         """
-        waiting, unknown = [name], dict[str, int]()
+        waiting = [name]
+        opened: dict[str, Question | None] = {}
         while waiting:
-            read = waiting.pop()
-            position = owner.producers.get(read)
-            if position is None or read in unknown:
+            read = waiting[-1]
+            if read not in opened:
+                opened[read] = question = self._open_question(find, owner, read)
+                waiting += owner.node(owner.producers[read]).input if question else ()
                 continue
-            if not self._is_enough(owner, read, self._given(owner, read)):
-                unknown[read] = position
-                waiting += owner.node(position).input
-        order = {position: i for i, position in enumerate(owner.sorted_positions())}
-        for read in sorted(unknown, key=lambda read: order[unknown[read]]):
-            question: Question = (Facts._find_proved, owner, read)
-            if question not in self._memo:
+            waiting.pop()
+            if question := opened[read]:  # all facts before it are known now
+                opened[read] = None
                 with contextlib.suppress(_TooDeep):
                     self._find(question)
+
+    def _open_question(self, find: Find, owner: Scope, name: str) -> Question | None:
+        """Returns the question for a fact that follows from the inputs of a node; else None."""
+        position, question = owner.producers.get(name), (find, owner, name)
+        if position is None or question in self._memo:
+            return None
+        if find is Facts._find_proved:
+            is_open = not self._is_enough(owner, name, self._given(owner, name))
+        else:
+            node = owner.node(position)
+            key = schemas.normal(node.domain), node.op_type
+            is_open = find is Facts.find_constant and key in self.adapters.rules(Fold)
+        return question if is_open else None
 
     def _look_again(self) -> None:
         """Discards the cached facts after nodes of the model have changed."""
