@@ -98,6 +98,7 @@ class Conversion(State):
             self.open()
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
         target_versions.set_goal(self)
+        model_opening.rename_repeated(self)
         self.notes += author_rules.differing(self.facts, self.goal)
         ir_version.plan(self)
         ir_version.write_early(self)

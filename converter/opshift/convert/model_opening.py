@@ -61,7 +61,6 @@ def open_content(state: State) -> None:
         _repair(state)
         error = checker.lenient(state.view, state.adapters, full=False)
     state.document = Document(state.skeleton, prefix)
-    _rename_repeated(state)
     state.base = state.view
     state.document.has_written = inlined
     state.came_at = state.document.imports.get("") or 0
@@ -106,9 +105,16 @@ def _repair(state: State) -> None:
     state.notes += repair.left_vague(state.skeleton)
 
 
-def _rename_repeated(state: State) -> None:
-    """Renames values of subgraphs with the name of an outer value, because inference mixes them."""
-    if all(len(root.scopes) == 1 for root in state.document.roots):
+def rename_repeated(state: State) -> None:
+    """Renames values of subgraphs with the name of an outer value, because inference mixes them.
+
+    A model that keeps its versions keeps its names.
+    """
+    goal, roots = state.goal, state.document.roots
+    imported = (item for root in roots for item in root.imports.as_dict().items())
+    if all(len(root.scopes) == 1 for root in roots) or all(
+        goal.get(domain, version) == version for domain, version in imported
+    ):
         return
     names = list(dict.fromkeys(unique_names.make_unique(state.skeleton)))
     if names:
@@ -117,8 +123,8 @@ def _rename_repeated(state: State) -> None:
             f"renamed {repair.first_names(names)} in subgraphs, because outer graphs have other"
             " values of the same name"
         )
-        state.view = weights.checkable(state.skeleton)
-        state.document = Document(state.skeleton, state.document.prefix)
+        state.view = state.base = weights.checkable(state.skeleton)
+        state.index()
 
 
 def _typed(state: State) -> ModelProto | None:
