@@ -9,7 +9,7 @@ import pytest
 from opshift import convert, convert_version, testing
 from opshift.adapter import Builder, Node, Result, adapter, boundary
 from opshift.author import index, registry
-from opshift.author.verdicts import CastNarrowed
+from opshift.author.verdicts import WIDER, CastNarrowed
 from opshift.combinators import cast_around
 from opshift.convert import plan_table, result
 from opshift.opsets import schemas
@@ -105,7 +105,10 @@ def test_the_shipped_table_has_the_operators_that_a_sample_of_examples_needs():
     sample = random.Random(SEED).sample(testing.examples("opshift_adapters"), SAMPLE)
     found = example_results.results(sample).written
     assert len(found) > SAMPLE // 2
-    sources = {adapter.row: adapter.source for adapter, _ in testing.examples("opshift_adapters")}
+    sources = {adapter.row: adapter.source for adapter in registry.installed().adapters()}
+    wider = ":".join(map(str, ("", *WIDER)))  # the engine makes these adapters, for no table
     for row, sets in found.items():
+        if row.endswith(wider):
+            continue
         known = frozenset().union(*index.choices(sources[row], row))
         assert all(known.issuperset(ops) for ops in sets), row
