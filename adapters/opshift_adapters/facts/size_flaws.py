@@ -219,6 +219,9 @@ def parameters_of_other_channels(node: Node) -> str | None:
         for_all = name != "B" and shape is not None and shape[:1] == (1,)
         if shape and not for_all and differ(shape[0], channels):
             return f"{name} has {shape[0]} numbers for {channels} channels"
+    for name in ("x_scale", "x_zero_point", "y_scale", "y_zero_point"):
+        if (shape := dims_of(node, name)) and differ(shape[0], 1):
+            return f"{name} has {shape[0]} numbers, but must have 1"
     return None
 
 
