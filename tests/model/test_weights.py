@@ -41,6 +41,7 @@ from opshift.model.weights import (
 )
 from opshift.model.weights.output import refer as refer_to
 from opshift.opsets.elements import ELEMENTS
+from opshift.protos.copies import as_model
 
 UNKNOWN = b"\xf8\x3f\x05" + wire.framed(1022, b"later") + b"\xfb\x3f\x08\x01\xfc\x3f"
 """A number, bytes and a group in fields that no version of ONNX has."""
@@ -456,6 +457,16 @@ def test_the_checker_accepts_external_tensors_without_their_files():
         data.ClearField("raw_data")
         refer_to(data, "nowhere.bin", 0, 4 * COUNT)
     check(checkable(model))
+
+
+def test_an_external_tensor_in_a_function_may_have_a_negative_length():
+    model, value = runnable(), TensorProto(name="t", data_type=TensorProto.FLOAT, dims=[-2])
+    refer_to(value, "nowhere.bin", 0, 8)
+    node = helper.make_node("Constant", [], ["y"], value=value)
+    imports = [helper.make_opsetid("", 13)]
+    model.functions.append(helper.make_function("f", "F", [], ["y"], [node], imports))
+    shown = as_model(checkable(model)).functions[0].node[0].attribute[0].t
+    assert (shown.raw_data, list(shown.dims)) == (b"", [-2])
 
 
 def test_an_initializer_that_is_an_input_is_shown_once():

@@ -49,12 +49,12 @@ POSITIVE = (
     positive("Resize Upsample", "scales sizes"),
 )
 WITH_SINGLES = (
-    "BlackmanWindow Clip CumProd CumSum DFT HammingWindow HannWindow MelWeightMatrix"
+    "BlackmanWindow Clip CumProd CumSum DFT HammingWindow HannWindow MelWeightMatrix Trilu"
     " NonMaxSuppression OneHot Pad Range STFT SequenceAt SequenceErase SequenceInsert Tile TopK"
 )
 SINGLES = singles(
     WITH_SINGLES,
-    "K axis constant_value delta depth dft_length frame_length frame_step iou_threshold limit"
+    "K axis constant_value delta depth dft_length frame_length frame_step iou_threshold k limit"
     " lower_edge_hertz max max_output_boxes_per_class min num_mel_bins position sample_rate"
     " score_threshold size start tiles upper_edge_hertz",
 )

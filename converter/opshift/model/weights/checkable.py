@@ -202,7 +202,8 @@ def _zero(tensor: TensorProto, value: bytes | None = None) -> None:
         )
     tensor.ClearField("external_data")
     tensor.ClearField("data_location")
-    tensor.raw_data = bytes(-(-prod(tensor.dims) * bits // 8)) if value is None else value
+    size = max(0, -(-prod(tensor.dims) * bits // 8))  # the checker rejects a negative length
+    tensor.raw_data = bytes(size) if value is None else value
 
 
 def _zero_sparse(sparse: SparseTensorProto, weights: Weights | None) -> None:
