@@ -16,6 +16,7 @@ from opshift.author import piecewise, registry, safe_inference
 from opshift.author.model_bytes import ModelBytes
 from opshift.author.traits import Fragile
 from opshift.model import walk
+from opshift.opsets import schemas
 from opshift.verify import verify
 
 HEADER = '<ir_version: 8, opset_import: ["" : 20, "ai.onnx.ml" : 4, "acme" : 1]> g '
@@ -140,6 +141,10 @@ def test_inference_leaves_the_attributes_of_a_node_as_they_are():
     assert [entry.domain for entry in found.opset_import] == [""]
 
 
+# Inference of onnx 1.17 propagates no sum of a size.
+IS_OLD = (schemas.latest("") or 0) < 23
+
+
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
@@ -161,8 +166,8 @@ def test_inference_leaves_the_attributes_of_a_node_as_they_are():
                 answer,
             )
             for op, number, answer in (
-                ("Sub", -(2**60), False),
-                ("Add", 2**60, False),
+                ("Sub", -(2**60), IS_OLD),
+                ("Add", 2**60, IS_OLD),
                 ("Sub", 2**60, True),
                 ("Sub", -4, True),
             )
