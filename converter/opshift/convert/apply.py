@@ -15,7 +15,7 @@ from opshift.model.arrays import Array, to_array
 from opshift.model.document import Heritage, heritage_of
 from opshift.model.replace import Replacement, replace_nodes
 from opshift.model.scope import FunctionId, Place, Scope
-from opshift.model.walk import graphs_of, nodes_in, nodes_inside, reads
+from opshift.model.walk import graphs_of, named, nodes_in, nodes_inside, reads
 from opshift.opsets import schemas
 from opshift.protos import TensorProto
 
@@ -136,13 +136,11 @@ class Applier:
         ]
         old = set(proto.output).difference(written)
         others = [o for n in made if n.op_type != proto.op_type for o in n.output if o in old]
-        if written or others:
-            first = next((o for o in proto.output if o), "")
-            origin = document.origin(proto) or f"{proto.op_type} {proto.name or first!r}"
-            document.replaced |= dict.fromkeys(others, origin)
+        origin = document.origin(proto) or named(proto)
+        document.replaced |= dict.fromkeys(others, origin)
+        document.origins |= dict.fromkeys(written, origin)
         if written:
-            document.origins.update(dict.fromkeys(written, origin))
-            self._remember_missed(change, first)
+            self._remember_missed(change, next(filter(None, proto.output), ""))
 
     def _remember_missed(self, change: NodeChange, first: str) -> None:
         """Records the option `assume` that would have avoided new nodes, for error messages."""

@@ -191,7 +191,7 @@ def tvm(model: Any, optimized: bool = True) -> Any:
 def tinygrad(model: Any, optimized: bool = True) -> Any:
     from tinygrad.nn.onnx import OnnxRunner
 
-    OnnxRunner(model["path"])
+    OnnxRunner(model["path"])  # a model that cannot be loaded fails here, not when it runs
 
     def run(feed: Any) -> Any:
         outputs = OnnxRunner(model["path"])(feed)  # a runner keeps the sizes of its first inputs
