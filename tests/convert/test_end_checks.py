@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import pytest
-from opshift import accepts, convert, convert_version
+from onnx import numpy_helper
+from opshift import accepts, convert, convert_version, plan
 from opshift.convert import end_checks
 from opshift.convert.legal import checker
 from opshift.opsets import schemas
@@ -141,3 +143,20 @@ def test_a_wrong_rank_in_a_subgraph_is_corrected_also_if_its_name_is_repeated(in
     result = convert(proto, 12)
     assert not result.model.graph.output[0].type.tensor_type.shape.dim
     assert any("corrected the declared shapes of 'y'" in note for note in result.report.notes)
+
+
+@pytest.mark.parametrize("target", [10, 18])
+@pytest.mark.parametrize("rows", [1, 4], ids=["legal", "contradicting"])
+def test_axes_in_another_file_are_judged_as_axes_in_the_model(target, rows, tmp_path):
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> m (float[1, 3, 1] x) => (float[3, 2] y)'
+        " { v = Squeeze (x, a) y = MatMul (v, w) }"
+    )
+    values = {"a": np.array([0]), "w": np.ones((rows, 2), np.float32)}
+    model.graph.initializer.extend(numpy_helper.from_array(v, name) for name, v in values.items())
+    inside, outside = tmp_path / "inside.onnx", tmp_path / "outside.onnx"
+    onnx.save(model, inside)
+    onnx.save(model, outside, save_as_external_data=True, location="w", size_threshold=0)
+    plans = [str(plan(path, target)) for path in (inside, outside)]
+    assert plans[0] == plans[1]
+    assert ("type inference rejects the model" in plans[0]) is (rows == 4)

@@ -459,6 +459,24 @@ def test_the_checker_accepts_external_tensors_without_their_files():
     check(checkable(model))
 
 
+@pytest.mark.parametrize("present", [True, False])
+def test_the_checker_sees_short_integers_of_data_files_that_exist(present, tmp_path):
+    model, axes = runnable(), TensorProto(name="a", data_type=TensorProto.INT64, dims=[2])
+    refer_to(axes, "data.bin", 8, 16)
+    model.graph.initializer.extend([tensor("w"), tensor("v"), axes])
+    model.graph.node[1].attribute[0].g.initializer.add().CopyFrom(axes)
+    model.graph.node[1].attribute[0].g.initializer[-1].name = "b"
+    (tmp_path / "in.onnx").write_bytes(model.SerializeToString())
+    if present:
+        (tmp_path / "data.bin").write_bytes(np.arange(3, dtype="<i8").tobytes())
+    skeleton, payloads = carve_file(tmp_path / "in.onnx")
+    shown = as_model(checkable(skeleton, weights=payloads))
+    check(shown)
+    values = {t.name: to_array(t).tolist() for t in all_tensors(shown) if t.name in ("a", "b")}
+    assert values == ({"a": [1, 2], "b": [1, 2]} if present else {})
+    assert skeleton.graph.initializer[-1].data_location == TensorProto.EXTERNAL
+
+
 def test_an_external_tensor_in_a_function_may_have_a_negative_length():
     model, value = runnable(), TensorProto(name="t", data_type=TensorProto.FLOAT, dims=[-2])
     refer_to(value, "nowhere.bin", 0, 8)

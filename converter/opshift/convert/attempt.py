@@ -426,7 +426,7 @@ class Conversion(State):
         ]
 
     def _result(self) -> bytes | ModelProto:
-        return weights.checkable(self.skeleton)
+        return weights.checkable(self.skeleton, weights=self.weights)
 
     def _report(self, before: dict[str, int], after: dict[str, int], ir_before: int) -> Report:
         approximations = [text for step in self.steps for text in step.approximations]

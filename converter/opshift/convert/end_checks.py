@@ -28,7 +28,7 @@ def done(state: State, step: Step) -> None:
 
 def check_fully(state: State, step: Step) -> None:
     """Checks the whole model after a step with onnx's full check; the nodes are sorted first."""
-    shown = weights.checkable(checker.in_order(state.document))
+    shown = weights.checkable(checker.in_order(state.document), weights=state.weights)
     error = checker.lenient(shown, state.adapters, full=True)
     if error is None or _namesakes(state):
         return
@@ -67,7 +67,7 @@ def check_whole(state: State) -> list[str]:
     findings = rules.at_end(state.document, state.adapters, visit_all=full)
     for finding in findings.beyond(state.broken):
         raise AdapterBug(f"the converted model breaks a rule: {finding.text}")
-    result = weights.checkable(state.skeleton)
+    result = weights.checkable(state.skeleton, weights=state.weights)
     error = checker.lenient(result, state.adapters, full=True)
     if error is None:
         return []

@@ -101,7 +101,7 @@ def _repair(state: State) -> None:
     if done:
         state.repaired = True
         state.notes += done
-        state.view = weights.checkable(state.skeleton)
+        state.view = weights.checkable(state.skeleton, weights=state.weights)
     state.notes += repair.left_vague(state.skeleton)
 
 
@@ -123,7 +123,7 @@ def rename_repeated(state: State) -> None:
             f"renamed {repair.first_names(names)} in subgraphs, because outer graphs have other"
             " values of the same name"
         )
-        state.view = state.base = weights.checkable(state.skeleton)
+        state.view = state.base = weights.checkable(state.skeleton, weights=state.weights)
         state.index()
 
 
@@ -131,7 +131,9 @@ def _typed(state: State) -> ModelProto | None:
     """Returns the model with inferred types, or None if inference rejects the model."""
     try:
         return safe_inference.infer(
-            weights.checkable(state.skeleton), state.adapters, data_prop=True
+            weights.checkable(state.skeleton, weights=state.weights),
+            state.adapters,
+            data_prop=True,
         )
     except safe_inference.COMPLAINTS:
         return None

@@ -126,7 +126,7 @@ class State(ABC):
         """Indexes the present model again, as if it were the source model."""
         self.notes += self.facts.believed()
         prefix = self.new_prefix(self.skeleton.SerializeToString())
-        self.base = weights.checkable(self.skeleton)
+        self.base = weights.checkable(self.skeleton, weights=self.weights)
         self.document = Document(self.skeleton, prefix, self.document)
         self.came_at = self.document.imports.get("") or 0
         self.boundaries = None

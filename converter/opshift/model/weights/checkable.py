@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from opshift.errors import InvalidModel
 from opshift.lazy import deferred
 from opshift.model import walk
+from opshift.model.arrays import as_tensor
 from opshift.model.bytes import wire
 from opshift.model.scope import tensor_type
 from opshift.model.weights.inplace import delete_others
 from opshift.model.weights.payloads import EXTERNAL_FIELD, EXTERNAL_KEY, Weights, marker_of
 from opshift.opsets.elements import ELEMENTS
+from opshift.opsets.types import LARGEST_RANK
 from opshift.protos import (
     AttributeProto,
     GraphProto,
@@ -39,8 +41,11 @@ def checkable(
     """Turns large tensors of a skeleton into graph inputs, for checks that read no weights.
 
     The parameter `data` is the serialized skeleton, if the caller has it. With `weights`, the
-    checks see the indices of sparse tensors, even if these are external.
+    checks see external data that inference reads: short integer tensors and indices of sparse
+    tensors.
     """
+    if weights is not None and (loaded := _with_short_integers(skeleton, weights)) is not None:
+        return checkable(loaded, weights=weights)
     data = data or skeleton.SerializeToString(deterministic=True)
     count = data.count(wire.MARK_KEY) + data.count(EXTERNAL_KEY)
     if not count and EXTERNAL_FIELD not in data:
@@ -70,6 +75,30 @@ def checkable(
         return hoisted
     _fill(view, weights)
     return view
+
+
+def _with_short_integers(skeleton: ModelProto, weights: Weights) -> ModelProto | None:
+    """Copies a skeleton and loads its short external integer tensors, such as shapes and axes.
+
+    Returns None if there are none, or if their data files are missing.
+    """
+    if not any(_is_short(tensor, weights) for tensor in walk.tensors(skeleton)):
+        return None
+    loaded = copied(skeleton)
+    for tensor in walk.tensors(loaded):
+        if _is_short(tensor, weights):
+            _zero(tensor, as_tensor(weights.load(tensor), tensor.data_type).raw_data)
+    return loaded
+
+
+def _is_short(tensor: TensorProto, weights: Weights) -> bool:
+    return (
+        tensor.data_location == TensorProto.EXTERNAL
+        and tensor.data_type in (TensorProto.INT32, TensorProto.INT64)
+        and len(tensor.dims) <= 1
+        and 0 <= prod(tensor.dims) <= LARGEST_RANK
+        and weights.has(tensor)
+    )
 
 
 def with_payloads(view: ModelProto, skeleton: ModelProto) -> ModelProto:

@@ -13,7 +13,7 @@ from opshift.errors import InvalidModel
 from opshift.lazy import deferred
 from opshift.model.arrays import Array, as_tensor, dtype_of, require_fit, to_array
 from opshift.model.bytes import place, wire
-from opshift.model.bytes.external import PLACE, locate
+from opshift.model.bytes.external import PLACE, locate, location_of
 from opshift.model.bytes.ranges import Late, Region, chunks
 from opshift.model.bytes.source import Identity, Named, Opened, changed
 from opshift.model.walk import tensors
@@ -45,8 +45,12 @@ class Weights:
         return tensor.data_location == TensorProto.EXTERNAL or marker_of(tensor) is not None
 
     def has(self, tensor: TensorProto) -> bool:
-        """Returns whether a payload can be read; a model in memory has no folder of data files."""
-        return tensor.data_location != TensorProto.EXTERNAL or self.file is not None
+        """Returns whether a payload is in the model, or in a data file that exists."""
+        return tensor.data_location != TensorProto.EXTERNAL or (
+            self.file is not None
+            and not self.file.piped
+            and os.path.exists(os.path.join(self.base_dir, location_of(tensor)))
+        )
 
     def load(self, tensor: TensorProto) -> Array:
         """Returns the value of any tensor, wherever its payload is stored."""
