@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
+from opshift.author import agreement
 from opshift.author.agreement import is_proven
 from opshift.author.registry import installed
 from text_models import model
@@ -65,6 +67,22 @@ def values(types):
         # onnx infers a wrong shape for some operators, so a model with them proves nothing
         ("(float[2,3] x, bool[2] c) => (float[n] y) { y = Compress(x, c) }",
          {"y": ("float", ["n"])}, False),
+        # an input and a constant of one type, then a value and a constant
+        ("(float[2,3] x) => (int64[1] y) <int64[2] s = {2, 3}> { m = Shape(x) y = Shape(s) }",
+         {"y": ("int64", [2])}, False),
+        ("(float[6] x) => (int64[1] y) <int64[2] s = {2, 3}> { a = Reshape(x, s)"
+         " c = Constant<value = int64[2] {3, 2}>() m = Shape(a) y = Shape(c) }",
+         {"y": ("int64", [2])}, False),
+        # an attribute of the name of a Constant's value
+        ("(float[6] x) => (float[2,3] y) <int64[2] s = {2, 3}>"
+         " { y = ConstantOfShape<value = float[1] {1}>(s) }", TYPES, True),
+        # inference rejects the node
+        ("(float[2,3] x) => (float[2,3] y) { y = MatMul(x, x) }", TYPES, False),
+        # the rule of an adapter gives a rank that onnx does not infer
+        ("(float[2,3] x, int64[1] a) => (float[a,b] y) { y = ReduceSum(x, a) }",
+         {"y": ("float", [None, None])}, True),
+        ("(float[2,3] x, int64[1] a) => (float[a,b] y) { y = ReduceSum(x, a) }",
+         {"y": ("float", [None])}, False),
         # a name that no input may have, and an input that is left out
         ("(float[2,3] x) => (float[2,3] y) <float z = {6}> { y = Clip(x, \"\", z) }", TYPES, True),
     ],
@@ -73,6 +91,28 @@ def test_types_are_proven_by_the_inputs_of_the_model(text, types, proven):
     proto = model(text.replace('""', ""), opset=17)
     assert is_proven(proto, values(types), installed()) == proven
     assert is_proven(proto.SerializeToString(), values(types), installed()) == proven
+
+
+def test_a_size_in_another_file_proves_nothing():
+    proto = model("(float[6] x) => (float[2,3] y) { y = Reshape(x, s) }", opset=17)
+    tensor = proto.graph.initializer.add(name="s", data_type=7, dims=[2])
+    tensor.raw_data = np.array([2, 3], "<i8").tobytes()  # not the numbers in the file
+    tensor.data_location = TensorProto.EXTERNAL
+    assert not is_proven(proto, values(TYPES), installed())
+
+
+def test_equal_nodes_are_inferred_once(monkeypatch):
+    """The numbers of weights in floats do not matter, and neither does the order of the types."""
+    inferred = []
+    infer = agreement.infer_node_outputs
+    monkeypatch.setattr(
+        agreement, "infer_node_outputs", lambda *args: inferred.append(args[1]) or infer(*args)
+    )
+    adds = " ".join(f"v{i + 1} = Add(v{i}, w{i})" for i in range(9))
+    weights = ", ".join(f"float[3] w{i} = {{{i}, {i}, {i}}}" for i in range(9))
+    proto = model(f"(float[2,3] v0) => (float[2,3] v9) <{weights}> {{ {adds} }}", opset=17)
+    assert is_proven(proto, values({"v9": ("float", [2, 3])}), installed())
+    assert len(inferred) == 1
 
 
 def test_a_model_with_subgraphs_is_not_proven():

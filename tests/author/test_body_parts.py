@@ -11,6 +11,7 @@ from opshift.author import piecewise
 from opshift.author.body_parts import LongFunctions
 from opshift.author.model_bytes import ModelBytes
 from opshift.model.functions import functions_of
+from opshift.model.walk import graphs_of, reads
 from opshift.protos.shape_inference import InferenceError
 
 HEAD = '<ir_version: 9, opset_import: ["": 18, "f": 1]> g '
@@ -86,12 +87,12 @@ def test_parts_have_the_types_of_the_whole(
 
 def types(proto: ModelProto) -> dict[str, str]:
     """The types by name, without the names of unknown lengths."""
-    found = {}
+    texts = {}
     for info in (*proto.graph.value_info, *proto.graph.output):
         for dim in info.type.tensor_type.shape.dim:
             dim.ClearField("dim_param")
-        found[info.name] = str(info.type)
-    return found
+        texts[info.name] = str(info.type)
+    return texts
 
 
 @pytest.mark.usefixtures("always_in_parts")
@@ -114,6 +115,36 @@ def test_a_fault_in_a_part_is_told_as_a_fault_of_the_function() -> None:
     assert check(proto).fails(strict=False)
 
 
+@pytest.mark.parametrize("body", BODIES)
+def test_a_part_passes_on_only_the_values_that_are_read_later(body: str) -> None:
+    proto = called(body, "once")
+    function = functions_of(proto)["f", "F", ""]
+    (parts,) = LongFunctions(proto, lambda body: body.name == "F", "new_", 1).parts.values()
+    assert len(parts) == 2
+    constants = {node.output[0] for node in function.node if node.op_type == "Constant"} - {
+        *function.output
+    }
+    later = {*function.output}
+    for part in reversed(parts):
+        ends = {*function.output} if part is parts[-1] else set()
+        read = {name for node in part.node for name in reads(node)}
+        written = {name for node in part.node for name in node.output}
+        assert {*part.input} <= read - constants | ends
+        assert {*part.output} <= later & written | ends
+        later |= {*part.input}
+    handed = {*function.input}
+    for part in parts:
+        assert {*part.input} <= handed
+        handed |= {*part.output}
+
+
+@pytest.mark.parametrize(("graphs", "counts"), [(2, [2] * 7), (4, [4, 4, 4, 2]), (5, [6, 6, 2])])
+def test_a_part_ends_as_soon_as_it_has_enough_graphs(graphs: int, counts: list[int]) -> None:
+    proto = FAMILIES["conditions in a function"](7)
+    (parts,) = LongFunctions(proto, lambda body: True, "new_", graphs).parts.values()
+    assert [sum(len([*graphs_of(node)]) for node in part.node) for part in parts] == counts
+
+
 @pytest.mark.parametrize("held", ["input", "output"])
 def test_a_call_with_too_many_values_stays(held: str) -> None:
     proto = called("an attribute", "once")
@@ -127,7 +158,7 @@ def test_a_function_with_two_writers_of_a_value_stays_whole(place: str) -> None:
     proto = called("an attribute", "once")
     body = functions_of(proto)["f", "F", ""]
     body.node[0].output[0] = {"output": "y", "input": "a"}[place]
-    assert not LongFunctions(proto, lambda one: one.name == "F", "new_", 1).parts
+    assert not LongFunctions(proto, lambda function: function.name == "F", "new_", 1).parts
 
 
 def test_a_function_with_many_graphs_is_long() -> None:

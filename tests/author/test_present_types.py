@@ -3,12 +3,19 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
-from onnx import TensorProto
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 from opshift import Refused, convert_version
 from opshift.adapter import Builder, Node, Result, adapter
-from opshift.author.present_types import collect_present_types
+from opshift.author.present_types import (
+    IMPLIED_TYPES,
+    attribute_types,
+    collect_present_types,
+    fixed_types,
+)
 from opshift.model.document import Document
+from opshift.opsets import schemas
 from text_models import model, ops
 
 
@@ -65,3 +72,68 @@ def test_an_unknown_type_is_that_of_what_it_is_multiplied_with() -> None:
 def test_a_constant_brings_the_type_of_its_value_alone(value: str, kind: str) -> None:
     graph = f"(float16[2] x) => (float16[2] y) {{ c = Constant<{value}>() y = Neg(x) }}"
     assert collect_present_types(Document(model(graph, opset=13))) == {"float16", kind}
+
+
+def types_of_attributes(node: NodeProto, version: int) -> set[str]:
+    schema = schemas.schema(node.domain, node.op_type, version)
+    assert schema is not None
+    return attribute_types(node, schema) - {""}
+
+
+EIGHT_BITS = numpy_helper.from_array(np.array([1], np.int8))
+SPARSE = helper.make_sparse_tensor(
+    numpy_helper.from_array(np.array([1], np.int16), "v"),
+    numpy_helper.from_array(np.array([0])),
+    [3],
+)
+STATED = {
+    "a number": (helper.make_node("Cast", [], [], to=TensorProto.DOUBLE), 13, {"double"}),
+    "a word": (helper.make_node("Cast", [], [], to="FLOAT16"), 1, {"float16"}),
+    "a tensor": (helper.make_node("Constant", [], [], value=EIGHT_BITS), 13, {"int8"}),
+    "a sparse tensor": (helper.make_node("Constant", [], [], sparse_value=SPARSE), 13, {"int16"}),
+    "a type": (
+        helper.make_node(
+            "Optional",
+            [],
+            [],
+            type=helper.make_sequence_type_proto(helper.make_tensor_type_proto(16, None)),
+        ),
+        15,
+        {"seq", "bfloat16"} | IMPLIED_TYPES,
+    ),
+    "a tensor of a filled shape": (
+        helper.make_node("ConstantOfShape", [], [], value=EIGHT_BITS),
+        9,
+        {"int8"} | IMPLIED_TYPES,
+    ),
+    "nothing": (helper.make_node("EyeLike", [], [], k=1), 9, set(IMPLIED_TYPES)),
+}
+
+
+@pytest.mark.parametrize("form", STATED)
+def test_a_node_brings_the_types_that_its_attributes_state(form: str) -> None:
+    node, version, types = STATED[form]
+    assert types_of_attributes(node, version) == types
+
+
+@pytest.mark.parametrize(
+    ("graph", "types"),
+    [
+        ("(seq(float16[2]) s) => (int64 y) { y = SequenceLength(s) }", {"seq", "float16", "int64"}),
+        (
+            "(int64[1] s) => (int64[1] y)"
+            " { c = ConstantOfShape<value = int8[1] {1}>(s) y = Shape(c) }",
+            {"int64", "int8"} | IMPLIED_TYPES,
+        ),
+    ],
+)
+def test_a_model_has_the_types_of_its_containers_and_of_filled_shapes(
+    graph: str, types: set[str]
+) -> None:
+    assert collect_present_types(Document(model(graph, opset=13))) == types
+
+
+def test_an_output_of_two_possible_types_has_the_usual_one() -> None:
+    assert fixed_types("ai.onnx.ml", "CategoryMapper", 1) == {"int64"}
+    assert fixed_types("", "Shape", 13) == {"int64"}
+    assert fixed_types("", "Cast", 13) == frozenset()  # the attribute names it

@@ -759,3 +759,29 @@ def test_sizes_that_the_new_type_holds_change():
     wide = model(SIZES_IN_FLOATS.replace("float", "double").replace("to=1", "to=11"), 11)
     notes = convert(wide, types={"double": "float"}).report.notes
     assert not any("size" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "changed"),
+    [
+        ("c = Cast<to = 1>(a) d = Neg(c) b = Cast<to = 7>(d)", True),
+        ("c = Constant<value = float {2.5}>() d = Cast<to = 7>(c) b = Add(a, d)", True),
+        # only another type, as an attribute and as a constant
+        ("c = Cast<to = 6>(a) k = Constant<value = int64 {2}>() d = Cast<to = 7>(c) b = Add(d, k)", False),
+        # an axis is a number, but not the number of a type
+        ("b = Softmax<axis = 1>(a)", False),
+        ("b = Neg(a)", False),
+    ],
+)  # fmt: skip
+def test_a_function_is_inlined_only_if_it_names_a_type_that_changes(nodes, changed):
+    kind = "double" if "Softmax" in nodes else "int64"
+    source = parse_model(
+        f'<ir_version: 8, opset_import: ["" : 18, "f" : 1]> g ({kind}[2,3] x) => ({kind}[2,3] y)'
+        ' { y = f.F(x) } <domain: "f", opset_import: ["" : 18]> F (a) => (b) { ' + nodes + " }"
+    )
+    converted = convert_version(source, types={"float": "float16"})
+    assert ("F" not in operators(converted)) == changed
+    if changed:
+        assert inner_types(converted) == {"float16", "int64"}
+    else:
+        assert converted == source

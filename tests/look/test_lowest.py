@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opshift import BadTarget, InvalidModel, Refused, convert_version, lowest_versions
 from opshift.cli.entry import main
+from opshift.look.lowest import Lowest, Reach
 from opshift.opsets import schemas
 from text_models import model
 
@@ -136,3 +137,41 @@ def test_what_ties_the_content_to_an_ir_version_is_explained():
 
 def test_plain_content_needs_no_ir_of_its_own():
     assert lowest_versions(model("(float[2] x) => (float[2] y) { y = Neg(x) }", 13)).lowest_ir == 3
+
+
+def reach(domain, *, outgrown=False):
+    return Reach(domain, 13, 11, 14, 9, 20, (), (), outgrown)
+
+
+def test_the_lines_name_each_domain():
+    text = str(Lowest((reach(""), reach("acme"))))
+    assert "Reachable: opset 9 to 20, acme 9 to 20." in text
+    rows = [line.split() for line in text.splitlines()]
+    assert ["ai.onnx", "13", "11", "to", "14"] in rows
+    assert ["acme", "13", "11", "to", "14"] in rows
+    assert "tried no other version" not in text
+    assert "Reachable: only the present versions." in str(Lowest(()))
+
+
+@pytest.mark.parametrize("domain", ["", "acme"])
+def test_the_lines_name_a_domain_whose_versions_were_not_all_tried(domain):
+    (line,) = (
+        line
+        for line in str(Lowest((reach("other"), reach(domain, outgrown=True)))).splitlines()
+        if "tried no other version" in line
+    )
+    assert (domain or "ai.onnx") in line
+
+
+@pytest.mark.parametrize("opset", [19, 20])
+def test_a_search_that_stops_at_a_large_model_says_so(opset, monkeypatch):
+    """Gelu grows only below opset 20."""
+    monkeypatch.setattr("opshift.look.rehearse.NODE_BUDGET", 3)
+    text = {19: "y = Neg(x)", 20: "y = Gelu(x)"}[opset]
+    lowest = lowest_versions(model(f"(float[2,3] x) => (float[2,3] y) {{ {text} }}", opset))[""]
+    assert lowest.outgrown == (opset == 20)
+
+
+def test_the_target_of_a_request_is_ignored():
+    proto = model("(float[2] x) => (float[2] y) { y = Neg(x) }", 13)
+    assert lowest_versions(proto, minimal=True) == lowest_versions(proto)

@@ -123,9 +123,7 @@ class _Kinds:
         }
         raw = schemas.raw(domain, node.op_type, schema.since)
         try:
-            inferred = (
-                {} if schema.open else infer_node_outputs(raw, node, types, data, self.versions)
-            )
+            inferred = infer_node_outputs(raw, node, types, data, self.versions)
         except safe_inference.COMPLAINTS:
             return [_UNKNOWN] * len(node.output)
         rule = self.rules.get((domain, node.op_type))

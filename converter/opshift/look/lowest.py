@@ -162,7 +162,7 @@ def lowest_versions(
     >>> opshift.lowest_versions("model.onnx")[""].same_from
     12
     """
-    asked = dataclasses.replace(Request.of(request, **options), target={}, minimal=False)
+    asked = dataclasses.replace(Request.of(request, **options), target={})
     with documents.beside(model), isolation.isolated(isolate):
         return _lowest(model, asked, registry.default())
 
