@@ -50,7 +50,9 @@ from opshift.convert.strategies import (
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel, Refused, RefusedNode
 from opshift.model import imports, numbering, weights
 from opshift.model.document import Document, function_id
+from opshift.model.functions import behind, callers_of
 from opshift.model.scope import FunctionId, Imports, Key, shown_function
+from opshift.model.signature import signature
 from opshift.opsets import schemas
 from opshift.opsets.wanted import BROADCASTS, Wanted
 from opshift.protos import ModelProto
@@ -70,7 +72,7 @@ class Conversion(State):
     __slots__ = ()
 
     def run(self) -> Report:
-        before = stamp.signature_for(self.skeleton, self.options)
+        before = signature(self.skeleton) if self.options.bump_model_version else None
         report = self.numbered(self._run())
         return stamp.labelled(self.skeleton, report, self.options, before)
 
@@ -221,11 +223,9 @@ class Conversion(State):
 
     def _with_callers(self, functions: set[FunctionId]) -> set[FunctionId]:
         """Returns the functions in `functions` and their callers, if they are called at all."""
-        around = {root.function: root.calls for root in self.document.roots if root.function}
-        new = functions
-        while new := {caller for caller, calls in around.items() if calls.keys() & new} - functions:
-            functions |= new
-        return functions.intersection(called(self.document))
+        calls = {root.function: root.calls for root in self.document.roots if root.function}
+        around = functions | behind(callers_of(calls), *functions)
+        return around.intersection(called(self.document))
 
     def _elsewhere(self, gaps: Collection[Key]) -> Collection[int]:
         """Returns nearby opsets in which the runtime may support the given operators.

@@ -15,11 +15,6 @@ KEY = "opshift.conversions"
 FOR, BY, NONE = "; for ", "; adapters ", "none"
 
 
-def signature_for(model: ModelProto, options: Request) -> Signature | None:
-    """Returns the source model's inputs and outputs if the option `bump_model_version` is set."""
-    return signature.signature(model) if options.bump_model_version else None
-
-
 def labelled(
     model: ModelProto, report: Report, options: Request, before: Signature | None
 ) -> Report:

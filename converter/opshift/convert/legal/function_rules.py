@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from opshift.convert.legal.findings import NamedText
 from opshift.model.document import Document
+from opshift.model.functions import behind
 from opshift.model.scope import FunctionId, Root, call_id
 from opshift.model.walk import named
 from opshift.protos import FunctionProto, NodeProto
@@ -101,11 +102,5 @@ def called(document: Document) -> list[FunctionId]:
 def never_called(document: Document) -> list[FunctionId]:
     """Returns the functions that no graph calls, directly or through other functions."""
     calls = {root.function: root.calls.keys() for root in document.roots if root.function}
-    waiting = [key for root in document.roots if not root.function for key in root.calls]
-    reached = set[FunctionId]()
-    while waiting:
-        key = waiting.pop()
-        if key not in reached:
-            reached.add(key)
-            waiting += calls.get(key, ())
-    return sorted(calls.keys() - reached)
+    direct = {key for root in document.roots if not root.function for key in root.calls}
+    return sorted(calls.keys() - direct - behind(calls, *direct))
