@@ -19,6 +19,7 @@ from opshift.errors import InvalidModel, Refusal, Refused, RefusedNode
 from opshift.model import input_defaults
 from opshift.model.document import Document
 from opshift.model.scope import tensor_type
+from opshift.model.sweep import keep_only
 from opshift.protos import ModelProto, ValueInfoProto
 from opshift.versions import NEWEST_IR
 
@@ -157,10 +158,7 @@ def _lift(model: ModelProto, ir: int) -> list[str]:
     for info in leaving:
         if info != ValueInfoProto(name=info.name, type=tensor_type(constants[info.name])):
             graph.value_info.append(info)  # the declaration has more information than the tensor
-    staying = [info for info in graph.input if info.name not in constants]
-    infos = [ValueInfoProto.FromString(info.SerializeToString()) for info in staying]
-    del graph.input[:]
-    graph.input.extend(infos)
+    keep_only(graph.input, lambda info: info.name not in constants)
     what = "1 initializer" if len(leaving) == 1 else f"{len(leaving)} initializers"
     why = f"because callers may replace inputs from IR {BARE.ir} on"
     return [f"removed {what} from the graph inputs, {why}"]

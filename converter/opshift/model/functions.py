@@ -14,6 +14,7 @@ from opshift.model.cycles import components, cycles
 from opshift.model.document import function_id
 from opshift.model.rename import rename_annotations, rename_own
 from opshift.model.scope import FunctionId, call_id
+from opshift.model.sweep import keep_only
 from opshift.model.walk import (
     Container,
     graphs_directly_in,
@@ -194,7 +195,6 @@ def inline_functions(
     bodies = {which: body for which, body in functions_of(model).items() if which in functions}
     recursive = set[FunctionId]().union(*cycles(calls_of(bodies)))
     inlined = {which: body for which, body in bodies.items() if which not in recursive}
-    kept = [one for one in model.functions if function_id(one) not in bodies]
     called = set[FunctionId]()
     for container in tops(model):
         if isinstance(container, FunctionProto) and function_id(container) in bodies:
@@ -203,9 +203,7 @@ def inline_functions(
         for which in sorted(here):
             _import(container if isinstance(container, FunctionProto) else model, bodies[which])
         called |= here
-    copies = [FunctionProto.FromString(one.SerializeToString()) for one in kept]
-    del model.functions[:]
-    model.functions.extend(copies)
+    keep_only(model.functions, lambda one: function_id(one) not in bodies)
     return called
 
 

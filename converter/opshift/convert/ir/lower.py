@@ -20,7 +20,9 @@ from opshift.model.arrays import dense, from_array
 from opshift.model.document import function_id
 from opshift.model.replace import constant_node
 from opshift.model.scope import FunctionId, call_id, tensor_type
+from opshift.model.sweep import keep_only
 from opshift.model.walk import containers, graphs_of, nodes, nodes_in, tensors
+from opshift.model.weights.inplace import delete_others
 from opshift.opsets import schemas
 from opshift.protos import (
     AttributeProto,
@@ -145,20 +147,12 @@ class Lowering:
         """Replaces sparse initializers and constants by dense tensors of the same name."""
         for container in containers(self.model):
             if isinstance(container, GraphProto):
-                sparse = list(container.sparse_initializer)
-                written = [self._dense(sparse_tensor) for sparse_tensor in sparse]
+                written = [self._dense(sparse) for sparse in container.sparse_initializer]
                 container.initializer.extend(tensor for tensor in written if tensor)
-                undense = [
-                    sparse_tensor
-                    for sparse_tensor, tensor in zip(sparse, written, strict=True)
-                    if not tensor
-                ]
-                copies = [
-                    SparseTensorProto.FromString(sparse_tensor.SerializeToString())
-                    for sparse_tensor in undense
-                ]
-                del container.sparse_initializer[:]
-                container.sparse_initializer.extend(copies)
+                delete_others(
+                    container.sparse_initializer,
+                    [i for i, tensor in enumerate(written) if tensor is None],
+                )
         for node in nodes(self.model):
             if node.op_type == "Constant" and schemas.normal(node.domain) == "":
                 for attribute in node.attribute:
@@ -219,13 +213,7 @@ class Lowering:
         if not moving:
             return
         constants = [self._node_of(tensor) for tensor in moving]
-        staying = [
-            TensorProto.FromString(tensor.SerializeToString())
-            for tensor in graph.initializer
-            if tensor.name in inputs
-        ]
-        del graph.initializer[:]
-        graph.initializer.extend(staying)
+        keep_only(graph.initializer, lambda tensor: tensor.name in inputs)
         places = itertools.chain(
             range(len(constants), len(constants) + len(graph.node)), range(len(constants))
         )
