@@ -459,11 +459,7 @@ def illegal(op: str, *, domain: str = "") -> Callable[[Objection], Illegal]:
 
     The function receives the attributes, and the numbers of inputs and outputs of the node.
     """
-
-    def declare(objection: Objection) -> Illegal:
-        return Illegal(ops=(op,), domain=domain, objection=objection)
-
-    return declare
+    return lambda objection: Illegal(ops=(op,), domain=domain, objection=objection)
 
 
 def fragile(ops: str, *, domain: str = "") -> Fragile:
@@ -495,11 +491,7 @@ def flaw(ops: str, *, domain: str = "") -> Callable[[FindObjection], Flaw]:
     The function receives nodes of the source model, and only after an adapter has failed. The
     function returns a sentence that names the mistake of the model, or None.
     """
-
-    def declare(find_objection: FindObjection) -> Flaw:
-        return Flaw(ops=listed(ops), domain=domain, find_objection=find_objection)
-
-    return declare
+    return lambda objection: Flaw(ops=listed(ops), domain=domain, find_objection=objection)
 
 
 def differs(ops: str, *, domain: str = "") -> Callable[[FindObjection], Differs]:
@@ -509,11 +501,7 @@ def differs(ops: str, *, domain: str = "") -> Callable[[FindObjection], Differs]
     onnxruntime does, or None. The report names the node if the conversion crosses an opset that
     changed the operator.
     """
-
-    def declare(find_objection: FindObjection) -> Differs:
-        return Differs(ops=listed(ops), domain=domain, find_objection=find_objection)
-
-    return declare
+    return lambda objection: Differs(ops=listed(ops), domain=domain, find_objection=objection)
 
 
 def arithmetic(

@@ -339,9 +339,7 @@ class KnownResults:
         conversion.
         """
         try:
-            goal, _ = target_versions.versions_for(
-                self.opened.judged.document, Wanted(release), self.adapters
-            )
+            goal, _ = self._goal_and_visits(release)
         except OpshiftError:  # the conversion raises it again
             return []
         imports_of_model = self.opened.judged.document.imports
@@ -357,9 +355,7 @@ class KnownResults:
 
     def _versions(self, release: RuntimeRelease) -> Hashable:
         """Returns the target versions for a release, and whether it runs functions."""
-        goal, visits = target_versions.versions_for(
-            self.opened.judged.document, Wanted(release), self.adapters
-        )
+        goal, visits = self._goal_and_visits(release)
         return *sorted(goal.items()), None, *sorted(visits.items()), release.functions
 
 

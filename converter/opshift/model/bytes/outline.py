@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
@@ -13,9 +13,6 @@ from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes import wire
 from opshift.model.bytes.wire import Buffer
 from opshift.opsets.elements import ELEMENTS, OLDEST
-
-if TYPE_CHECKING:
-    pass
 
 _View = TypeVar("_View", "Content", "Sizes")
 _SMALL = 64 << 20
