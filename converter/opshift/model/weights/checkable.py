@@ -44,11 +44,13 @@ def checkable(
     checks see external data that inference reads: short integer tensors and indices of sparse
     tensors.
     """
-    if weights is not None and (loaded := _with_short_integers(skeleton, weights)) is not None:
-        return checkable(loaded, weights=weights)
     data = data or skeleton.SerializeToString(deterministic=True)
     count = data.count(wire.MARK_KEY) + data.count(EXTERNAL_KEY)
-    if not count and EXTERNAL_FIELD not in data:
+    if EXTERNAL_FIELD in data:
+        loaded = None if weights is None else _with_short_integers(skeleton, weights)
+        if loaded is not None:
+            return checkable(loaded, weights=weights)
+    elif not count:
         return data
     stubs = [t for t in skeleton.graph.initializer if Weights.is_stub(t)]
     if not count and not stubs:
