@@ -133,6 +133,14 @@ def test_when_the_header_is_all_that_changes(tmp_path, part, opset, target, shor
     assert (change is not None) is short
 
 
+def test_the_default_graphs_of_a_function_are_read(tmp_path):
+    proto = made("call", 18)
+    branch = onnx.parser.parse_graph("g (float[2] x) => (float[2] y) { y = Mish(x) }")
+    proto.functions[0].attribute_proto.append(onnx.helper.make_attribute("body", branch))
+    onnx.save(proto, tmp_path / "m.onnx")
+    assert header.changes(Opened(str(tmp_path / "m.onnx")), 17) is None  # opset 18 added Mish
+
+
 def test_a_plan_names_the_imports_that_a_runtime_needs_removed(tmp_path):
     onnx.save(made("plain", 13), path := tmp_path / "m.onnx")
     planned = plan(path, "onnx-mlir")

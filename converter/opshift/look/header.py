@@ -41,10 +41,11 @@ class HeaderOnly:
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """The imports of the model or of a function, and the number of nodes of each operator."""
+    """The contents of the model or of a function, with those of its subgraphs."""
 
     imports: dict[str, int]
-    operators: Counter[Key]
+    operators: Counter[Key]  # the number of nodes of each operator
+    sparse: bool  # whether a graph has a sparse initializer
 
 
 def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnly | None:
@@ -164,9 +165,14 @@ def _root(
     if len(imports_by_domain) != len(imports):
         raise wire.Malformed("a domain is imported twice")
     names: Counter[tuple[bytes, bytes, bytes]] = Counter()
-    waiting = list(tops)
+    waiting, sparse = list(tops), False
     while waiting:
-        for node in waiting.pop().node:
+        container = waiting.pop()
+        if isinstance(container, outline.ListedGraph):
+            sparse = sparse or len(container.sparse_initializer) > 0
+        else:  # the default attributes of a function may hold graphs
+            waiting += [*container.attribute_proto.g, *container.attribute_proto.graphs]
+        for node in container.node:
             names[node.domain, node.op_type, node.overload] += 1
             if node.HasField("attribute"):
                 waiting += [*node.attribute.g, *node.attribute.graphs]
@@ -175,4 +181,4 @@ def _root(
         which = normal(domain.decode()), op.decode(), overload.decode()
         if which not in functions:
             operators[which[:2]] += count
-    return _Root(imports_by_domain, operators)
+    return _Root(imports_by_domain, operators, sparse)

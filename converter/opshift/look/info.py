@@ -18,7 +18,7 @@ from opshift.json_form import Versions
 from opshift.look import header
 from opshift.model.bytes import documents, foreign, wire
 from opshift.model.bytes import outline_pb2 as outline
-from opshift.model.bytes.outline import Content, read_as, skeleton
+from opshift.model.bytes.outline import skeleton
 from opshift.model.bytes.source import Opened, is_text
 from opshift.model.bytes.wire import Buffer
 from opshift.model.illegible import require_legible
@@ -244,7 +244,7 @@ def _read(data: Buffer, path: str, length: int) -> Info:
                 if changelog.is_experimental(*key, imports.get(key[0], 0))
             ),
             len(listing.functions), len(graph.initializer),
-            read_as(Content, bare).sparse_initializers, _weight_bytes(data),
+            any(root.sparse for root in roots), _weight_bytes(data),
             _outside(graph.initializer) if _EXTERNAL in bare else {},
             dict(_spans(operators, imports)), dict(_reach(operators, imports)),
             _loading(imports, listing.ir_version) if imports else (),

@@ -214,30 +214,34 @@ class ListedTraining(_message.Message):
     def __init__(self, initialization: _Optional[_Union[ListedGraph, _Mapping]] = ..., algorithm: _Optional[_Union[ListedGraph, _Mapping]] = ...) -> None: ...
 
 class ListedFunction(_message.Message):
-    __slots__ = ("name", "node", "opset_import", "domain", "overload")
+    __slots__ = ("name", "node", "opset_import", "domain", "attribute_proto", "overload")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     OPSET_IMPORT_FIELD_NUMBER: _ClassVar[int]
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTE_PROTO_FIELD_NUMBER: _ClassVar[int]
     OVERLOAD_FIELD_NUMBER: _ClassVar[int]
     name: bytes
     node: _containers.RepeatedCompositeFieldContainer[ListedNode]
     opset_import: _containers.RepeatedCompositeFieldContainer[Import]
     domain: bytes
+    attribute_proto: Graphs
     overload: bytes
-    def __init__(self, name: _Optional[bytes] = ..., node: _Optional[_Iterable[_Union[ListedNode, _Mapping]]] = ..., opset_import: _Optional[_Iterable[_Union[Import, _Mapping]]] = ..., domain: _Optional[bytes] = ..., overload: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, name: _Optional[bytes] = ..., node: _Optional[_Iterable[_Union[ListedNode, _Mapping]]] = ..., opset_import: _Optional[_Iterable[_Union[Import, _Mapping]]] = ..., domain: _Optional[bytes] = ..., attribute_proto: _Optional[_Union[Graphs, _Mapping]] = ..., overload: _Optional[bytes] = ...) -> None: ...
 
 class ListedGraph(_message.Message):
-    __slots__ = ("node", "initializer", "input", "output")
+    __slots__ = ("node", "initializer", "input", "output", "sparse_initializer")
     NODE_FIELD_NUMBER: _ClassVar[int]
     INITIALIZER_FIELD_NUMBER: _ClassVar[int]
     INPUT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    SPARSE_INITIALIZER_FIELD_NUMBER: _ClassVar[int]
     node: _containers.RepeatedCompositeFieldContainer[ListedNode]
     initializer: _containers.RepeatedCompositeFieldContainer[ListedTensor]
     input: _containers.RepeatedCompositeFieldContainer[ListedValue]
     output: _containers.RepeatedCompositeFieldContainer[ListedValue]
-    def __init__(self, node: _Optional[_Iterable[_Union[ListedNode, _Mapping]]] = ..., initializer: _Optional[_Iterable[_Union[ListedTensor, _Mapping]]] = ..., input: _Optional[_Iterable[_Union[ListedValue, _Mapping]]] = ..., output: _Optional[_Iterable[_Union[ListedValue, _Mapping]]] = ...) -> None: ...
+    sparse_initializer: _containers.RepeatedCompositeFieldContainer[Empty]
+    def __init__(self, node: _Optional[_Iterable[_Union[ListedNode, _Mapping]]] = ..., initializer: _Optional[_Iterable[_Union[ListedTensor, _Mapping]]] = ..., input: _Optional[_Iterable[_Union[ListedValue, _Mapping]]] = ..., output: _Optional[_Iterable[_Union[ListedValue, _Mapping]]] = ..., sparse_initializer: _Optional[_Iterable[_Union[Empty, _Mapping]]] = ...) -> None: ...
 
 class ListedTensor(_message.Message):
     __slots__ = ("dims", "data_type", "external_data")
@@ -284,6 +288,10 @@ class ListedDimension(_message.Message):
     dim_value: int
     dim_param: bytes
     def __init__(self, dim_value: _Optional[int] = ..., dim_param: _Optional[bytes] = ...) -> None: ...
+
+class Empty(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class ListedNode(_message.Message):
     __slots__ = ("op_type", "attribute", "domain", "overload")
