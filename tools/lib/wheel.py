@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from pathlib import Path
 
 from setuptools.command.build_py import build_py
 
-CASES = "tests/adapters/cases"
+OWNER = Path("converter/opshift/testing/case_files.py")
+CASES = re.findall(r'^CASES = "(.*)"$', OWNER.read_text(), re.MULTILINE)[0]
 
 
 class WithCases(build_py):
