@@ -18,6 +18,8 @@ PREVIEW = "ai.onnx.preview"
 _METADATA = re.compile(r"onnx-(.*)\.dist-info")
 DOMAINS = ("", ML, TRAINING, PREVIEW)
 
+_VERSION = re.compile(r"\d+|latest|(?:ai\.onnx|com)[\w.]*=(?:\d+|latest)")
+
 
 @dataclass(frozen=True, slots=True)
 class Release:
@@ -89,6 +91,11 @@ def installed() -> Release:
     """Returns the installed release of onnx, or the newest known release before it."""
     numbers = _numbers(installed_name())
     return max((r for r in RELEASES if _numbers(r.name) <= numbers), key=lambda r: _numbers(r.name))
+
+
+def is_version(word: str) -> bool:
+    """Returns whether a word is a version, such as `21`, `latest` or `ai.onnx.ml=3`."""
+    return _VERSION.fullmatch(word) is not None
 
 
 def _numbers(name: str) -> tuple[int, ...]:

@@ -564,7 +564,8 @@ class Facts:
         """Returns the notes about ranks and shapes that come only from declared types."""
         by_part: dict[str, list[str]] = {}
         for name, what in self.relied_on.items():
-            by_part.setdefault(what, []).append(self.document.origins.get(name) or repr(name))
+            origin = self.document.origins.get(name, "") if self.document.is_fresh(name) else ""
+            by_part.setdefault(what, []).append(origin or repr(name))
         return [
             f"the {what} of {_listed(names)} comes from a declaration, not confirmed by inference"
             for what, names in by_part.items()

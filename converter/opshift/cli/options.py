@@ -9,7 +9,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from opshift.opsets.wanted import IrVersion
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+# the values by option, the other words, and the options in their order
+_Parsed: TypeAlias = tuple[dict[str, Any], list[str], list[click.Parameter]]
 
 # The groups of options in the help, in order; all remaining options come under "Other options".
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -104,24 +106,14 @@ class GroupedCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses the arguments, and stores the words for the command line in a report."""
         ctx.meta[_WORDS] = (ctx.info_name or "", *args)
-        if not ctx.resilient_parsing:
-            self._require_once(ctx, args)
         return super().parse_args(ctx, args)
 
-    def _require_once(self, ctx: click.Context, args: list[str]) -> None:
-        """Raises for an option that is given twice and takes one value.
-
-        For the options about messages, the last value counts, so that an alias can set them.
-        """
-        order = self.make_parser(ctx).parse_args([*args])[2]
-        takes_one = (
-            one for one in order
-            if isinstance(one, click.Option) and not (one.multiple or one.is_flag or one.count)
-            and _group(one) != MESSAGES
-        )  # fmt: skip
-        twice = next((one for one, n in Counter(takes_one).items() if n > 1), None)
-        if twice is not None:
-            raise click.UsageError(f"{long_name(twice)} is given twice; give it once", ctx)
+    def make_parser(self, ctx: click.Context) -> Any:
+        """Returns click's parser, which then raises for an option that is given twice."""
+        parser = super().make_parser(ctx)
+        if not ctx.resilient_parsing:
+            parser.parse_args = functools.partial(_parsed_once, ctx, parser.parse_args)  # type: ignore[method-assign]
+        return parser
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes one section for each group."""
@@ -143,6 +135,25 @@ class GroupedCommand(click.Command):
             with formatter.section("Examples"):
                 for example in self.examples:
                     formatter.write(f"{' ' * formatter.current_indent}{example}\n")
+
+
+def _parsed_once(
+    ctx: click.Context, parse: Callable[[list[str]], _Parsed], args: list[str]
+) -> _Parsed:
+    """Parses arguments; raises for an option that is given twice and takes one value.
+
+    For the options about messages, the last value counts, so that an alias can set them.
+    """
+    parsed = parse(args)
+    takes_one = (
+        one for one in parsed[2]
+        if isinstance(one, click.Option) and not (one.multiple or one.is_flag or one.count)
+        and _group(one) != MESSAGES
+    )  # fmt: skip
+    twice = next((one for one, n in Counter(takes_one).items() if n > 1), None)
+    if twice is not None:
+        raise click.UsageError(f"{long_name(twice)} is given twice; give it once", ctx)
+    return parsed
 
 
 def long_name(option: click.Parameter) -> str:

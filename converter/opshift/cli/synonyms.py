@@ -7,6 +7,8 @@ import difflib
 import os
 from collections.abc import Callable, Collection
 
+from opshift.versions import is_version
+
 SIMILAR = 0.85  # the least similarity (0 to 1) of a mistyped option and an option of this table
 # For each option of another tool: options of opshift, of which the command's first one is
 # suggested.
@@ -76,11 +78,6 @@ COMMANDS: dict[str, str] = {
 def other_command(word: str) -> str:
     """Returns the command line with the effect of another tool's command; empty without one."""
     return COMMANDS.get(word.lower().replace("_", "-"), "")
-
-
-def is_version(word: str) -> bool:
-    """Returns whether a word is the number of an opset, or `latest`."""
-    return word.isdecimal() or word == "latest"
 
 
 def misplaced(word: str, available: Callable[[], Collection[str]]) -> str:

@@ -128,7 +128,7 @@ class Applier:
                 self.facts.record_type(scope, name, kind, claimed=claimed, counted=counted)
 
     def _remember_origin(self, change: NodeChange) -> None:
-        """Maps new values to the source node that they replace, so that refusals name that node."""
+        """Maps values of new nodes to their source node, so that refusals name that node."""
         proto, document, made = change.node.proto, self.document, change.made.nodes
         inner = [n for node in made for n in nodes_inside(node)]
         written = [
@@ -137,8 +137,7 @@ class Applier:
         old = set(proto.output).difference(written)
         others = [o for n in made if n.op_type != proto.op_type for o in n.output if o in old]
         origin = document.origin(proto) or named(proto)
-        document.replaced |= dict.fromkeys(others, origin)
-        document.origins |= dict.fromkeys(written, origin)
+        document.origins |= dict.fromkeys((*others, *written), origin)
         if written:
             self._remember_missed(change, next(filter(None, proto.output), ""))
 

@@ -18,6 +18,7 @@ from opshift.convert.change import NodeChange
 from opshift.convert.end_checks import done
 from opshift.convert.other_words import OtherWords
 from opshift.convert.runtime import form_lacks, kernel_lacks, operator_lacks, runnable
+from opshift.convert.runtime.lack import fixed_shape
 from opshift.convert.state import State
 from opshift.convert.step import Stepper
 from opshift.convert.verdict_edges import edge_at
@@ -226,7 +227,7 @@ def _placed(state: State, lack: RuntimeLack) -> RefusedNode:
         return refused
     node, shape = scope.node(scope.producers[lack.value]), lack.shape
     if not (shape or lack.types) and state.facts.depends_on_size(scope, lack.value):
-        shape = kernel_lacks.fixed_shape(state.skeleton.graph)
+        shape = fixed_shape(state.skeleton.graph)
     return dataclasses.replace(refused, node=state.document.where(node), shape=shape)
 
 

@@ -54,10 +54,9 @@ class Document:
         self.rewritten: set[Place] = set()  # the nodes that replaced other nodes
         self.generation = 0  # the number of changes of the nodes; caches of facts compare it
         self.added_initializers: bool = before is not None and before.added_initializers
-        # by new value: the source node that it replaces, and an assumption that avoids its node
+        # for each value of a new node: the source node that computed it or for which it was written
         self.origins: dict[str, str] = {**before.origins} if before else {}
-        # by old value: the source node that computed it, if a new node has another operator
-        self.replaced: dict[str, str] = {**before.replaced} if before else {}
+        # by new value: an assumption that avoids its node
         self.missed: dict[str, Assumption] = {**before.missed} if before else {}
         self.functions: dict[FunctionId, FunctionProto] = {}
         for function in model.functions:
@@ -190,8 +189,7 @@ class Document:
 
     def origin(self, node: NodeProto) -> str | None:
         """Returns the source node for which a step wrote this node; None for a source node."""
-        first = next(filter(None, node.output), "")
-        return self.origins.get(first) or self.replaced.get(first)
+        return self.origins.get(next(filter(None, node.output), ""))
 
     def where(self, node: NodeProto) -> str:
         """Returns the name of a node for a message; a new node is named with its source node."""

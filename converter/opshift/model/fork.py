@@ -85,7 +85,7 @@ class Fork:
         }
         new.sharded = dict.fromkeys(scopes.places(list(old.sharded)))
         new.rewritten = set(scopes.places(list(old.rewritten)))
-        new.origins, new.replaced, new.missed = {**old.origins}, {**old.replaced}, {**old.missed}
+        new.origins, new.missed = {**old.origins}, {**old.missed}
         return new
 
     def _root(self, root: Root, new: Document) -> Root:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TypeAlias
 
 from opshift import versions
@@ -21,6 +22,12 @@ def unused_prefix(data: bytes) -> str:
         number += 1
         prefix = f"opshift{number}_"
     return prefix
+
+
+def free_name(name: str, used: Collection[str], first: int = 1) -> str:
+    """Returns a name with the lowest number, from `first` on, for which the name is not used."""
+    numbered = (f"{name}_{number}" for number in itertools.count(first))
+    return next(candidate for candidate in numbered if candidate not in used)
 
 
 class Names:

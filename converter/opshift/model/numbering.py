@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 from opshift.model.bytes.outline import spans
-from opshift.model.rename import rename_annotations, rename_own
+from opshift.model.rename import rename_described, rename_own
 from opshift.model.walk import (
     Container,
     containers,
@@ -17,16 +16,7 @@ from opshift.model.walk import (
     stated_names,
     tops,
 )
-from opshift.protos import (
-    FunctionProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    TensorProto,
-    ValueInfoProto,
-)
-
-Named: TypeAlias = NodeProto | GraphProto | TensorProto | ValueInfoProto
+from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto
 
 
 def number(model: ModelProto, prefixes: Sequence[str]) -> dict[str, str]:
@@ -82,20 +72,7 @@ def _described(container: Container) -> Iterator[str]:
 def _rename(container: Container, names: dict[str, str], mark: re.Pattern[bytes]) -> None:
     for node in _marked(container, mark):
         rename_own(node, names)
-    if isinstance(container, GraphProto):
-        rename_annotations(container, names)
-    for named in _named(container):
+    rename_described(container, names)
+    for named in (*container.node, *([container] if isinstance(container, GraphProto) else ())):
         if named.name in names:
             named.name = names[named.name]
-
-
-def _named(container: Container) -> Iterator[Named]:
-    """Yields every message in a container that has a name."""
-    yield from container.node
-    yield from container.value_info
-    if isinstance(container, GraphProto):
-        yield container
-        yield from container.initializer
-        yield from container.input
-        yield from container.output
-        yield from (sparse.values for sparse in container.sparse_initializer)

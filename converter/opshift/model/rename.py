@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from opshift.model.walk import graphs_of, stated_names
-from opshift.protos import GraphProto, NodeProto
+from opshift.model.walk import Container, graphs_of, stated_names
+from opshift.protos import GraphProto, NodeProto, TensorProto, ValueInfoProto
 
 
 def rename(node: NodeProto, names: Mapping[str, str]) -> None:
@@ -42,11 +42,26 @@ def rename_defined(graph: GraphProto, names: Mapping[str, str]) -> None:
     """Renames values that a graph defines, where it defines them and wherever they are read."""
     for node in graph.node:
         rename(node, names)
-    for tensor in (*graph.initializer, *(sparse.values for sparse in graph.sparse_initializer)):
-        tensor.name = names.get(tensor.name, tensor.name)
-    for value in (*graph.input, *graph.output, *graph.value_info):
-        value.name = names.get(value.name, value.name)
-    rename_annotations(graph, names)
+    rename_described(graph, names)
+
+
+def rename_described(container: Container, names: Mapping[str, str]) -> None:
+    """Renames the values that a graph or function describes outside of its nodes."""
+    for described in _described(container):
+        if described.name in names:
+            described.name = names[described.name]
+    if isinstance(container, GraphProto):
+        rename_annotations(container, names)
+
+
+def _described(container: Container) -> Iterator[TensorProto | ValueInfoProto]:
+    """Yields the messages outside of nodes that have the name of a value."""
+    yield from container.value_info
+    if isinstance(container, GraphProto):
+        yield from container.initializer
+        yield from container.input
+        yield from container.output
+        yield from (sparse.values for sparse in container.sparse_initializer)
 
 
 def _rename_graph(graph: GraphProto, names: Mapping[str, str]) -> None:

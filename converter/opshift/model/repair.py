@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import heapq
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from google.protobuf.message import Message
 
+from opshift.model.names import free_name
 from opshift.model.scope import tensor_type
 from opshift.model.walk import Container, containers, nodes, nodes_in, reads
 from opshift.model.weights import Weights
@@ -117,13 +117,9 @@ def _names(model: ModelProto) -> Iterator[str]:
     used, added = {graph.name for graph in graphs}, []
     for graph in graphs:
         if not graph.name and (graph.node or graph.output):
-            numbers = itertools.count(2)
-            name = UNNAMED
-            while name in used:
-                name = f"{UNNAMED}_{next(numbers)}"
-            graph.name = name
-            used.add(name)
-            added.append(name)
+            graph.name = free_name(UNNAMED, used, first=2) if UNNAMED in used else UNNAMED
+            used.add(graph.name)
+            added.append(graph.name)
     if added:
         more = f" to {added[-1]!r}" if len(added) > 1 else ""
         yield f"{counted(len(added), 'graph')} without a name got the name {added[0]!r}{more}"

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
+from opshift.model.names import free_name
 from opshift.model.rename import rename_defined
 from opshift.model.walk import Container, containers, graphs_directly_in, stated_names, tops
 from opshift.protos import GraphProto, ModelProto
@@ -43,8 +43,7 @@ class _Renaming:
         if not self.used:
             for container in containers(self.model):
                 self.used.update(_defined(container), *(node.input for node in container.node))
-        numbered = (f"{name}_{number}" for number in itertools.count(1))
-        new = next(candidate for candidate in numbered if candidate not in self.used)
+        new = free_name(name, self.used)
         self.used.add(new)
         return new
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from opshift import terms
 from opshift.errors import BadTarget
 from opshift.records import dataclass
+from opshift.versions import is_version
 
 # A sign with a version, a number with or without a dash, or a dash and a word with a number.
 _NUMBER = r"\d+(?:[.+-](?:\w+|\*))*(?:ea|ga|(?:a|b|rc)\d+)?"
@@ -74,9 +75,10 @@ def _advice() -> str:
 
 def _require_runtime(text: str, plain: str) -> None:
     """Raises BadTarget if a text is an opset, or an upper limit such as `<1.10`."""
-    if version := re.fullmatch(r"(?:opset-*)?(\d+|latest|(?:ai\.onnx|com)[\w.]*=\d+)", plain):
-        only_command = version[1] == "latest" and terms.caller() is not terms.Caller.COMMAND
-        value = "N" if only_command else version[1]
+    version = re.sub(r"^opset-*", "", plain)
+    if is_version(version):
+        only_command = version == "latest" and terms.caller() is not terms.Caller.COMMAND
+        value = "N" if only_command else version
         raise BadTarget(
             f"{text!r} is a version and not a runtime; give it as the version:"
             f" {terms.option('target', value)}"

@@ -15,9 +15,9 @@ from opshift.cli.complete import complete_models_and_runtimes
 from opshift.cli.conversion_options import permissions
 from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common, documents
-from opshift.cli.synonyms import is_version
 from opshift.cli.terminal import Output
 from opshift.text import Line, Role
+from opshift.versions import is_version
 
 if TYPE_CHECKING:
     from opshift.convert.request import Request

@@ -13,8 +13,7 @@ from opshift.author.misreadings import (
 )
 from opshift.author.surroundings import Surroundings, node_at, readers
 from opshift.convert.legal import checker
-from opshift.convert.runtime.lack import RuntimeLack, Seen, lack_of, since_of
-from opshift.lazy import deferred
+from opshift.convert.runtime.lack import RuntimeLack, Seen, lack_of, probed, since_of
 from opshift.model import weights
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Scope
@@ -24,11 +23,7 @@ from opshift.protos import GraphProto, NodeProto
 from opshift.text import qualified
 
 if TYPE_CHECKING:
-    from opshift.opsets import probed
     from opshift.opsets.targets import RuntimeRelease
-
-else:
-    probed = deferred("opshift.opsets.probed")  # only a conversion for a runtime needs it
 
 
 def forms(facts: Facts, release: RuntimeRelease, seen: Seen | None = None) -> list[RuntimeLack]:

@@ -12,30 +12,23 @@ from opshift import versions
 from opshift.author.facts import Facts
 from opshift.author.node import Node
 from opshift.author.surroundings import node_at
-from opshift.convert.runtime.lack import RuntimeLack, Seen, lack_of, since_of
+from opshift.convert.runtime.lack import RuntimeLack, Seen, fixed_shape, lack_of, probed, since_of
 from opshift.convert.runtime.operator_lacks import unread_fields
-from opshift.lazy import deferred
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.opsets import schemas
 from opshift.opsets.type_pairs import BY_NAMES
-from opshift.opsets.types import dims_of, element_of, elements_by_variable, rank_of
-from opshift.protos import GraphProto, NodeProto, TypeProto
+from opshift.opsets.types import element_of, elements_by_variable
+from opshift.protos import NodeProto, TypeProto
 from opshift.text import qualified
 
 if TYPE_CHECKING:
-    from opshift.opsets import probed
     from opshift.opsets.kernels import Missing, Types
     from opshift.opsets.targets import RuntimeRelease
-
-else:
-    probed = deferred("opshift.opsets.probed")  # only a conversion for a runtime needs it
 
 TypeOf: TypeAlias = Callable[[str], TypeProto | None]
 # the marker for a type variable without an input or output
 ABSENT = "absent"
-
-SIZE = 8  # the example size of a free axis in a message
 
 
 def kernels(facts: Facts, release: RuntimeRelease, seen: Seen | None = None) -> list[RuntimeLack]:
@@ -88,15 +81,6 @@ def _has_own_type(node: Node, element: str, document: Document) -> bool:
             return False
         waiting.extend(current.producer.inputs if current.producer is not None else ())
     return True
-
-
-def fixed_shape(graph: GraphProto) -> str:
-    """Returns the option that fixes the shape of the first input with unknown sizes, or ""."""
-    for info in graph.input:
-        if rank_of(info.type) and not all(isinstance(size, int) for size in dims_of(info.type)):
-            sizes = (size if isinstance(size, int) else SIZE for size in dims_of(info.type))
-            return f"{info.name}={','.join(map(str, sizes))}"
-    return ""
 
 
 def without_kernel(

@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING
 
 from opshift.codes.refusals import Why
 from opshift.errors import RefusedNode
+from opshift.lazy import deferred
 from opshift.model.scope import Key, Place, Root
 from opshift.model.walk import name_of
 from opshift.opsets import schemas
+from opshift.opsets.types import dims_of, rank_of
+from opshift.protos import GraphProto
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
+    from opshift.opsets import probed as probed
     from opshift.opsets.kernels import Missing, Types
+else:
+    probed = deferred("opshift.opsets.probed")  # only a conversion for a runtime needs it
+
+SIZE = 8  # the example size of a free axis in a message
 
 
 @dataclass(slots=True)
@@ -71,6 +79,15 @@ def lack_of(
     node = scope.node(at)
     value = next(filter(None, node.output), "")
     return RuntimeLack(op, domain, name_of(node), len(places), says, types, shape, value)
+
+
+def fixed_shape(graph: GraphProto) -> str:
+    """Returns the option that fixes the shape of the first input with unknown sizes, or ""."""
+    for info in graph.input:
+        if rank_of(info.type) and not all(isinstance(size, int) for size in dims_of(info.type)):
+            sizes = (size if isinstance(size, int) else SIZE for size in dims_of(info.type))
+            return f"{info.name}={','.join(map(str, sizes))}"
+    return ""
 
 
 def since_of(root: Root, key: Key) -> int:

@@ -16,8 +16,7 @@ from opshift.author.misreadings import (
 from opshift.convert.legal import author_rules
 from opshift.convert.runtime.form_lacks import first_rank, misread_nodes
 from opshift.convert.runtime.kernel_lacks import element_types, unnamed
-from opshift.convert.runtime.lack import Seen, lack_of, since_of
-from opshift.lazy import deferred
+from opshift.convert.runtime.lack import Seen, lack_of, probed, since_of
 from opshift.model.document import Document
 from opshift.model.scope import Place
 from opshift.model.walk import named
@@ -27,12 +26,8 @@ from opshift.protos import GraphProto
 from opshift.text import counted, qualified
 
 if TYPE_CHECKING:
-    from opshift.opsets import probed
     from opshift.opsets.probed import ReleaseTable
     from opshift.opsets.targets import RuntimeRelease
-
-else:
-    probed = deferred("opshift.opsets.probed")  # only a conversion for a runtime needs it
 
 SHOWN = 3  # the number of functions that a message names
 
