@@ -252,7 +252,6 @@ def test_data_files_are_looked_for_beside_a_model_of_a_file(
 ) -> None:
     monkeypatch.setattr(weights, "flaws", lambda model, large_tensors: iter(["lost"]))
     assert texts(model_rules.data_files, neg()) == []
-    assert texts(model_rules.data_files, neg(), weights=Weights()) == []
     large_tensors = SimpleNamespace(file="m.onnx")
     assert texts(model_rules.data_files, neg(), weights=large_tensors) == ["lost"]
 

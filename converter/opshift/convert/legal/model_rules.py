@@ -205,8 +205,8 @@ def _shown(number: int) -> str:
 
 
 def data_files(checked: Checked) -> Iterator[str]:
-    """Yields data files that are missing or too short; models in memory are not checked."""
-    if checked.weights is not None and checked.weights.file is not None:
+    """Yields data files that are missing or too short; a model in memory only names them."""
+    if checked.weights is not None:
         yield from weights.flaws(checked.document.model, checked.weights)
 
 

@@ -23,6 +23,7 @@ from opshift.convert.legal import (
     ir_rules,
     model_rules,
     opening,
+    tensor_rules,
     written_rules,
 )
 from opshift.convert.legal.findings import (
@@ -73,6 +74,8 @@ RULES = (
     Rule("DEPRECATED", ERROR, Phase.CHECK_ONLY, model_rules.deprecated),
     Rule("EXPERIMENTAL", INFO, Phase.CHECK_ONLY, model_rules.experimental),
     Rule("TWO_MEANINGS", INFO, Phase.CHECK_ONLY, model_rules.two_meanings),
+    Rule("TENSOR_DATA", ERROR, Phase.CHECK_ONLY, tensor_rules.payloads),
+    Rule("TENSOR_VALUE", WARNING, Phase.CHECK_ONLY, tensor_rules.values),
     Rule("METADATA_FORM", INFO, Phase.CHECK_ONLY, model_rules.metadata_forms),
     Rule("EXTERNAL_DATA", ERROR, Phase.CHECK_ONLY, model_rules.data_files),
 )

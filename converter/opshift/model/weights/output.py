@@ -16,7 +16,7 @@ from opshift.model import walk
 from opshift.model.arrays import from_array
 from opshift.model.bytes import place, wire
 from opshift.model.bytes.claim import tidy
-from opshift.model.bytes.external import PLACE, inside, location_of
+from opshift.model.bytes.external import PLACE, inside, location_of, require_inside
 from opshift.model.bytes.file_attributes import Readers, readers
 from opshift.model.bytes.place import File, Place, Stream
 from opshift.model.bytes.ranges import Late, Moved, Region, write_pieces
@@ -217,7 +217,10 @@ def flaws(skeleton: ModelProto, weights: Weights) -> Iterator[str]:
     for tensor in walk.tensors(skeleton):
         if tensor.data_location == TensorProto.EXTERNAL:
             try:
-                weights.locate(tensor)
+                if weights.file is None:
+                    require_inside(location_of(tensor), tensor.name)
+                else:
+                    weights.locate(tensor)
             except InvalidModel as error:
                 yield str(error)
 

@@ -65,6 +65,13 @@ class Weights:
         whole: Array = array.reshape(tensor.dims)
         return whole
 
+    def in_memory(self, tensor: TensorProto) -> TensorProto | None:
+        """Returns the tensor with its payload; None if the payload is in a file."""
+        source = self.source(tensor)
+        if source is None:
+            return None if self.is_stub(tensor) else tensor
+        return source.tensor if isinstance(source, InModel) else None
+
     def locate(self, tensor: TensorProto) -> Region:
         """Returns an external tensor's range in a data file; raises if the file has changed."""
         if self.file is not None and self.file.piped:
