@@ -7,7 +7,7 @@ import pytest
 from opshift import AdapterBug, convert_version
 from opshift.author import registry
 from opshift.author.formula import Axes, Free, Number, Term, operators, parts
-from opshift.author.verdicts import mirror_of
+from opshift.author.verdicts import mirrors_of
 from opshift.convert.mirror import formulas
 from opshift.opsets import schemas
 from opshift.testing.model_text import parse_model
@@ -20,7 +20,7 @@ def derived(op: str, start: int) -> tuple[Term, ...]:
         pytest.skip("the installed onnx is older")
     adapter = ADAPTERS.get("", op, start, start - 1)
     assert adapter is not None
-    return formulas(mirror_of(adapter, None), ADAPTERS)
+    return formulas(mirrors_of(adapter)[0], ADAPTERS)
 
 
 def within(term: Term) -> list[Term]:
@@ -59,7 +59,7 @@ def test_an_adapter_that_takes_no_operator_away_has_no_mirror() -> None:
     upwards = ADAPTERS.get("", "Reshape", 4, 5)
     assert upwards is not None
     with pytest.raises(AdapterBug, match="does not replace an operator at a lower version"):
-        mirror_of(upwards, None)
+        mirrors_of(upwards)
 
 
 ROUND = """<ir_version: 8, opset_import: ["" : 13]> g (float[2] x) => (float[2] y)

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention, found as two products and a Softmax.
-
-Exporters scale the product of Q and K, but the adapter scales Q and K by the root of the scale, so
-its nodes do not match. The conditions on a mask need the values of a constant.
-"""
+"""Attention, found as two products and a Softmax."""
 
 import math
 from typing import Any
@@ -48,6 +44,7 @@ def scaled(numbers: dict[str, Any], q: Value) -> dict[str, Any] | None:
     return {"scale": float(scale)} if root == float(np.sqrt(scale).astype(kind)) else None
 
 
+# not derived: exporters scale the product, and the root that the adapter writes is no attribute
 @modern("Attention", since=23, when=fits)
 def attention(op: Formula, q: Term, k: Term, v: Term) -> Term:
     """Matches MatMul(Softmax(scaled scores), V)."""
@@ -72,18 +69,21 @@ def caps_and_shows(found: Found) -> dict[str, Any] | None:
     return None if shows(found) is None else caps(found)
 
 
+# not derived: the adapter writes this form only if the mask has certain constant values
 @modern("Attention", since=23, when=shows)
 def attention_with_a_known_mask(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
     """Matches MatMul(Softmax(scaled scores + mask), V) if the mask leaves each query a key."""
     return op.MatMul(op.Softmax(scores(op, q, k) + mask, axis=-1), v)
 
 
+# not derived: exporters scale the product, as without a cap
 @modern("Attention", since=23, when=caps)
 def attention_with_a_soft_cap(op: Formula, q: Term, k: Term, v: Term) -> Term:
     """Matches MatMul(Softmax(capped scores), V), where capped is Tanh(scores / cap) * cap."""
     return op.MatMul(op.Softmax(capped(op, q, k), axis=-1), v)
 
 
+# not derived: the form depends on the values of a constant mask
 @modern("Attention", since=23, when=caps_and_shows)
 def attention_with_a_soft_cap_and_a_mask(
     op: Formula, q: Term, k: Term, v: Term, mask: Term
@@ -95,12 +95,14 @@ def attention_with_a_soft_cap_and_a_mask(
 NO_KEYS = "Attention returns zeros, not NaN, for a query whose keys are all hidden"
 
 
+# not derived: the adapter writes zeros for a query without keys, where exporters get NaN
 @modern("Attention", since=23, when=fits, differs=NO_KEYS)
 def attention_with_a_mask(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
     """Matches MatMul(Softmax(scaled scores + mask), V)."""
     return op.MatMul(op.Softmax(scores(op, q, k) + mask, axis=-1), v)
 
 
+# not derived: exporters scale the product; the root of the scale is no attribute
 @modern("Attention", since=23, when=fits)
 def attention_that_hides(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
     """Matches MatMul(Softmax(scaled scores + mask), V), with 0 if all keys are hidden."""
@@ -109,6 +111,7 @@ def attention_that_hides(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> 
     return op.MatMul(op.Where(hidden, 0, chances), v)
 
 
+# not derived: exporters scale the product, as with a mask of numbers
 @modern("Attention", since=23, when=fits)
 def attention_of_what_is_shown(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
     """Matches MatMul(Softmax(masked scores), V), with 0 for a query whose keys are all hidden."""

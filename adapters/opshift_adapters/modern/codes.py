@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions on codes, scales and zero points in the formulas of quantized operators.
-
-The formulas of QuantizeLinear and DequantizeLinear are written by hand. Their adapters write limits
-and constants that depend on the code type, and shapes that depend on rank and axis, so that the
-nodes for one type and rank do not match other types and ranks.
-"""
+"""Conditions on codes, scales and zero points in the formulas of quantized operators."""
 
 from typing import Any
 

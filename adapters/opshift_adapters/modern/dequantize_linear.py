@@ -49,6 +49,7 @@ def block_of(told: dict[str, Any], rank: int) -> tuple[int | None, int]:
     return (place - 1, repeats[place]) if place and all(n == 1 for n in rest) else (None, 0)
 
 
+# not derived: axis and block size follow only from the shapes of several constants
 @modern("DequantizeLinear", since=21, when=blocks)
 def dequantize_blocks(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
     """Matches (x - zero point) * scale with a scale for each block, the form below opset 21."""
@@ -56,6 +57,7 @@ def dequantize_blocks(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -
     return op.cast(shifted * op.cast(spread(op, x_scale), "kind"))
 
 
+# not derived: axis and block size follow only from several constants
 @modern("DequantizeLinear", since=21, when=blocks)
 def dequantize_blocks_around_zero(op: Formula, x: Term, x_scale: Term) -> Term:
     """Matches x * scale with a scale for each block, the form below opset 21."""
@@ -68,6 +70,7 @@ def dequantizes_reshaped(found: Found) -> dict[str, Any] | None:
     return reshaped(found, "x", kind) if kind in SMALL_INTS else None
 
 
+# not derived: the shapes of Reshape depend on rank and axis
 @modern("DequantizeLinear", since=13, when=dequantizes_reshaped)
 def dequantize_channels(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
     """Matches (x - zero point) * scale with reshaped vectors, the form below opset 13."""
@@ -81,6 +84,7 @@ def dequantizes_lying(found: Found) -> dict[str, Any] | None:
     return lying(found, "x", found["x"].elem_type_or_none)
 
 
+# not derived: constants have the shape after Reshape, so inputs must be restored
 @modern("DequantizeLinear", since=13, when=dequantizes_lying)
 def dequantize_by_the_last_axes(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
     """Matches (x - zero point) * scale with constants along an axis, the form below opset 13."""
@@ -93,6 +97,7 @@ def dequantizes(found: Found) -> dict[str, Any] | None:
     return whole_point(found) if is_code and is_scalar(found, "x_scale", "x_zero_point") else None
 
 
+# not derived: a constant zero point is a float in the nodes, so the input must be restored
 @modern("DequantizeLinear", since=10, when=dequantizes)
 def dequantize_linear(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
     """Matches (x - zero point) * scale with a single scale, the form below opset 10."""

@@ -37,6 +37,7 @@ def rounded(op: Formula, sum_: Term, start: str) -> Term:
     return op.Cast(cut - op.number(start), to=op.attribute("to"))
 
 
+# not derived: each number is a sum of the zero point, a limit and a constant
 @modern("QuantizeLinear", since=10, when=around_a_number)
 def quantize_around_a_number(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """Matches x / scale + large number - (large number - zero point), for opsets below 10."""
@@ -51,6 +52,7 @@ def around_a_point(found: Found) -> dict[str, Any] | None:
     return {} if alone and rounds(found, WHOLE) else None
 
 
+# not derived: a formula has no types of inputs, which determine the limits
 @modern("QuantizeLinear", since=10, when=around_a_point)
 def quantize_around_a_point(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """Matches x / scale + large number + zero point - large number, for opsets below 10."""
@@ -76,6 +78,7 @@ def around_zero(found: Found) -> dict[str, Any] | None:
     return {"axis": -len(shape), **({} if constant is None else {"y_scale": constant.ravel()})}
 
 
+# not derived: exporters write it at any opset, the adapter only below 13 for axes
 @modern("QuantizeLinear", since=13, when=around_zero)
 def quantize_around_zero(op: Formula, x: Term, y_scale: Term) -> Term:
     """Matches Round(x / scale) clipped to the range of uint8, the form below opset 13."""
@@ -90,6 +93,7 @@ def quantizes_reshaped(found: Found) -> dict[str, Any] | None:
     return reshaped(found, "y", kind) if fits else None
 
 
+# not derived: the shapes of Reshape depend on rank and axis, and the limits on a type
 @modern("QuantizeLinear", since=13, when=quantizes_reshaped)
 def quantize_channels(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """Matches Round(x / scale) + zero point with reshaped vectors, the form below opset 13."""
@@ -107,6 +111,7 @@ def quantizes_lying(found: Found) -> dict[str, Any] | None:
     return lying(found, "y", numbers["to"])
 
 
+# not derived: constants have the shape after Reshape, so the inputs must be restored
 @modern("QuantizeLinear", since=13, when=quantizes_lying)
 def quantize_by_the_last_axes(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """Matches Round(x / scale) + zero point with scales along an axis, the form below opset 13."""
@@ -122,6 +127,7 @@ def quantizes(found: Found) -> dict[str, Any] | None:
     return {} if fits and told["to"] == found["y_zero_point"].elem_type_or_none else None
 
 
+# not derived: the adapters write it only for 16-bit codes or for opsets from 13 on
 @modern("QuantizeLinear", since=11, when=quantizes)
 def quantize_linear(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """Matches Round(x / scale) + zero point with one scale, as for 16-bit codes below opset 21."""

@@ -110,7 +110,7 @@ def hardmax(op: Builder, x: Value, axis: int) -> Value:
     return op.OneHot(first, size, op.const([0, 1], like=x), axis=axis)
 
 
-@in_other_words("Softmax LogSoftmax")
+@in_other_words("Softmax LogSoftmax", mirrored=True)
 def by_definition(node: Node, op: Builder) -> Result:
     """Softmax is written as Exp(x - largest) divided by its sum, LogSoftmax as Log of that."""
     if op.version < 13:  # below opset 13, the operator flattens its input to two axes

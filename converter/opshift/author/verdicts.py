@@ -187,8 +187,15 @@ class Mirror(Trait):
 
     @property
     def since(self) -> int:
-        """Returns the first opset that has the operator."""
-        return self.down.start
+        """Returns the first opset with the operator that the adapter replaces."""
+        if self.down.at_boundary:
+            return self.down.start
+        return max((schema.since for schema in schemas.history(self.domain, self.op)), default=1)
+
+    @property
+    def to(self) -> int:
+        """Returns the opset of the nodes that the adapter writes."""
+        return self.down.to if self.down.at_boundary else self.since
 
     @property
     def run(self) -> Callable[..., Any]:
@@ -202,14 +209,14 @@ class Mirror(Trait):
         return self.down.source
 
 
-def mirror_of(down: Adapter, when: When | None) -> Mirror:
-    """Makes the rule by which `--modernize` finds an operator in nodes that an adapter writes."""
-    if down.run is None or down.start <= down.to or len(down.ops) != 1:
+def mirrors_of(down: Adapter, when: When | None = None) -> list[Mirror]:
+    """Makes the rules by which `--modernize` finds operators in nodes that an adapter writes."""
+    if down.run is None or (down.start <= down.to and (down.start, down.to) != WORDS):
         raise AdapterBug(
             f"{down.source} does not replace an operator at a lower version,"
             " so `mirrored` has no effect"
         )
-    return Mirror(ops=down.ops, domain=down.domain, down=down, when=when)
+    return [Mirror(ops=(op,), domain=down.domain, down=down, when=when) for op in down.ops]
 
 
 def adapter(
@@ -260,7 +267,7 @@ def adapter(
         )  # fmt: skip
         derived: list[Adapter | Mirror] = [_in_other_words(declared)] if in_other_words else []
         if mirrored:
-            derived.append(mirror_of(declared, None if mirrored is True else mirrored))
+            derived += mirrors_of(declared, None if mirrored is True else mirrored)
         return replace(declared, derived=tuple(derived)) if derived else declared
 
     return declare
@@ -328,6 +335,7 @@ def in_other_words(
     domain: str = "",
     emits: str | Iterable[str] | None = None,
     approximate: bool = False,
+    mirrored: bool = False,
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares how operators that a runtime lacks are written with other operators.
 
@@ -335,10 +343,12 @@ def in_other_words(
     them, directly or after other rules. Two operators may each have a rule that writes the other
     operator. The function writes the newest version of each operator, and returns KEEP for a node
     that it cannot write. The examples are converted for a runtime that lacks only these operators.
+    With `mirrored`, `--modernize` finds the operators in the nodes that the function writes.
     """
     return adapter(
-        ops, *WORDS, domain=domain, emits=emits, handles_types=True, approximate=approximate
-    )
+        ops, *WORDS, domain=domain, emits=emits, handles_types=True, approximate=approximate,
+        mirrored=mirrored,
+    )  # fmt: skip
 
 
 def _in_other_words(below: Adapter) -> Adapter:

@@ -7,7 +7,7 @@ import itertools
 import weakref
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, TypeAlias
 
 from opshift.assumptions import Assumption
 from opshift.author.attributes import is_default
@@ -102,14 +102,25 @@ def traced(
     the formula; without `holes`, all attributes have fixed values. The result is None if the
     adapter refuses the node, or if the pattern cannot describe its nodes.
     """
-    op = Builder(Below(adapters, mirror.down.to), model)
+    op = Builder(Below(adapters, mirror.to), model)
     arguments = [None if name is None else Value(name, op.env) for name in inputs.values()]
     try:
-        results = op.emit(mirror.op, *arguments, since=mirror.since, **attributes)
+        value = op.emit(mirror.op, *arguments, since=mirror.since, **attributes)
+        if not mirror.down.at_boundary:
+            value = _in_other_words(mirror, op.made.nodes.pop(), op)
         names = {name: param for param, name in inputs.items() if name is not None}
-        return _Reader(op, adapters, names, holes).term(results.name), len(op.made.nodes)
+        return _Reader(op, adapters, names, holes).term(value.name), len(op.made.nodes)
     except (Refusal, Untraceable):
         return None
+
+
+def _in_other_words(mirror: Mirror, proto: NodeProto, op: Builder) -> Value:
+    """Returns the value that an adapter writes for a node at the opset of the node."""
+    schema = schemas.schema(mirror.domain, mirror.op, mirror.since)
+    written = mirror.down(Node(proto, schema, op.env), op)
+    if not isinstance(written, Value):
+        raise Untraceable
+    return written
 
 
 @dataclass(slots=True)
@@ -215,22 +226,23 @@ class _Reader:
 
 # -- patterns -------------------------------------------------------------------------------------
 
-_DERIVED: weakref.WeakKeyDictionary[Registry, dict[int, tuple[Adapter, tuple[Term, ...]]]]
+_Derived: TypeAlias = dict[tuple[int, str], tuple[Adapter, tuple[Term, ...]]]
+_DERIVED: weakref.WeakKeyDictionary[Registry, _Derived]
 _DERIVED = weakref.WeakKeyDictionary()
 
 
 def formulas(mirror: Mirror, adapters: Registry) -> tuple[Term, ...]:
     """Returns the formulas that the adapter writes for float types, without duplicates."""
-    derived = _DERIVED.setdefault(adapters, {})
-    if id(mirror.down) not in derived:
+    derived, key = _DERIVED.setdefault(adapters, {}), (id(mirror.down), mirror.op)
+    if key not in derived:
         patterns = sorted(_patterns(mirror, adapters), key=lambda pattern: -_casts(pattern[0]))
         distinct: list[Term] = []
         for term, kind in patterns:
             if not any(_covers(pattern, term, kind) for pattern in distinct):
                 distinct.append(term)
         # the entry keeps the adapter alive, so that its id stays unique
-        derived[id(mirror.down)] = mirror.down, tuple(distinct)
-    return derived[id(mirror.down)][1]
+        derived[key] = mirror.down, tuple(distinct)
+    return derived[key][1]
 
 
 def _patterns(mirror: Mirror, adapters: Registry) -> Iterator[tuple[Term, int]]:
