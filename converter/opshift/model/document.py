@@ -140,10 +140,8 @@ class Document:
     def enter_node(self, scope: Scope, position: int) -> None:
         """Adds one node that a step wrote, with its subgraphs, to the index."""
         node, root = scope.node(position), scope.root
-        if scope._producers is not None:
-            for name in node.output:
-                if name:
-                    scope._producers[name] = position
+        if "producers" in vars(scope):
+            scope.producers.update(dict.fromkeys(filter(None, node.output), position))
         key = (schemas.normal(node.domain), node.op_type)
         root.index.setdefault(key, []).append((scope, position))
         if schemas.may_hold_graphs(*key):

@@ -35,12 +35,9 @@ class Scopes(dict[Scope, Scope]):
         twin.root, twin.proto = self.roots[scope.root], proto
         twin.parent = None if scope.parent is None else self[scope.parent]
         twin.order, twin.removed, twin.ahead = {**scope.order}, {*scope.removed}, {**scope.ahead}
-        if scope._producers is not None:
-            twin._producers = {**scope._producers}
-        if scope._node_names is not None:
-            twin._node_names = {*scope._node_names}
-        twin._initializers = twin._declared = None  # these tables refer to parts of the old graph
-        twin._initializer_types = None
+        for table in vars(twin).keys() & {"producers", "node_names"}:
+            setattr(twin, table, copy.copy(getattr(scope, table)))
+        twin.forget_tables("initializers", "declared")  # they refer to parts of the old graph
         return twin
 
     def places(self, places: list[Place]) -> list[Place]:

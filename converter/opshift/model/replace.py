@@ -80,9 +80,9 @@ def _take_away(document: Document, replacement: Replacement) -> None:
     lost = set(filter(None, scope.node(position).output)) - written
     if lost:
         document.gone.setdefault(scope, set()).update(lost)
-    if scope._producers is not None:
+    if "producers" in vars(scope):
         for name in lost:
-            scope._producers.pop(name, None)
+            scope.producers.pop(name, None)
 
 
 def _mark_unread(document: Document, replacement: Replacement) -> None:

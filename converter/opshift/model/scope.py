@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from opshift.errors import InvalidModel
@@ -32,9 +33,12 @@ def _ordered(names: Iterable[str]) -> AbstractSet[str]:
     return dict.fromkeys(names).keys()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Scope:
-    """A graph or function with the names that it defines; `parent` is the graph around it."""
+    """A graph or function with the names that it defines; `parent` is the graph around it.
+
+    A table of names is made at its first use. Afterwards `vars(scope)` contains the table.
+    """
 
     root: Root
     proto: Container
@@ -43,85 +47,60 @@ class Scope:
     order: dict[int, tuple[int, ...]] = field(default_factory=dict)
     removed: set[int] = field(default_factory=set)
     ahead: dict[int, int] = field(default_factory=dict)  # nodes' versions that are not imported
-    _producers: dict[str, int] | None = None
-    _inputs: AbstractSet[str] | None = None
-    _initializers: dict[str, TensorProto] | None = None
-    _sparse: AbstractSet[str] | None = None
-    _declared: dict[str, TypeProto] | None = None
-    _initializer_types: dict[str, TypeProto] | None = None
-    _node_names: set[str] | None = None
-    _repeated_names: frozenset[str] | None = None
 
-    @property
+    @cached_property
     def inputs(self) -> AbstractSet[str]:
         """Returns the names of the inputs of the graph or function, in order."""
-        if self._inputs is None:
-            named = self.proto.input
-            self._inputs = _ordered(i if isinstance(i, str) else i.name for i in named)
-        return self._inputs
+        return _ordered(i if isinstance(i, str) else i.name for i in self.proto.input)
 
     @property
     def outputs(self) -> AbstractSet[str]:
         """Returns the names of the outputs of the graph or function, in order."""
         return _ordered(o if isinstance(o, str) else o.name for o in self.proto.output)
 
-    @property
+    @cached_property
     def initializers(self) -> dict[str, TensorProto]:
         """Returns the dense initializers, by name."""
-        if self._initializers is None:
-            dense = self.proto.initializer if isinstance(self.proto, GraphProto) else ()
-            self._initializers = {tensor.name: tensor for tensor in dense}
-        return self._initializers
+        dense = self.proto.initializer if isinstance(self.proto, GraphProto) else ()
+        return {tensor.name: tensor for tensor in dense}
 
-    @property
+    @cached_property
     def producers(self) -> dict[str, int]:
         """Returns the position of the node that writes each name; steps update the table."""
-        if self._producers is None:
-            self._producers = {
-                name: i
-                for i, node in enumerate(self.proto.node)
-                if i not in self.removed
-                for name in node.output
-                if name
-            }
-        return self._producers
+        return {
+            name: i
+            for i, node in enumerate(self.proto.node)
+            if i not in self.removed
+            for name in node.output
+            if name
+        }
 
-    @property
+    @cached_property
     def declared(self) -> dict[str, TypeProto]:
         """Returns the types that the graph declares for inputs, outputs and other values."""
-        if self._declared is None:
-            infos = list(getattr(self.proto, "value_info", ()))
-            if isinstance(self.proto, GraphProto):
-                infos += [*self.proto.output, *self.proto.input]
-            self._declared = {i.name: i.type for i in infos if i.HasField("type")}
-        return self._declared
+        infos = list(getattr(self.proto, "value_info", ()))
+        if isinstance(self.proto, GraphProto):
+            infos += [*self.proto.output, *self.proto.input]
+        return {i.name: i.type for i in infos if i.HasField("type")}
 
     def initializer_type(self, name: str) -> TypeProto:
         """Returns the type of an initializer."""
-        if self._initializer_types is None:
-            self._initializer_types = {}
-        if name not in self._initializer_types:
-            self._initializer_types[name] = tensor_type(self.initializers[name])
-        return self._initializer_types[name]
+        return tensor_type(self.initializers[name])
 
     def layout_at(self, position: int) -> schemas.Schema | None:
         """Returns the schema of a node of this scope, at the version for which it was written."""
         return self.root.layout_of(self.node(position), self.ahead.get(position))
 
-    @property
+    @cached_property
     def node_names(self) -> set[str]:
         """Returns the names of the nodes, as they were at the first call."""
-        if self._node_names is None:
-            self._node_names = {node.name for node in self.proto.node if node.name}
-        return self._node_names
+        return {node.name for node in self.proto.node if node.name}
 
-    @property
+    @cached_property
     def repeated_names(self) -> frozenset[str]:
         """Returns the names that several nodes share; runtimes reject them, except on Constants."""
-        if self._repeated_names is None:
-            counts = Counter(node.name for node in self.proto.node if node.name)
-            self._repeated_names = frozenset(name for name, n in counts.items() if n > 1)
-        return self._repeated_names
+        counts = Counter(node.name for node in self.proto.node if node.name)
+        return frozenset(name for name, n in counts.items() if n > 1)
 
     def node(self, position: int) -> NodeProto:
         return self.proto.node[position]
@@ -137,33 +116,32 @@ class Scope:
             scope = scope.parent
         return None
 
-    @property
+    @cached_property
     def sparse(self) -> AbstractSet[str]:
         """Returns the names of the sparse initializers, in order."""
-        if self._sparse is None:
-            tensors = () if isinstance(self.proto, FunctionProto) else self.proto.sparse_initializer
-            self._sparse = _ordered(tensor.values.name for tensor in tensors)
-        return self._sparse
+        tensors = () if isinstance(self.proto, FunctionProto) else self.proto.sparse_initializer
+        return _ordered(tensor.values.name for tensor in tensors)
 
     def rename_initializer(self, name: str, new: str) -> TensorProto:
         """Renames a dense initializer; the caller renames its readers."""
         self.initializers[new] = tensor = self.initializers.pop(name)
         tensor.name = new
-        self._initializer_types = None  # another tensor may have had the new name
-        if self._declared is not None:
-            self._declared.pop(name, None)
+        if "declared" in vars(self):
+            self.declared.pop(name, None)
         return tensor
 
     def forget(self, names: set[str]) -> None:
         """Removes names from all tables of the scope, after their removal from the graph."""
-        self._sparse = None
-        tables: tuple[dict[str, Any] | None, ...] = (
-            self._initializers, self._producers, self._declared,
-        )  # fmt: skip
-        for table in tables:
-            if table is not None:
-                for name in names & table.keys():
-                    del table[name]
+        self.forget_tables("sparse")
+        for kind in ("initializers", "producers", "declared"):
+            table: dict[str, Any] = vars(self).get(kind, {})
+            for name in names & table.keys():
+                del table[name]
+
+    def forget_tables(self, *kinds: str) -> None:
+        """Discards tables of names, which the next use makes again."""
+        for kind in kinds:
+            vars(self).pop(kind, None)
 
     def chain(self) -> Iterator[Scope]:
         scope: Scope | None = self
@@ -175,8 +153,8 @@ class Scope:
         assert isinstance(self.proto, GraphProto)
         self.proto.initializer.append(tensor)
         added = self.proto.initializer[-1]
-        if self._initializers is not None:
-            self._initializers[tensor.name] = added
+        if "initializers" in vars(self):
+            self.initializers[tensor.name] = added
 
     def sorted_positions(self) -> list[int]:
         """Returns the positions of the nodes in the order that `sort` will give them."""
@@ -196,7 +174,8 @@ class Scope:
         nodes.sort(key=lambda _: next(keys))
         if self.removed:
             del nodes[total - len(self.removed) :]
-        self.order, self.removed, self._producers = {}, set(), None
+        self.order, self.removed = {}, set()
+        self.forget_tables("producers")
 
 
 def tensor_type(tensor: TensorProto) -> TypeProto:
