@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is known about values that a step wrote itself."""
 
+from collections.abc import Mapping
+
 import pytest
-from onnx import TensorProto, parser
+from onnx import TensorProto, TypeProto, helper, parser
 from opshift import AdapterBug, OpshiftError, convert_version
-from opshift.adapter import adapter
+from opshift.adapter import adapter, output_types
 from opshift.author import facts, inference, registry
 from opshift.author.facts import Facts
 from opshift.author.facts import ScopeEnv as Env
+from opshift.author.traits import Fold
 from opshift.model.document import Document
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
-from opshift.opsets.types import dims_of
+from opshift.opsets.types import LARGEST_RANK, dims_of, rank_of
 from opshift.verify import verify
 from text_models import model, ops
 
@@ -110,8 +113,12 @@ SHADOWING = """(float[2] s, float[N,2] x) => (float[2] e, float[N,2] y) {
 def test_a_value_with_the_name_of_an_inner_one_keeps_its_declared_shape():
     """Inference of onnx takes the two for one value; exporters of CNTK wrote such Scans."""
     source = model(SHADOWING, 9)
-    found = inference.infer_all(source, registry.default())
-    assert found.types.get("y") is None
+    types = inference.infer_all(source, registry.default())
+    assert types.types.get("y") is None
+    assert all(graph.get("y") is None for graph in types.graphs.values())
+    assert all(
+        graph.get(name) for path, graph in types.graphs.items() for name in graph if name != "y"
+    )
     after = convert_version(source, 13)
     assert [dim.dim_value for dim in after.graph.output[1].type.tensor_type.shape.dim] == [0, 2]
     assert verify(source, after).equal
@@ -218,3 +225,276 @@ def test_no_type_is_inferred_if_no_adapter_needs_one(monkeypatch):
         ops(convert_version(proto, 17))
         == "Neg Clip Pad Slice Unsqueeze Squeeze Unsqueeze ReduceMean"
     )
+
+
+# -- one node and one model --------------------------------------------------------------------------
+
+INPUTS = (
+    "(float[2,3] x, float16[4,2,3] h, float[N,3] n, int64[1] q, bool[2] c, int64[2,3] i,"
+    " float[3,4] w, double[2] v) => (float[2] out) <int64[1] m = {-1}, int64[1] zero = {0}>"
+)
+DOMAINS = ', "custom" : 1, "com.microsoft" : 1, "ai.onnx.ml" : 3'
+
+
+def env_of(nodes: str, opset: int, *rules: Fold) -> Env:
+    """The environment of a model's graph, in which more rules hold."""
+    proto = model(f"{INPUTS} {{ {nodes} }}", opset, more=DOMAINS)
+    branch = registry.default().branch()
+    for rule in rules:
+        branch.add(rule)
+    document = Document(proto)
+    return Env(Facts(document, Weights(), branch, lambda: proto), next(document.scopes()))
+
+
+def texts(types: Mapping[str, TypeProto | None]) -> dict[str, str]:
+    """Types as texts, with ? for an unknown length and without a list for an unknown rank."""
+    shown = {}
+    for name, kind in types.items():
+        if kind is None:
+            continue
+        element = schemas.element_name(kind.tensor_type.elem_type) or ""
+        lengths = [str(dim) if isinstance(dim, int) else "?" for dim in dims_of(kind)]
+        shown[name] = element if rank_of(kind) is None else f"{element}[{','.join(lengths)}]"
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("opset", "nodes", "types"),
+    [
+        (13, "y = Neg(x)", {"y": "float[2,3]"}),
+        (13, "y = Neg(n)", {"y": "float[?,3]"}),
+        # the schemas of the first opset infer no shape
+        (1, "y = Div(x, x)", {"y": "float"}),
+        (1, 'y = Cast<to = "INT32">(x)', {"y": "int32[?,?]"}),
+        # rules: of the rank, of wrong lengths, of a rank that no schema gives
+        (13, "y = ReduceSum(x, q)", {"y": "float[?,?]"}),
+        (13, "y = Compress(x, c)", {"y": "float[?]"}),
+        (13, "y = ai.onnx.ml.Scaler(i)", {"y": "float[2,3]"}),
+        (13, "y = LayerNormalization(x, w)", {"y": "float[?,?]"}),
+        # documents of another vendor: only types, and ranks by the document or by a rule
+        (13, "y = com.microsoft.FusedMatMul(x, w)", {"y": "float[?,?]"}),
+        (13, "y, k, j = com.microsoft.Unique(c)", {"y": "bool", "k": "int64", "j": "int64"}),
+        (13, "y = com.microsoft.Gelu(x)", {"y": "float[2,3]"}),
+        # unknown inputs, an unknown operator, a node that inference rejects
+        (13, "f = custom.Op(x) y = MatMul(f, w)", {"y": "float"}),
+        (13, "f = custom.Op(x) y = Neg(f)", {"y": ""}),
+        (13, "y = custom.Op(x)", {}),
+        (13, "y = MatMul(x, x)", {}),
+        # integers of a Constant, which its schema does not allow yet
+        (8, "y = Constant<value = int64[1] {3}>()", {"y": "int64[1]"}),
+    ],
+)  # fmt: skip
+def test_a_node_has_the_types_of_its_schema_and_of_the_rules(opset, nodes, types):
+    env = env_of(nodes, opset)
+    last = env.scope.node(len(env.scope.proto.node) - 1)
+    assert texts(inference.infer_node(last, env)) == types
+
+
+RULE = ("custom", "F", "int64", (2, 0))
+
+
+@pytest.mark.parametrize(
+    ("rank", "inputs", "outputs", "types"),
+    [
+        (None, "x h", "p q", {"p": "int64", "q": "float"}),
+        (2, "x h", "p q", {"p": "int64[?,?]", "q": "float"}),
+        # the first type that is known, and the largest rank of two
+        ((0, 1), "x h v", "p q", {"p": "int64[?,?,?]", "q": "double"}),
+        ((0, 1), "u x h", "p q", {"p": "int64", "q": "float16"}),
+        ((0, 1), "u x u", "p q", {"p": "int64"}),
+        # a vector may be a matrix, if it is multiplied; the rank of one value is its rank
+        ((0, 1), "x v", "p q", {"p": "int64", "q": "float"}),
+        ((1,), "x v", "p q", {"p": "int64[?]", "q": "float"}),
+        ((0, 1), "x", "p q", {"p": "int64", "q": "float"}),
+        ((0, 1), "x  v", "p q", {"p": "int64", "q": "double"}),
+        # outputs that the node does not have
+        (2, "x", "p", {"p": "int64[?,?]"}),
+        (2, "x", " q", {"q": "float"}),
+    ],
+)
+def test_a_rule_for_an_operator_without_a_schema_gives_types_and_one_rank(
+    rank, inputs, outputs, types
+):
+    env = env_of("u = custom.Op(x)", 13, output_types(*RULE, rank=rank))
+    node = helper.make_node("F", inputs.split(" "), outputs.split(" "), domain="custom")
+    assert texts(inference.infer_node(node, env)) == types
+
+
+def test_the_type_of_a_variadic_input_or_output_is_not_that_of_one_value():
+    env = env_of("y = Sum(x, n) a, b = Split<axis = 0>(x)", 1)
+    for node in env.scope.proto.node:
+        schema = env.layout_of(node, None)
+        assert inference._element_types(node, schema, inference._input_types(node, env)) == {}
+
+
+def test_an_input_that_is_left_out_has_no_type():
+    env = env_of("y = Neg(x)", 13)
+    node = helper.make_node("Add", ["", "h"], ["y"])
+    schema = env.layout_of(node, None)
+    assert inference._element_types(node, schema, inference._input_types(node, env)) == {
+        "y": TensorProto.FLOAT16
+    }
+
+
+@pytest.mark.parametrize(
+    ("node", "types"),
+    [
+        ('y = Cast<to = "DOUBLE">(x)', {"y": TensorProto.DOUBLE}),
+        ('y = Cast<to = "NOTHING">(x)', {"y": TensorProto.UNDEFINED}),
+        ("y = Cast<to = 1>(x)", {}),
+        ('y = ai.onnx.ml.LabelEncoder<default_string = "FLOAT">(i)', {}),
+    ],
+)
+def test_only_a_word_for_a_type_gives_the_type_of_an_output(node, types):
+    env = env_of(node, 13)
+    (node,) = env.scope.proto.node
+    schema = env.layout_of(node, None)
+    assert inference._element_types(node, schema, inference._input_types(node, env)) == types
+
+
+def test_inference_reads_only_constants_that_may_be_sizes(monkeypatch):
+    read = []
+    infer = inference.infer_node_outputs
+    monkeypatch.setattr(
+        inference, "infer_node_outputs", lambda *args: read.append({*args[3]}) or infer(*args)
+    )
+    constants = f", int64[1] size = {{6}}, float[17] much = {{{', '.join(['1'] * 17)}}}>"
+    for node in ("y = Reshape(x, size)", "y = Add(much, much)"):
+        proto = model(f"{INPUTS[:-1]}{constants} {{ {node} }}", 13, more=DOMAINS)
+        document = Document(proto)
+        told = Facts(document, Weights(), registry.default(), lambda proto=proto: proto)
+        inference.infer_node(proto.graph.node[0], Env(told, document.main))
+    assert read == [{"size"}, set()]
+
+
+def test_a_node_with_inputs_that_inference_rejects_has_no_type_by_its_constant():
+    class Computing(Env):
+        def tensor(self, name):
+            return TensorProto(name=name, data_type=TensorProto.FLOAT, dims=[2])
+
+    env = env_of("y = MatMul(x, x)", 13)
+    assert inference.infer_node(env.scope.node(0), Computing(env.facts, env.scope)) == {}
+
+
+def test_each_unknown_length_has_the_symbol_of_its_place():
+    env = env_of("y = NonZero(x)", 13)
+    first, unknown = inference.infer_node(env.scope.node(0), env)["y"].tensor_type.shape.dim
+    assert (first.dim_value, unknown.dim_param) == (2, env.length_symbol("y", 1))
+
+
+def test_an_output_without_a_name_has_no_type():
+    env = env_of("y = Neg(x)", 13)
+    node = helper.make_node("Unique", ["c", ""], ["", "k"], domain="com.microsoft")
+    assert {name for name, text in texts(inference.infer_node(node, env)).items() if text} == {"k"}
+
+
+@pytest.mark.parametrize(
+    ("opset", "nodes", "message", "without_lengths"),
+    [
+        (13, "y = Neg(x)", None, None),
+        (13, "y = MatMul(x, x)", "Incompatible dimensions for matrix multiplication", None),
+        (13, "y = Concat<axis = 5>(x, x)", "axis", "axis"),
+        (11, "y, k = TopK(x, m)", "axis 1 of 'k' would have the size -1", None),
+        (11, "y, k = TopK(x, zero)", None, None),  # a size may be 0
+        (13, "y = custom.Op(x)", None, None),
+        (13, "y = com.microsoft.Gelu()", None, None),  # documents of a vendor reject no node
+        (13, "y = If(c) <then_branch = t () => (float a) { a = Neg(x) },"
+         " else_branch = e () => (float b) { b = Neg(x) }>", None, None),
+    ],
+)  # fmt: skip
+def test_inference_objects_to_a_node_with_or_without_the_lengths(
+    opset, nodes, message, without_lengths
+):
+    env = env_of(nodes, opset)
+    for expected, lengths in ((message, True), (without_lengths, False)):
+        objection = inference.objection(env.scope.node(0), env, lengths=lengths)
+        if expected is None:
+            assert objection is None
+        else:
+            assert objection is not None
+            assert expected in objection
+            assert "\n" not in objection
+
+
+def test_a_node_with_graphs_reads_the_types_of_the_values_around_it():
+    branches = ", ".join(
+        f"{side}_branch = {side} () => (float[a] {side}_y, float[a,b] {side}_z)"
+        f" {{ {side}_y = Neg(x) {side}_z = MatMul(u, w) }}"
+        for side in ("then", "else")
+    )
+    env = env_of(f"u = custom.Op(x) y, z = If(c) <{branches}>", 13)
+    types = texts(inference.infer_alone(env.scope.node(1), env, {"": 13, "custom": 1}))
+    assert types == {"y": "float[2,3]", "z": "float[?,?]"}
+
+
+def test_a_rank_that_no_tensor_has_is_not_given():
+    kind = TypeProto()
+    for rank in (LARGEST_RANK + 1, LARGEST_RANK):
+        assert rank_of(kind) is None
+        inference.give_rank(kind.tensor_type, rank)
+    assert rank_of(kind) == LARGEST_RANK
+
+
+def known(nodes: str, declared: str = "", opset: int = 13) -> inference.Known:
+    text = f"{INPUTS[:-1]}{declared}> {{ {nodes} }}"
+    return inference.infer_all(model(text, opset, more=DOMAINS), registry.default())
+
+
+def test_the_rank_by_a_rule_counts_for_the_nodes_behind_it():
+    """Each pass over the model finds the ranks behind one more rule."""
+    nodes = "a = ReduceSum(x, q) b = Neg(a) d = ReduceSum(b, q) e = Neg(d)"
+    types = texts(known(nodes).types)
+    assert {name: types[name] for name in "abde"} == dict.fromkeys("abde", "float[?,?]")
+
+
+def test_a_declared_rank_counts_only_where_inference_finds_none():
+    without = known("r = custom.Op(x) y = Neg(r) s = Shape(r) z = Neg(x)", ", float[9,9] z")
+    assert (without.assumed, without.counted) == ({}, {})
+    assert texts(without.types)["z"] == "float[2,3]"
+    assert texts(without.types)["s"] == "int64[?]"
+    nodes = "r = custom.Op(x) y = Neg(r) p = MatMul(w, r) s = Shape(r) z = Neg(x)"
+    declared = known(nodes, ", float[a,b] r")
+    assert declared.assumed == {"r": [()], "y": [()], "p": [()]}
+    assert declared.counted == {"s": [()]}
+    types = texts(declared.types)
+    assert (types["y"], types["s"], types["z"]) == ("float[?,?]", "int64[2]", "float[2,3]")
+
+
+def test_a_model_that_inference_rejects_has_no_types():
+    """It imports no operators."""
+    proto = model("(float[2] x) => (float[2] y) { y = Neg(x) }", 13)
+    del proto.opset_import[:]
+    assert inference.infer_all(proto, registry.default()) == ({}, {}, {}, {})
+
+
+def test_a_function_with_the_name_of_an_operator_has_no_rank_by_the_rule_of_the_operator():
+    text = (
+        "(float[2,3] x, int64[1] q) => (float[a] y) { r = custom.Squeeze(x, q) y = Neg(r) }"
+        ' <domain: "custom", opset_import: ["" : 13]> Squeeze (a, b) => (c) { c = Unsqueeze(a, b) }'
+    )
+    types = inference.infer_all(model(text, 13, more=DOMAINS), registry.default()).types
+    assert texts(types)["r"] == "float"
+
+
+CARRIED = (
+    "y = Loop(q, , x) <body = b (int64 at, bool more, float had) => (bool on, float has)"
+    " { on = Identity(more) has = Neg(had) }>"
+)
+
+
+def test_the_values_of_a_loop_have_the_shape_of_the_first_one():
+    types = known(CARRIED)
+    assert texts(types.types)["y"] == "float[2,3]"
+    (inner,) = (graph for path, graph in types.graphs.items() if path)
+    assert texts(inner)["has"] == "float[2,3]"
+
+
+@pytest.mark.parametrize(("declared", "runs"), [("float[2,3]", 2), ("float", 4)])
+def test_a_right_declaration_of_a_carried_value_is_confirmed_at_once(declared, runs, monkeypatch):
+    inferred = []
+    infer = inference.corrected.infer
+    monkeypatch.setattr(
+        inference.corrected, "infer", lambda *args: inferred.append(args) or infer(*args)
+    )
+    known(CARRIED.replace("float had", f"{declared} had"))
+    assert len(inferred) == runs

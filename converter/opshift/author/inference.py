@@ -231,10 +231,8 @@ def _negative_sizes(types: Mapping[str, TypeProto]) -> Iterator[str]:
 
 
 def _imports(schema: schemas.Schema, env: ModelEnv, version: int | None) -> dict[str, int]:
-    """Returns the imports of a one-node model, with the domain of the node at `version`."""
-    imported = env.scope.root.imports
-    default = {"": imported[""]} if "" in imported else {}
-    return {**default, schema.domain: version or imported[schema.domain]}
+    """Returns the import of a one-node model: the domain of the node, at `version`."""
+    return {schema.domain: version or env.scope.root.imports[schema.domain]}
 
 
 def _input_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:

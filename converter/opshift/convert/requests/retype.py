@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 
 from opshift import terms
-from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.convert.change import Step
 from opshift.convert.requests.scaled_codes import write_scaled
 from opshift.convert.requests.type_choice import choose, collected, element_number
@@ -23,10 +21,8 @@ from opshift.errors import AdapterBug
 from opshift.model.bytes.wire import raw_size
 from opshift.model.functions import inline_functions
 from opshift.model.scope import Scope
-from opshift.model.walk import attributes_of, containers_in
 from opshift.opsets import schemas
 from opshift.opsets.type_pairs import Change
-from opshift.protos import FunctionProto
 from opshift.text import counted, size
 
 
@@ -34,11 +30,9 @@ def retype(state: State, changes: Mapping[str, str], *, keep_io: bool) -> None:
     """Changes the element types of a model, if the operators accept the new types."""
     number = schemas.element_number
     types = {number(start): number(to) for start, to in changes.items()}
-    kinds = collected(state, types).kinds
-    functions = state.skeleton.functions
-    if not kinds and not any(_names_type(function, types) for function in functions):
+    if not collected(state, types).kinds:
         return
-    if functions:
+    if state.skeleton.functions:
         _inline_functions(state)
     write_scaled(state, types)
     choice = choose(state, types, keep_io=keep_io)
@@ -65,15 +59,6 @@ def retype(state: State, changes: Mapping[str, str], *, keep_io: bool) -> None:
     step = Step("", version, version)
     step.approximations += _statements(choice, rewriting)
     state.done(step)
-
-
-def _names_type(function: FunctionProto, types: Mapping[int, int]) -> bool:
-    """Returns whether an attribute in a function names a type that changes."""
-    for attribute in chain.from_iterable(map(attributes_of, containers_in(function))):
-        named = attribute.name in TYPE_ATTRIBUTES and attribute.i in types
-        if named or (attribute.HasField("t") and attribute.t.data_type in types):
-            return True
-    return False
 
 
 def _inline_functions(state: State) -> None:
