@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.codes.refusals import Why
 from opshift.errors import RefusedNode
@@ -25,6 +25,9 @@ else:
 
 SIZE = 8  # the example size of a free axis in a message
 
+# The element types of a node, and its features: attributes, optional inputs and the rank.
+Form: TypeAlias = "tuple[Types, frozenset[str]]"
+
 
 @dataclass(slots=True)
 class Seen:
@@ -35,6 +38,8 @@ class Seen:
 
     # the element types of nodes, by graph or function, operator and type variables
     types: dict[tuple[int, Key, tuple[str, ...]], list[Types]] = field(default_factory=dict)
+    # the nodes of each form, by graph or function and operator
+    forms: dict[tuple[int, Key], dict[Form, list[Place]]] = field(default_factory=dict)
     # the nodes that a runtime misreads, or perhaps (None), by the misread form and the operator
     places: dict[tuple[int, Key], list[tuple[Place, bool | None]]] = field(default_factory=dict)
     # the objection of inference to declared shapes, or ""

@@ -16,13 +16,13 @@ from opshift.author.misreadings import (
 from opshift.convert.legal import author_rules
 from opshift.convert.runtime.form_lacks import first_rank, misread_nodes
 from opshift.convert.runtime.kernel_lacks import element_types, unnamed
-from opshift.convert.runtime.lack import Seen, lack_of, probed, since_of
+from opshift.convert.runtime.lack import Form, Seen, lack_of, probed, since_of
 from opshift.model.document import Document
-from opshift.model.scope import Place
+from opshift.model.scope import Place, Scope
 from opshift.model.walk import named
 from opshift.opsets import layouts, schemas
 from opshift.opsets.types import dims_of, rank_of
-from opshift.protos import GraphProto
+from opshift.protos import GraphProto, NodeProto
 from opshift.text import counted, qualified
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def unknown(facts: Facts, release: RuntimeRelease, seen: Seen | None = None) -> 
     if release.flag("fixed_sizes"):
         notes += _free_sizes(document.model.graph, release)
     if release.probed is not None and not release.kernels:
-        notes += list(_unprobed(facts, release.probed, release)) or _run_alone(document, release)
+        notes += list(_unprobed(facts, release.probed, release, seen)) or _run_alone(
+            document, release
+        )
     elif not release.is_measured and any(root.index for root in document.roots):
         reason = "only its supported versions are known"
         if release.provider:
@@ -117,7 +119,9 @@ def _run_alone(document: Document, release: RuntimeRelease) -> Iterator[str]:
         yield f"whether {release.shown} runs the nodes in this model: {alone}"
 
 
-def _unprobed(facts: Facts, table: ReleaseTable, release: RuntimeRelease) -> Iterator[str]:
+def _unprobed(
+    facts: Facts, table: ReleaseTable, release: RuntimeRelease, seen: Seen | None
+) -> Iterator[str]:
     """Yields notes on nodes whose operator, element types or attributes no probe has tested."""
     places_by_doubt: dict[str, list[Place]] = {}
     for root, key, places in facts.document.operators():
@@ -125,19 +129,26 @@ def _unprobed(facts: Facts, table: ReleaseTable, release: RuntimeRelease) -> Ite
         schema = schemas.schema(*key, since)
         if release.unread(key, since) or schema is None:
             continue
-        for scope, at in places:
-            node = scope.node(at)
-            types = element_types(
-                node, root, functools.partial(facts.type, scope), probed.variables(schema)
-            )
-            features = probed.features(node, schema, first_rank(node, scope, facts))
-            lack = table.untried(key, since, unnamed(types), features)
-            if lack:
+        cached_forms = {} if seen is None else seen.forms
+        forms = cached_forms.setdefault((id(root), key), {})
+        if not forms:
+            for scope, at in places:
+                form = _form(scope.node(at), schema, scope, facts)
+                forms.setdefault(form, []).append((scope, at))
+        for (types, features), same_places in forms.items():
+            if lack := table.untried(key, since, types, features):
                 says = f"whether {release.shown} runs {qualified(*key)} {since}"
                 of = "" if lack == probed.AT_ALL else f" {lack}"
-                places_by_doubt.setdefault(f"{says}{of}", []).append((scope, at))
+                places_by_doubt.setdefault(f"{says}{of}", []).extend(same_places)
     for says, places in places_by_doubt.items():
         yield str(lack_of(("", ""), places, says))
+
+
+def _form(node: NodeProto, schema: schemas.Schema, scope: Scope, facts: Facts) -> Form:
+    """Returns the element types and features of a node, which decide if a probe has tested it."""
+    variables = probed.variables(schema)
+    types = element_types(node, scope.root, functools.partial(facts.type, scope), variables)
+    return unnamed(types), probed.features(node, schema, first_rank(node, scope, facts))
 
 
 def _unknown_operators(document: Document, release: RuntimeRelease) -> Iterator[str]:
