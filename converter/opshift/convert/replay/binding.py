@@ -126,7 +126,7 @@ class NodeTokens:
         """Returns the answer to an adapter's question about this node, as a comparable value."""
         kind, *details = question
         try:
-            return _ANSWERS[kind](self, *details)
+            return getattr(self, f"_{kind}")(*details)
         except Untraceable:
             return NEVER
 
@@ -157,17 +157,10 @@ class NodeTokens:
         env, name = self.place(token)
         return comparable.of_bounds(env.bounds(name))
 
-    def _is_weight(self, token: str) -> bool:
+    def _fact(self, token: str, kind: str) -> bool:
+        """Returns a fact about a value that is true or false, such as `is_read`."""
         env, name = self.place(token)
-        return env.is_weight(name)
-
-    def _is_read(self, token: str) -> bool:
-        env, name = self.place(token)
-        return env.is_read(name)
-
-    def _is_computed(self, token: str) -> bool:
-        env, name = self.place(token)
-        return env.is_computed(name)
+        return bool(getattr(env, kind)(name))
 
     def _producer(self, token: str) -> Hashable:
         """Returns the node that computes a value, with placeholders for names."""
@@ -191,22 +184,6 @@ class NodeTokens:
 
     def _version(self, domain: str) -> int:
         return self.asker.version(self.scope.root, domain)
-
-
-_ANSWERS: dict[str, Callable[..., Any]] = {
-    "type": NodeTokens._type,
-    "dims": NodeTokens._dims,
-    "claimed": NodeTokens._claimed,
-    "constant": NodeTokens._constant,
-    "bounds": NodeTokens._bounds,
-    "is_weight": NodeTokens._is_weight,
-    "is_read": NodeTokens._is_read,
-    "is_computed": NodeTokens._is_computed,
-    "producer": NodeTokens._producer,
-    "may_hold": NodeTokens._may_hold,
-    "rare": NodeTokens._rare,
-    "version": NodeTokens._version,
-}
 
 
 class Neighbour:

@@ -87,13 +87,13 @@ class Recorder(ModelEnv):
         return answer
 
     def is_computed(self, name: str) -> bool:
-        return bool(self._ask_of("is_computed", name))
+        return bool(self._ask_of("fact", name, "is_computed"))
 
     def is_weight(self, name: str) -> bool:
-        return bool(self._ask_of("is_weight", name))
+        return bool(self._ask_of("fact", name, "is_weight"))
 
     def is_read(self, name: str) -> bool:
-        return bool(self._ask_of("is_read", name))
+        return bool(self._ask_of("fact", name, "is_read"))
 
     def is_call(self, node: NodeProto) -> bool:
         return False  # records exclude calls and their neighbours
