@@ -43,8 +43,7 @@ from opshift.convert.legal.written_rules import WrittenNodes, is_inferred, suspe
 from opshift.convert.plan_table import Edge
 from opshift.convert.replay import call_records
 from opshift.convert.replay.binding import NodeTokens
-from opshift.convert.replay.call_records import Branch, Records
-from opshift.convert.replay.leaves import RefusedLeaf, Template
+from opshift.convert.replay.call_records import Branch, Records, RefusedLeaf, Template
 from opshift.errors import AdapterBug, FaultyChange, Refusal
 from opshift.model.functions import omitted_inputs
 from opshift.model.scope import FunctionId, Key, Place, Root, Scope
