@@ -177,7 +177,7 @@ def _denote(proto):
         (lambda m: setattr(m, "domain", "acme"), "DOMAIN_NAME", "warning", ["domain 'acme' is not a reverse DNS name"]),
         (lambda m: m.opset_import.add(domain="com.-x", version=1), "DOMAIN_NAME", "warning", ["domain 'com.-x' is not a reverse"]),
         (lambda m: _bind(m, "nope", "new"), "TRAINING_BINDING", "error", ["update_binding sets 'nope', which is not an initializer"]),
-        (lambda m: _bind(m, "nope", "y"), "TRAINING_BINDING", "error", ["sets 'nope'", "reads 'y', which is not an output of the algorithm"]),
+        (lambda m: _bind(m, "nope", "x"), "TRAINING_BINDING", "error", ["sets 'nope'", "reads 'x', which is not an output of the algorithm"]),
         (lambda m: m.graph.value_info.add(name="lost"), "VALUE_INFO_OF_NOTHING", "warning", ["value_info of graph 'g' describes value 'lost'"]),
         (_annotate, "ANNOTATION_OF_NOTHING", "warning", ["names 'lost' as its SCALE_TENSOR", "describes 'lost_too', which is not defined"]),
         (_denote, "UNKNOWN_DENOTATION", "warning", ["the denotation 'DATA_BATCHES'", "value 'x' has the denotation 'PICTURE'"]),

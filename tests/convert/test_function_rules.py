@@ -94,3 +94,52 @@ def test_a_function_of_the_standard_domain_is_named_with_it():
         )
     ).document
     assert_finds(rules.unused, of, "'F' of 'ai.onnx' is never called")
+
+
+def test_a_call_names_an_overload_that_the_model_has():
+    of = document()
+    assert_finds(rules.overloads, of)
+    of.model.graph.node[0].overload = "o"
+    assert_finds(rules.overloads, of, "F 'y' calls the overload 'o' of a function, which the model")
+    of.model.functions[0].overload = "o"
+    assert_finds(rules.overloads, checked(of.model).document)
+
+
+def test_the_attributes_of_a_function_have_names_of_their_own():
+    of = document()
+    function = of.model.functions[0]
+    function.attribute.extend(["", "a", "c"])
+    function.attribute_proto.extend([helper.make_attribute("k", 1), helper.make_attribute("k", 2)])
+    function.attribute_proto.add(name="n")
+    assert_finds(
+        rules.attributes,
+        of,
+        "'F' has 2 defaults for its attribute 'k'; keep one",
+        "'F' has an attribute without a name",
+        "'F' has an attribute and an input or output 'a'",
+        "'F' has an attribute and an input or output 'c'",
+        "the default of attribute 'n' of function 'F' has no type",
+    )
+
+
+def test_an_attribute_with_a_reference_has_no_value():
+    of = document(body="c = Elu<alpha: float = @alpha>(a)")
+    assert_finds(rules.references, of)
+    of.model.functions[0].node[0].attribute[0].f = 2.0
+    assert_finds(rules.references, of, "'alpha' of Elu 'c' refers .* and has a value; remove")
+
+
+@pytest.mark.parametrize(
+    ("call", "declared", "patterns"),
+    [
+        ("f.F<alpha: float = 1.0>(x)", "alpha", []),
+        ("f.F<alpha: int = 1>(x)", "alpha", ["'alpha' of F 'y' is INT, but .* as FLOAT"]),
+        ("f.F(x)", "alpha: float = 1.0", []),
+        ("f.F(x)", "alpha: int = 1", ["default of attribute 'alpha' of function 'F' is INT, but"]),
+    ],
+)
+def test_the_types_of_attributes_are_those_with_which_a_function_reads_them(
+    call, declared, patterns
+):
+    of = document(call, declared, "c = Elu<alpha: float = @alpha>(a)")
+    assert_finds(rules.references, of, *patterns)

@@ -143,6 +143,43 @@ def annotation_outside(proto: ModelProto) -> None:
     note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="a")
 
 
+def attribute_identifiers(proto: ModelProto) -> None:
+    proto.graph.node[0].attribute.append(helper.make_attribute("a-b", 1))
+
+
+def function_attribute_identifiers(proto: ModelProto) -> None:
+    proto.functions[0].attribute.append("a.b")
+    proto.functions[0].attribute_proto.append(helper.make_attribute("c d", 1))
+
+
+def operator_identifier(proto: ModelProto) -> None:
+    proto.graph.node[0].op_type = "1-Neg"
+
+
+def dimension_identifier(proto: ModelProto) -> None:
+    proto.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "batch size"
+
+
+def dimension_identifier_of_a_function(proto: ModelProto) -> None:
+    proto.functions[0].value_info.append(helper.make_tensor_value_info("v", 1, ["*"]))
+
+
+def import_without_version(proto: ModelProto) -> None:
+    proto.opset_import.add(domain="com.acme")
+
+
+def unknown_quantization(proto: ModelProto) -> None:
+    note = proto.graph.quantization_annotation.add(tensor_name="a")
+    note.quant_parameter_tensor_names.add(key="SCALES", value="x")
+
+
+def repeated_quantization(proto: ModelProto) -> None:
+    for _ in range(2):
+        note = proto.graph.quantization_annotation.add(tensor_name="a")
+        note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="x")
+    note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="y")
+
+
 def unknown_denotation(proto: ModelProto) -> None:
     proto.graph.input[0].type.denotation = "TENSOR"
     proto.graph.input[1].type.denotation = "PICTURE"
@@ -176,6 +213,16 @@ CASES: list[tuple[str, Callable[[], ModelProto], Callable[[ModelProto], None], l
         "a quantization annotation of graph 'g' describes 'lost', which is not defined; remove it",
         "the quantization annotation of 'lost' names 'nowhere' as its SCALE_TENSOR, but this value is not defined; correct the name"]),
     ("ANNOTATION_OF_NOTHING", nested, annotation_outside, ["a quantization annotation of graph 't' describes 'a', which is not defined; remove it"]),
+    ("ATTRIBUTE_IDENTIFIER", nested, attribute_identifiers, ["an attribute name is not a C identifier, such as 'a-b'"]),
+    ("ATTRIBUTE_IDENTIFIER", calling, function_attribute_identifiers, ["2 attribute names are not C identifiers, such as 'a.b'"]),
+    ("OPERATOR_IDENTIFIER", nested, operator_identifier, ["an operator name is not a C identifier, such as '1-Neg'"]),
+    ("DIMENSION_IDENTIFIER", nested, dimension_identifier, ["a dimension name is not a C identifier, such as 'batch size'"]),
+    ("DIMENSION_IDENTIFIER", calling, dimension_identifier_of_a_function, ["a dimension name is not a C identifier, such as '*'"]),
+    ("IMPORT_VERSION", nested, import_without_version, ["the import of domain 'com.acme' has no version; state it"]),
+    ("ANNOTATION_OF_NOTHING", nested, unknown_quantization, ["the quantization annotation of 'a' has the key 'SCALES', which ONNX does not define; use one of SCALE_TENSOR, ZERO_POINT_TENSOR"]),
+    ("ANNOTATION_OF_NOTHING", nested, repeated_quantization, [
+        "graph 'g' has 2 quantization annotations of 'a'; keep one",
+        "the quantization annotation of 'a' has 2 entries SCALE_TENSOR; keep one"]),
     ("UNKNOWN_DENOTATION", nested, unknown_denotation, ["value 'x' has the denotation 'PICTURE', which ONNX does not define; remove it, or use one that ONNX defines"]),
     ("UNKNOWN_DENOTATION", nested, unknown_denotation_of_an_axis, ["value 'x' has the denotation 'WIDTH', which ONNX does not define; remove it, or use one that ONNX defines"]),
 ]  # fmt: skip
@@ -236,6 +283,21 @@ def test_a_binding_that_points_at_nothing_is_named(field: str, part: str) -> Non
         f"{at} reads 'x', which is not an output of {part}; correct the value",
         f"{at} sets 'w' 2 times; keep one",
     ]
+
+
+def test_a_training_step_may_bind_an_output_of_the_main_graph() -> None:
+    proto = trained()
+    proto.training_info[0].update_binding[0].value = "y"
+    assert texts("TRAINING_BINDING", proto) == []
+    proto.training_info[0].initialization_binding[0].value = "y"
+    assert len(texts("TRAINING_BINDING", proto)) == 1
+
+
+def test_one_step_of_the_training_sets_an_initializer() -> None:
+    proto = trained()
+    proto.training_info.append(proto.training_info[0])
+    del proto.training_info[1].update_binding[1]
+    assert texts("TRAINING_BINDING", proto) == ["2 update_bindings set 'w'; keep one of them"]
 
 
 def test_a_sparse_initializer_is_bound_and_a_missing_graph_has_no_output() -> None:

@@ -184,6 +184,17 @@ def test_metadata_in_another_form() -> None:
     assert texts(model_rules.metadata_forms, proto) == []
 
 
+def test_an_image_has_metadata() -> None:
+    proto = neg()
+    proto.graph.output[0].type.denotation = "IMAGE"
+    proto.metadata_props.add(key="image.colorspacegamma", value="SRGB")
+    message = "value 'y' is an image, but the metadata do not state Image.BitmapPixelFormat, Image.NominalPixelRange; add these entries"
+    assert texts(model_rules.metadata_forms, proto) == [message]
+    for key in ("Image.BitmapPixelFormat", "Image.NominalPixelRange"):
+        proto.metadata_props.add(key=key, value="Rgb8" if "Bit" in key else "Normalized_0_1")
+    assert texts(model_rules.metadata_forms, proto) == []
+
+
 def test_a_function_that_means_something_else_at_its_version() -> None:
     message = "function 'F' imports ai.onnx 12, but the model imports 13, in which Softmax differs; convert both to one version"
     assert texts(model_rules.function_imports, calling(12, "Softmax")) == [message]

@@ -36,6 +36,7 @@ FORMS: dict[str, tuple[str, Callable[[str], bool]]] = {
     ),
 }
 """The standard keys, in the order of display, with the form of each value."""
+OF_IMAGES = tuple(key for key in FORMS if key.startswith("Image."))
 
 
 def standard(key: str) -> str | None:

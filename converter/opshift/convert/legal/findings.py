@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Annotated, Any, TypeAlias
 
 from opshift.author.facts import Facts
@@ -21,6 +21,12 @@ NamedText: TypeAlias = tuple[frozenset[str], str]
 """A finding: the names of its values or nodes, and a sentence."""
 
 _ROLES = {ERROR: Role.BAD, WARNING: Role.CAUTION, INFO: Role.FAINT}
+
+
+def some(names: Collection[str], what: str) -> str:
+    """Returns the number of names, and the first name."""
+    first = repr(min(names))
+    return f"{what} {first}" if len(names) == 1 else f"{counted(len(names), what)} such as {first}"
 
 
 class Phase(enum.Enum):

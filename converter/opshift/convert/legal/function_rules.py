@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from opshift.convert.legal.findings import NamedText
 from opshift.model.document import Document
 from opshift.model.functions import behind
 from opshift.model.scope import FunctionId, Root, call_id
 from opshift.model.walk import named
-from opshift.protos import FunctionProto, NodeProto
+from opshift.protos import AttributeProto, FunctionProto, NodeProto
 from opshift.text import counted
 
 
@@ -31,6 +32,14 @@ def calls(document: Document) -> Iterator[NamedText]:
                     )
 
 
+def overloads(document: Document) -> Iterator[NamedText]:
+    """Checks that the model has the overloads of functions that nodes call."""
+    for node in (node for scope in document.scopes() for node in scope.proto.node):
+        if getattr(node, "overload", "") and call_id(node) not in document.functions:
+            text = f"{named(node)} calls the overload {node.overload!r} of a function, which the"
+            yield frozenset({node.overload}), f"{text} model does not have; correct it"
+
+
 def _calls(document: Document, root: Root) -> Iterator[tuple[FunctionId, NodeProto]]:
     """Yields the calls in `root` at their present positions."""
     for scope in root.scopes if root.calls else ():
@@ -42,17 +51,12 @@ def _calls(document: Document, root: Root) -> Iterator[tuple[FunctionId, NodePro
 def attributes(document: Document) -> Iterator[NamedText]:
     """Checks that functions and calls use declared attributes, each of which is declared once."""
     for function in document.functions.values():
-        for name in sorted({*function.attribute} & {*_with_default(function)}):
-            yield (
-                frozenset({name}),
-                f"function {function.name!r} declares its attribute {name!r} twice, with and"
-                " without a default; remove one declaration",
-            )
+        yield from _declarations(function)
     for root in document.roots:
         for key, node in _calls(document, root):
             yield from _given(document, key, node)
         if root.function is not None:
-            declared, where = _declared(document.functions[root.function]), root.name
+            declared, where = attribute_names(document.functions[root.function]), root.name
             for node in (node for scope in root.scopes for node in scope.proto.node):
                 read = {
                     attribute.ref_attr_name
@@ -67,9 +71,81 @@ def attributes(document: Document) -> Iterator[NamedText]:
                     )
 
 
+def _declarations(function: FunctionProto) -> Iterator[NamedText]:
+    """Checks that attributes have distinct names, and that defaults have a type."""
+    called = f"function {function.name!r}"
+    for name in sorted({*function.attribute} & {*_with_default(function)}):
+        yield (
+            frozenset({name}),
+            f"{called} declares its attribute {name!r} twice, with and"
+            " without a default; remove one declaration",
+        )
+    for name, count in Counter(_with_default(function)).items():
+        if count > 1:
+            text = f"{called} has {count} defaults for its attribute {name!r}; keep one"
+            yield frozenset({name}), text
+    for name in sorted(attribute_names(function)):
+        if not name:
+            yield frozenset({""}), f"{called} has an attribute without a name; name it"
+        elif name in {*function.input, *function.output}:
+            text = f"{called} has an attribute and an input or output {name!r}; rename one"
+            yield frozenset({name}), text
+    for default in getattr(function, "attribute_proto", ()):
+        if default.type == AttributeProto.UNDEFINED:
+            text = f"the default of attribute {default.name!r} of {called} has no type; set it"
+            yield frozenset({default.name}), text
+
+
+def references(document: Document) -> Iterator[NamedText]:
+    """Checks that attributes with a reference have no value, and that types fit the references."""
+    used: dict[FunctionId, dict[str, set[int]]] = {}
+    for root in document.roots:
+        if root.function is None:
+            continue
+        kinds = used.setdefault(root.function, {})
+        for node in (node for scope in root.scopes for node in scope.proto.node):
+            for attribute in node.attribute:
+                if attribute.ref_attr_name:
+                    kinds.setdefault(attribute.ref_attr_name, set()).add(attribute.type)
+                    yield from _with_value(node, attribute)
+    for key, function in document.functions.items():
+        for default in getattr(function, "attribute_proto", ()):
+            if (expected := _misfit(default, used[key])) is not None:
+                text = f"the default of attribute {default.name!r} of function {function.name!r}"
+                yield frozenset({default.name}), f"{text} {expected}"
+    for root in document.roots:
+        for key, node in _calls(document, root):
+            for attribute in node.attribute:
+                if (expected := _misfit(attribute, used[key])) is not None:
+                    yield (
+                        frozenset({attribute.name}),
+                        f"attribute {attribute.name!r} of {named(node)} {expected}",
+                    )
+
+
+def _with_value(node: NodeProto, attribute: AttributeProto) -> Iterator[NamedText]:
+    fields = {field.name for field, _ in attribute.ListFields()}
+    if fields - {"name", "type", "ref_attr_name", "doc_string"}:
+        yield (
+            frozenset({attribute.name}),
+            f"attribute {attribute.name!r} of {named(node)} refers to an attribute of the function"
+            " and has a value; remove the value",
+        )
+
+
+def _misfit(attribute: AttributeProto, used: Mapping[str, set[int]]) -> str | None:
+    """Returns that the type of an attribute is not the type with which a function reads it."""
+    kinds = {kind for kind in used.get(attribute.name, ()) if kind != AttributeProto.UNDEFINED}
+    if not kinds or kinds == {attribute.type}:
+        return None
+    names = " and ".join(map(AttributeProto.AttributeType.Name, sorted(kinds)))
+    kind = AttributeProto.AttributeType.Name(attribute.type)
+    return f"is {kind}, but the function reads it as {names}; correct the type"
+
+
 def _given(document: Document, key: FunctionId, node: NodeProto) -> Iterator[NamedText]:
     for name in sorted(
-        {attribute.name for attribute in node.attribute} - _declared(document.functions[key])
+        {attribute.name for attribute in node.attribute} - attribute_names(document.functions[key])
     ):
         yield (
             frozenset({name}),
@@ -78,7 +154,8 @@ def _given(document: Document, key: FunctionId, node: NodeProto) -> Iterator[Nam
         )
 
 
-def _declared(function: FunctionProto) -> set[str]:
+def attribute_names(function: FunctionProto) -> set[str]:
+    """Returns the names of the attributes of a function."""
     return {*function.attribute, *_with_default(function)}
 
 

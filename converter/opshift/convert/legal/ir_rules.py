@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from opshift.convert.ir import places
-from opshift.convert.legal import device_rules, function_rules
+from opshift.convert.legal import device_rules, function_rules, value_rules
 from opshift.convert.legal.findings import (
     ERROR,
     INFO,
@@ -17,12 +17,21 @@ from opshift.convert.legal.findings import (
     NamedText,
     Phase,
     Rule,
+    some,
 )
 from opshift.model.document import Document
 from opshift.model.names import TRAINING_PARTS
 from opshift.model.scope import Scope
+from opshift.opsets import schemas
 from opshift.opsets.types import parts_of, tensors_in
-from opshift.protos import FunctionProto, GraphProto, TrainingInfoProto, TypeProto, ValueInfoProto
+from opshift.protos import (
+    FunctionProto,
+    GraphProto,
+    TensorAnnotation,
+    TrainingInfoProto,
+    TypeProto,
+    ValueInfoProto,
+)
 from opshift.text import counted
 
 TYPE_DENOTATIONS = frozenset({"TENSOR", "IMAGE", "AUDIO", "TEXT"})
@@ -33,16 +42,12 @@ DIMENSION_DENOTATIONS = frozenset(
     }
 )  # fmt: skip
 
+QUANTIZATION_KEYS = ("SCALE_TENSOR", "ZERO_POINT_TENSOR")
+
 
 def _where(scope: Scope) -> str:
     kind = "function" if isinstance(scope.proto, FunctionProto) else "graph"
     return f"{kind} {scope.proto.name!r}"
-
-
-def _some(names: Collection[str], what: str) -> str:
-    """Returns the number of names, and the first name."""
-    first = repr(min(names))
-    return f"{what} {first}" if len(names) == 1 else f"{counted(len(names), what)} such as {first}"
 
 
 # -- names ---------------------------------------------------------------------------------------
@@ -53,7 +58,7 @@ def _node_names(document: Document) -> Iterator[NamedText]:
         if repeated := scope.repeated_names:
             yield (
                 repeated,
-                f"several nodes of {_where(scope)} share the {_some(repeated, 'name')}; give each"
+                f"several nodes of {_where(scope)} share the {some(repeated, 'name')}; give each"
                 " node its own name",
             )
 
@@ -82,6 +87,17 @@ def _domain_names(document: Document) -> Iterator[NamedText]:
                 frozenset({domain}),
                 f"domain {domain!r} is not a reverse DNS name; use a name such as com.acme",
             )
+
+
+def _import_versions(document: Document) -> Iterator[NamedText]:
+    """Checks that imports have a version; the version of a known domain has its own rule."""
+    for entry in (
+        *document.model.opset_import,
+        *(entry for function in document.functions.values() for entry in function.opset_import),
+    ):
+        if not entry.HasField("version") and schemas.latest(schemas.normal(entry.domain)) is None:
+            text = f"the import of domain {entry.domain!r} has no version; state it"
+            yield frozenset({entry.domain}), text
 
 
 def _keys(document: Document) -> Iterator[NamedText]:
@@ -119,11 +135,29 @@ def _graph_identifiers(document: Document) -> Iterator[NamedText]:
     yield from _identifiers("function", {name for _, name, _ in document.functions})
 
 
+def _attribute_identifiers(document: Document) -> Iterator[NamedText]:
+    """Checks the names of attributes of nodes and functions."""
+    nodes = (node for scope in document.scopes() for node in scope.proto.node)
+    names = {attribute.name for node in nodes for attribute in node.attribute}
+    for function in document.functions.values():
+        names.update(function_rules.attribute_names(function))
+    return _identifiers("attribute", names)
+
+
+def _operator_identifiers(document: Document) -> Iterator[NamedText]:
+    return _identifiers("operator", {op for root in document.roots for _, op in root.index})
+
+
+def _dimension_identifiers(document: Document) -> Iterator[NamedText]:
+    return _identifiers("dimension", value_rules.dimension_names(document.model))
+
+
 def _identifiers(what: str, names: Iterable[str]) -> Iterator[NamedText]:
     """Finds names that are not C identifiers; the specification requires them, runtimes do not."""
     bad = frozenset(name for name in names if name and not _IDENTIFIER.fullmatch(name))
     if bad:
-        text = f"a {what} name is not a C identifier"
+        article = "an" if what[0] in "ao" else "a"
+        text = f"{article} {what} name is not a C identifier"
         if len(bad) > 1:
             text = f"{len(bad)} {what} names are not C identifiers"
         yield (bad, f"{text}, such as {min(bad)!r}")
@@ -133,7 +167,17 @@ def _identifiers(what: str, names: Iterable[str]) -> Iterator[NamedText]:
 
 
 def _bindings(document: Document) -> Iterator[NamedText]:
+    """Checks the bindings of initializers to the outputs of graphs for training."""
     tops = {root.name: root.top for root in document.roots if root.kind == "training"}
+    updated = Counter(
+        key
+        for training in document.model.training_info
+        for key in dict.fromkeys(entry.key for entry in training.update_binding)
+    )
+    for key, count in updated.items():
+        if count > 1:
+            text = f"{count} update_bindings set {key!r}; keep one of them"
+            yield frozenset({key}), text
     for i, training in enumerate(document.model.training_info):
         where = f"training_info[{i}]"
         first, step = (tops.get(f"{where}.{part}") for part in TRAINING_PARTS)
@@ -145,7 +189,7 @@ def _initializations(document: Document) -> Iterator[NamedText]:
     """Checks that the graph for the initial values of training has no inputs."""
     for i, training in enumerate(document.model.training_info):
         if names := frozenset(info.name for info in training.initialization.input):
-            text = f"the initialization of training_info[{i}] has {_some(names, 'input')}, but"
+            text = f"the initialization of training_info[{i}] has {some(names, 'input')}, but"
             yield names, f"{text} a caller cannot provide inputs; use an initializer"
 
 
@@ -153,10 +197,13 @@ def _binding(
     document: Document, where: str, training: TrainingInfoProto, field: str,
     source: Scope | None, step: Scope | None,
 ) -> Iterator[NamedText]:  # fmt: skip
-    """Checks that keys are initializers, and that values are outputs of the graph `source`."""
+    """Checks that keys are initializers, and that values are outputs of the graph `source`.
+
+    A training step runs the main graph and the algorithm, so that it may bind outputs of both.
+    """
     entries = getattr(training, field)
-    graph = source.proto if source is not None else None
-    outputs = {info.name for info in graph.output} if isinstance(graph, GraphProto) else set()
+    graphs = [source, document.main] if field == "update_binding" else [source]
+    outputs = {name for graph in graphs if graph is not None for name in graph.outputs}
     owners = [document.main] if step is None else [document.main, step]
     for entry in entries:
         if not any(
@@ -183,7 +230,7 @@ def _value_infos(document: Document) -> Iterator[NamedText]:
         if lost:
             yield (
                 lost,
-                f"value_info of {_where(scope)} describes {_some(lost, 'value')}, which is not"
+                f"value_info of {_where(scope)} describes {some(lost, 'value')}, which is not"
                 " defined; remove the entry",
             )
 
@@ -195,14 +242,16 @@ def _repeated_infos(document: Document) -> Iterator[NamedText]:
         if repeated := frozenset(name for name, count in counts.items() if count > 1):
             yield (
                 repeated,
-                f"value_info of {_where(scope)} describes {_some(repeated, 'value')} twice; keep"
+                f"value_info of {_where(scope)} describes {some(repeated, 'value')} twice; keep"
                 " one entry",
             )
 
 
 def _annotations(document: Document) -> Iterator[NamedText]:
     for scope in document.scopes():
-        for note in getattr(scope.proto, "quantization_annotation", ()):
+        notes = getattr(scope.proto, "quantization_annotation", ())
+        yield from _repeated_annotations(scope, notes)
+        for note in notes:
             if scope.owner(note.tensor_name) is not scope:
                 yield (
                     frozenset({note.tensor_name}),
@@ -216,6 +265,23 @@ def _annotations(document: Document) -> Iterator[NamedText]:
                         f"the quantization annotation of {note.tensor_name!r} names {entry.value!r}"
                         f" as its {entry.key}, but this value is not defined; correct the name",
                     )
+
+
+def _repeated_annotations(scope: Scope, notes: Sequence[TensorAnnotation]) -> Iterator[NamedText]:
+    """Checks that each tensor has one annotation, and each annotation one entry for a key."""
+    for name, count in Counter(note.tensor_name for note in notes).items():
+        if count > 1:
+            text = f"{_where(scope)} has {count} quantization annotations of {name!r}; keep one"
+            yield frozenset({name}), text
+    for note in notes:
+        called = f"the quantization annotation of {note.tensor_name!r}"
+        keys = Counter(entry.key for entry in note.quant_parameter_tensor_names)
+        for key, count in keys.items():
+            if count > 1:
+                yield frozenset({note.tensor_name}), f"{called} has {count} entries {key}; keep one"
+            if key not in QUANTIZATION_KEYS:
+                text = f"{called} has the key {key!r}, which ONNX does not define; use one of"
+                yield frozenset({note.tensor_name}), f"{text} {', '.join(QUANTIZATION_KEYS)}"
 
 
 # -- denotations ---------------------------------------------------------------------------------
@@ -257,9 +323,13 @@ RULES = (
     _rule("NODE_NAME_TWICE", WARNING, _node_names, visits_all=True),
     _rule("GRAPH_NAME", WARNING, _graph_names),
     _rule("DOMAIN_NAME", WARNING, _domain_names),
+    _rule("IMPORT_VERSION", WARNING, _import_versions),
     _rule("NODE_IDENTIFIER", WARNING, _node_identifiers, visits_all=True),
     _rule("VALUE_IDENTIFIER", WARNING, _value_identifiers, visits_all=True),
     _rule("GRAPH_IDENTIFIER", WARNING, _graph_identifiers, visits_all=True),
+    _rule("ATTRIBUTE_IDENTIFIER", WARNING, _attribute_identifiers, visits_all=True),
+    _rule("OPERATOR_IDENTIFIER", WARNING, _operator_identifiers),
+    _rule("DIMENSION_IDENTIFIER", WARNING, _dimension_identifiers, visits_all=True),
     _rule("METADATA_TWICE", WARNING, _keys, visits_all=True),
     _rule("TRAINING_BINDING", ERROR, _bindings),
     _rule("TRAINING_INPUT", ERROR, _initializations),
@@ -270,6 +340,8 @@ RULES = (
     _rule("DEVICE_CONFIGURATION", WARNING, device_rules.configurations),
     _rule("UNKNOWN_DENOTATION", WARNING, _denotations, visits_all=True),
     _rule("FUNCTION_CALL", ERROR, function_rules.calls),
+    _rule("FUNCTION_OVERLOAD", ERROR, function_rules.overloads, visits_all=True),
     _rule("FUNCTION_ATTRIBUTE", WARNING, function_rules.attributes, visits_all=True),
+    _rule("FUNCTION_REFERENCE", WARNING, function_rules.references, visits_all=True),
     _rule("UNUSED_FUNCTION", INFO, function_rules.unused),
 )

@@ -16,7 +16,7 @@ from opshift.model.scope import Root
 from opshift.model.walk import named
 from opshift.opsets import changelog, late_changes, schemas
 from opshift.opsets.types import parts_of
-from opshift.protos import GraphProto, NodeProto, TensorProto, TypeProto
+from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 from opshift.text import counted, qualified
 
 
@@ -127,13 +127,23 @@ def is_beyond(node: NodeProto, schema: schemas.Schema | None) -> bool:
 
 
 def metadata_forms(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
-    """Yields standard metadata whose values do not have the standard form."""
+    """Yields standard metadata of another form, and images that no metadata describe."""
+    yield from _images(checked.document.model)
     for entry in checked.document.model.metadata_props:
         name = metadata.standard(entry.key)
         if name is not None and not metadata.FORMS[name][1](entry.value):
             form = metadata.FORMS[name][0]
             text = f"the metadata {entry.key!r} is {entry.value!r}; ONNX defines it as {form}"
             yield frozenset({entry.key}), text
+
+
+def _images(model: ModelProto) -> Iterator[tuple[frozenset[str], str]]:
+    values = [*model.graph.input, *model.graph.output]
+    images = [value.name for value in values if value.type.denotation == "IMAGE"]
+    stated = {metadata.standard(entry.key) for entry in model.metadata_props}
+    if images and (missing := [key for key in metadata.OF_IMAGES if key not in stated]):
+        text = f"value {images[0]!r} is an image, but the metadata do not state"
+        yield frozenset(missing), f"{text} {', '.join(missing)}; add these entries"
 
 
 def function_imports(checked: Checked) -> Iterator[str]:

@@ -24,6 +24,8 @@ from opshift.convert.legal import (
     model_rules,
     opening,
     tensor_rules,
+    text_rules,
+    value_rules,
     written_rules,
 )
 from opshift.convert.legal.findings import (
@@ -74,8 +76,15 @@ RULES = (
     Rule("DEPRECATED", ERROR, Phase.CHECK_ONLY, model_rules.deprecated),
     Rule("EXPERIMENTAL", INFO, Phase.CHECK_ONLY, model_rules.experimental),
     Rule("TWO_MEANINGS", INFO, Phase.CHECK_ONLY, model_rules.two_meanings),
+    Rule("NEGATIVE_SIZE", WARNING, Phase.CHECK_ONLY, value_rules.negative_sizes),
+    Rule("EMPTY_DIMENSION", WARNING, Phase.CHECK_ONLY, value_rules.unnamed_dimensions),
+    Rule("VALUE_TYPE", WARNING, Phase.CHECK_ONLY, value_rules.contents),
+    Rule("VALUE_INFO_TYPE", WARNING, Phase.CHECK_ONLY, value_rules.recorded_twice),
+    Rule("DIMENSION_SIZE", WARNING, Phase.CHECK_ONLY, value_rules.variables, infers=True),
     Rule("TENSOR_DATA", ERROR, Phase.CHECK_ONLY, tensor_rules.payloads),
     Rule("TENSOR_VALUE", WARNING, Phase.CHECK_ONLY, tensor_rules.values),
+    Rule("ATTRIBUTE_TEXT", WARNING, Phase.CHECK_ONLY, text_rules.attributes),
+    Rule("DOCUMENTATION", WARNING, Phase.CHECK_ONLY, text_rules.documentation),
     Rule("METADATA_FORM", INFO, Phase.CHECK_ONLY, model_rules.metadata_forms),
     Rule("EXTERNAL_DATA", ERROR, Phase.CHECK_ONLY, model_rules.data_files),
 )

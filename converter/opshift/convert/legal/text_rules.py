@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules on the texts of a model: documentation, and attributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from opshift.convert.ir import places
+from opshift.convert.legal.findings import Checked, NamedText
+from opshift.convert.legal.tensor_rules import is_utf8
+from opshift.model import walk
+from opshift.model.walk import named
+
+_TAG = re.compile(
+    r"</?(a|b|body|br|code|div|em|h[1-6]|hr|html|i|img|li|ol|p|pre|script|span|strong|style|sub|sup"
+    r"|table|td|th|tr|u|ul)(\s[^<>]*)?/?>",
+    re.IGNORECASE,
+)
+
+
+def attributes(checked: Checked) -> Iterator[NamedText]:
+    """Yields attributes with texts that are not UTF-8."""
+    for container in walk.containers(checked.document.model):
+        for node in container.node:
+            for attribute in node.attribute:
+                for text in (attribute.s, *attribute.strings):
+                    if not is_utf8(text):
+                        shown = f"attribute {attribute.name!r} of {named(node)} has a text that is"
+                        yield frozenset({attribute.name}), f"{shown} not UTF-8; correct it"
+
+
+def documentation(checked: Checked) -> Iterator[NamedText]:
+    """Yields documentation with HTML; only Markdown is allowed."""
+    model = checked.document.model
+    parts: list[tuple[str, Any]] = [*places.of_model(model), *places.graphs(model)]
+    for placed in (places.of_functions, places.nodes, places.values, places.tensors):
+        parts += placed(model)
+    for words, part in parts:
+        if (tag := _TAG.search(part.doc_string)) is not None:
+            text = f"the documentation of {words} has the HTML tag {tag[0]}; write Markdown"
+            yield frozenset({tag[0]}), text
