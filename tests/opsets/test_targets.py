@@ -241,6 +241,7 @@ ASKED_FOR = {
     "horizon": ["Horizon", "hb_mapper"],
     "tvm": ["TVM", "Apache TVM 0.27"],
     "tinygrad": ["tinygrad", "tinygrad 0.14"],
+    "mnn": ["MNN", "MNN 3.6.1"],
     "iree": ["IREE", "iree-base-compiler 3.13"],
     "onnx2torch": ["onnx2torch", "onnx2torch==1.5.15"],
     "oracle database": ["Oracle Database 23", "oracle==23ai"],
@@ -249,7 +250,7 @@ ASKED_FOR = {
     "": [
         "TensorRT-RTX", "TensorRT for RTX 1.1", "Windows App SDK 1.8", "Coral", "Edge TPU", "eIQ",
         "Qualcomm AI Hub", "qai_hub", "ExecuTorch 1.0", "rten 0.23", "K230", "nncase 2.11",
-        "MNN 3.6", "RV1126", "TPU-MLIR 1.20", "Sophgo", "BM1684X", "MindSpore Lite",
+        "RV1126", "TPU-MLIR 1.20", "Sophgo", "BM1684X", "MindSpore Lite",
         "DeepSparse", "HailoRT 4.20", "Ethos-U", "Vela", "Edge Impulse", "hls4ml", "FINN", "DX-COM",
         "CVflow", "Vespa", "Azure SQL Edge",
     ],

@@ -209,22 +209,30 @@ def mnn(model: Any, optimized: bool = True) -> Any:
     path = model["path"] + ".mnn"
     words = ["-f", "ONNX", "--modelFile", model["path"], "--MNNModel", path, "--bizCode", "opshift"]
     _tools.mnnconvert(["mnnconvert", *words, "--keepInputFormat=1"])
-    kinds = {"float32": expr.float, "int32": expr.int, "int64": expr.int64, "uint8": expr.uint8}
     network = MNN.nn.load_module_from_file(path, list(model["inputs"]), list(model["outputs"]))
+    types = {"f4": expr.float, "i4": expr.int, "u1": expr.uint8}
 
     def run(feed: Any) -> Any:
-        values = [numpy.ascontiguousarray(feed[name]) for name in model["inputs"]]
+        values = [mnn_array(feed[name]) for name in model["inputs"]]
         variables = [
-            expr.const(value, list(value.shape), expr.NCHW, kinds[value.dtype.name])
+            expr.const(value, list(value.shape), expr.NCHW, types[value.dtype.str[1:]])
             for value in values
         ]
         result = network.forward(variables)
         outputs = result if isinstance(result, (list, tuple)) else [result]
-        return named(
-            model["outputs"], [expr.convert(output, expr.NCHW).read() for output in outputs]
-        )
+        variables = [expr.convert(output, expr.NCHW) for output in outputs]
+        # copies, because MNN reuses the memory of its variables
+        return named(model["outputs"], [numpy.array(variable.read()) for variable in variables])
 
     return run
+
+
+def mnn_array(value: Any) -> Any:
+    """Casts an array to a type of MNN, which would read the bytes of int64 as int32."""
+    import numpy
+
+    kind = "u1" if value.dtype == "uint8" else "f4" if value.dtype.kind == "f" else "i4"
+    return numpy.array(value, kind, order="C")
 
 
 def rknn(model: Any, optimized: bool = True) -> Any:
