@@ -3,22 +3,20 @@
 
 from __future__ import annotations
 
-import builtins
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from opshift.author.node import Env, Node, TypePart
+from opshift.author.node import Env, TypePart
 from opshift.model.arrays import Array
-from opshift.opsets.types import Dims
-from opshift.protos import ModelProto, NodeProto, TensorProto, TypeProto
+from opshift.protos import ModelProto, NodeProto, TypeProto
 
 if TYPE_CHECKING:
     from opshift.author.bounds import Bounds
     from opshift.model.scope import Scope
     from opshift.opsets.schemas import Schema
 
-_Rule = TypeVar("_Rule")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 class ModelEnv(Env):
@@ -69,59 +67,38 @@ class TypesOnly(Env):
         """Does nothing, because inference records which types come from declared types."""
 
 
+def _forwarded(method: _Method) -> _Method:
+    """Returns a method that calls the same method of another environment."""
+
+    def forward(self: Delegating, *details: Any) -> Any:
+        return getattr(self.env, method.__name__)(*details)
+
+    return cast(_Method, forward)
+
+
 class Delegating(Env):
     """An environment that forwards each request to another environment."""
 
     def __init__(self, env: Env) -> None:
         self.env = env
 
-    def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
-        return self.env.type(name, part)
-
-    def dims(self, name: str, kind: TypeProto) -> Dims:
-        return self.env.dims(name, kind)
-
-    def constant(self, name: str) -> Array | None:
-        return self.env.constant(name)
-
-    def bounds(self, name: str) -> Bounds | None:
-        return self.env.bounds(name)
-
-    def why_dynamic(self, name: str) -> str:
-        return self.env.why_dynamic(name)
-
-    def producer(self, name: str) -> Node | None:
-        return self.env.producer(name)
-
-    def use_rank(self, name: str) -> None:
-        self.env.use_rank(name)
-
-    def claimed_dims(self, name: str, dims: Dims) -> Dims:
-        return self.env.claimed_dims(name, dims)
-
-    def possible_types(self) -> frozenset[str]:
-        return self.env.possible_types()
-
-    def rare_types(self) -> frozenset[str]:
-        return self.env.rare_types()
-
-    def is_computed(self, name: str) -> bool:
-        return self.env.is_computed(name)
-
-    def is_weight(self, name: str) -> bool:
-        return self.env.is_weight(name)
-
-    def is_same(self, name: str, other: str) -> bool:
-        return self.env.is_same(name, other)
-
-    def is_read(self, name: str) -> bool:
-        return self.env.is_read(name)
-
-    def is_call(self, node: NodeProto) -> bool:
-        return self.env.is_call(node)
-
-    def load(self, tensor: TensorProto) -> Array:
-        return self.env.load(tensor)
-
-    def rules(self, kind: builtins.type[_Rule]) -> Mapping[tuple[str, str], _Rule]:
-        return self.env.rules(kind)
+    type = _forwarded(Env.type)
+    dims = _forwarded(Env.dims)
+    constant = _forwarded(Env.constant)
+    bounds = _forwarded(Env.bounds)
+    why_dynamic = _forwarded(Env.why_dynamic)
+    producer = _forwarded(Env.producer)
+    use_rank = _forwarded(Env.use_rank)
+    claimed_dims = _forwarded(Env.claimed_dims)
+    possible_types = _forwarded(Env.possible_types)
+    rare_types = _forwarded(Env.rare_types)
+    is_computed = _forwarded(Env.is_computed)
+    is_weight = _forwarded(Env.is_weight)
+    is_same = _forwarded(Env.is_same)
+    is_read = _forwarded(Env.is_read)
+    is_call = _forwarded(Env.is_call)
+    load = _forwarded(Env.load)
+    rules = _forwarded(Env.rules)
+    survey = _forwarded(Env.survey)
+    graph = _forwarded(Env.graph)
+    inside = _forwarded(Env.inside)

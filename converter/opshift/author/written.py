@@ -5,24 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import field
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from opshift.assumptions import Assumption
 from opshift.author.bounds import Bounds, of_constant
 from opshift.author.env import Delegating, ModelEnv
 from opshift.author.inference import infer_node
 from opshift.author.infix import Writer
-from opshift.author.node import Env, Node, Survey, TypePart
+from opshift.author.node import Node, TypePart
 from opshift.errors import AdapterBug
 from opshift.model.arrays import Array, to_array
 from opshift.model.rename import rename
 from opshift.model.scope import Root, tensor_type
 from opshift.model.walk import reads
 from opshift.opsets import schemas
-from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
+from opshift.protos import ModelProto, NodeProto, TensorProto, TypeProto
 from opshift.records import dataclass
-
-_Answer = TypeVar("_Answer")
 
 
 class Versions(Protocol):
@@ -207,12 +205,3 @@ class MadeEnv(Delegating, ModelEnv):
 
     def types_alone(self, model: ModelProto) -> Mapping[str, TypeProto | None]:
         return self.env.types_alone(model)
-
-    def graph(self, graph: GraphProto) -> GraphProto:
-        return self.env.graph(graph)
-
-    def inside(self, graph: GraphProto) -> Env:
-        return self.env.inside(graph)
-
-    def survey(self, survey: Survey[_Answer]) -> _Answer:
-        return self.env.survey(survey)
