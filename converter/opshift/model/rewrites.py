@@ -13,6 +13,8 @@ import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 
+from networkx.utils import UnionFind
+
 from opshift.model.imports import Versions, versions
 from opshift.model.walk import Container, graphs_of, holds_graphs, reads, tops
 from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
@@ -110,7 +112,7 @@ class _Groups:
     def __init__(self, before: Body, after: Body) -> None:
         self.sides = (before, after)
         self.kept = self._kept()
-        self.parent: dict[tuple[int, int], tuple[int, int]] = {}
+        self.joined = UnionFind[tuple[int, int]]()
         for side, (mine, other) in enumerate(((before, after), (after, before))):
             for i, node in enumerate(mine.nodes):
                 if self._takes_part(side, i):
@@ -142,34 +144,20 @@ class _Groups:
     def _join_around(
         self, side: int, number: int, node: NodeProto, mine: Body, counterpart: Body
     ) -> None:
-        self.parent.setdefault((side, number), (side, number))
+        self.joined.union((side, number))
         for name in filter(None, reads(node)):
             writer = mine.writers.get(name)
             if writer is None or name in counterpart.writers or not self._takes_part(side, writer):
                 continue
-            self._join((side, number), (side, writer))
+            self.joined.union((side, number), (side, writer))
         for name in node.output:
             twin = counterpart.writers.get(name)
             if twin is not None and self._takes_part(1 - side, twin):
-                self._join((side, number), (1 - side, twin))
-
-    def _root(self, node: tuple[int, int]) -> tuple[int, int]:
-        root = self.parent.setdefault(node, node)
-        while self.parent[root] != root:
-            self.parent[root] = self.parent[self.parent[root]]
-            root = self.parent[root]
-        return root
-
-    def _join(self, first_node: tuple[int, int], other_node: tuple[int, int]) -> None:
-        first, second = sorted((self._root(first_node), self._root(other_node)))
-        self.parent[second] = first
+                self.joined.union((side, number), (1 - side, twin))
 
     def found(self) -> Iterator[RewrittenPlace]:
         """Yields the rewritten places in the order of the first node of each."""
-        groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for member in sorted(self.parent):
-            groups.setdefault(self._root(member), []).append(member)
-        for members in groups.values():
+        for members in sorted(map(sorted, self.joined.to_sets())):
             yield RewrittenPlace(*self.sides, *(self._nodes(members, side) for side in (0, 1)))
 
     def _nodes(self, members: Sequence[tuple[int, int]], side: int) -> tuple[NodeProto, ...]:
