@@ -25,7 +25,6 @@ class VersionFormat(enum.Enum):
     """The encoding of a version in the field `model_version`."""
 
     SEMVER = "two bytes for MAJOR, two bytes for MINOR, four bytes for PATCH"
-    HISTORIC = "one byte for MAJOR, one byte for MINOR, two bytes for PATCH"
     NUMBER = "a plain number"
 
 
@@ -33,7 +32,7 @@ class VersionFormat(enum.Enum):
 _NUMBER, _WORDS = r"(0|[1-9]\d*)", r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
 _SEMVER = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_WORDS}))?(?:\+({_WORDS}))?", re.ASCII)
 
-_BITS = {VersionFormat.SEMVER: (15, 16, 32), VersionFormat.HISTORIC: (8, 8, 16)}
+_BITS = (15, 16, 32)  # of MAJOR, MINOR and PATCH; model_version has a sign
 
 
 @functools.total_ordering
@@ -89,16 +88,12 @@ class ModelVersion:
         """Decodes the number in `model_version`.
 
         If the upper four bytes are not zero, the number is SemVer, whose major or minor number is
-        never zero. If the upper four bytes are zero and the fourth byte is not, the number has the
-        historic encoding, unless it looks like a date. All other numbers are plain numbers.
+        never zero. All other numbers, and negative numbers, are plain numbers.
         """
         if not -(2**63) <= number < 2**63:
             raise BadTarget(f"model_version must fit in 64 bits, but is {number}")
         if number >= 1 << 32:
             return ModelVersion(number >> 48, number >> 32 & 0xFFFF, number & 0xFFFFFFFF)
-        if number >= 1 << 24 and not _is_date(number):
-            major, minor, patch = number >> 24, number >> 16 & 0xFF, number & 0xFFFF
-            return ModelVersion(major, minor, patch, VersionFormat.HISTORIC)
         return ModelVersion(patch=number, form=VersionFormat.NUMBER)
 
     @staticmethod
@@ -120,13 +115,12 @@ class ModelVersion:
         """Encodes the version for `model_version`, without the pre-release and the build."""
         number = self.patch
         if self.form is not VersionFormat.NUMBER:
-            bits = _BITS[self.form]
             parts = (self.major, self.minor, self.patch)
-            if any(not 0 <= part < 1 << width for part, width in zip(parts, bits, strict=True)):
+            if any(not 0 <= part < 1 << width for part, width in zip(parts, _BITS, strict=True)):
                 raise BadTarget(
                     f"version {self} does not fit in model_version: it has {self.form.value}"
                 )
-            number |= self.minor << bits[2] | self.major << bits[1] + bits[2]
+            number |= self.minor << 32 | self.major << 48
         if ModelVersion.unpack(number) != self.stored:
             raise BadTarget(f"version {self} would be read back as {ModelVersion.unpack(number)}")
         return number
@@ -148,8 +142,3 @@ class ModelVersion:
             return str(self.patch)
         more = f"-{self.pre_release}" * bool(self.pre_release) + f"+{self.build}" * bool(self.build)
         return f"{self.major}.{self.minor}.{self.patch}{more}"
-
-
-def _is_date(number: int) -> bool:
-    year, month, day = number // 10000, number // 100 % 100, number % 100
-    return 1900 <= year < 3000 and 1 <= month <= 12 and 1 <= day <= 31
