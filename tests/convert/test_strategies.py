@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper
-from opshift import InvalidModel, Refused, convert, convert_version, plan
+from opshift import InvalidModel, Refused, convert, convert_version, plan, versions
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.author import registry
 from opshift.codes.refusals import Why
@@ -428,3 +431,217 @@ def test_a_function_that_nothing_calls_stays_although_it_is_approximated(with_ad
     with_adapters(adapter("Sqrt", 13, 12, emits=("Exp",), approximate=True)(approximated))
     before = calling("(float[1] x) => (float[1] y) { y = Neg(x) }", INEXACT, opset=13)
     assert names(convert_version(before, 12, allow_approximate=True)) == ["F"]
+
+
+# -- the choices ---------------------------------------------------------------------------------------
+
+F, G, H, K = (("own", name, "") for name in "FGHK")
+Strategy = strategies.Strategy
+
+
+def test_each_choice_costs_work_in_a_fixed_order():
+    by_work = [
+        Strategy(),
+        Strategy(opset=9),
+        Strategy(opset=1),
+        Strategy(early=frozenset({"a type"})),
+        Strategy(early=frozenset({"a type", "a form"})),
+        Strategy(reinfers_between=True),
+        Strategy(via_above=8),
+        Strategy(via_above=9),
+        Strategy(foreseen=frozenset({("", "Relu")})),
+        Strategy(leaves_first=True),
+        Strategy(inlined=(F,)),
+        Strategy(inlined=(F, G)),
+        Strategy(via_below=1),
+    ]
+    work = [strategy.work for strategy in by_work]
+    assert work == sorted({*work})
+    assert [s for s in by_work if not s.straight] == [
+        s for s in by_work if s.via_above or s.via_below
+    ]
+
+
+CHOICES = {
+    "via_above": (Strategy(via_above=9), {"via_above": 9}),
+    "via_below": (Strategy(via_below=5), {"via_below": 5}),
+    "reinfers_between": (Strategy(reinfers_between=True), {"reinfers_between": True}),
+    "leaves": (Strategy(leaves_first=True), {"leaves": True}),
+    "unread": (Strategy(foreseen=frozenset({("", "A")})), {"unread": {("", "A")}}),
+    "functions": (Strategy(inlined=(F,)), {"functions": [F]}),
+    "features": (
+        Strategy(early=frozenset({"a type"})),
+        {"features": [SimpleNamespace(says="a type", sooner=True)]},
+    ),
+}
+
+
+def others(strategy, **choices):
+    given = {"functions": (), "features": (), **choices}
+    return [*strategies.alternatives(strategy, **given)]
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_an_alternative_makes_one_choice_that_the_strategy_has_not_made(choice):
+    chosen, words = CHOICES[choice]
+    assert others(Strategy()) == []
+    assert others(Strategy(), **words) == [chosen]
+    assert others(chosen, **words) == []
+
+
+def test_the_opset_of_another_domain_goes_only_further_up():
+    assert others(Strategy(via_above=9), via_above=8) == []
+    assert others(Strategy(via_above=9), via_above=10) == [Strategy(via_above=10)]
+
+
+def test_a_feature_without_an_earlier_form_is_no_choice():
+    assert others(Strategy(), features=[SimpleNamespace(says="a type", sooner=False)]) == []
+
+
+def test_the_newest_opset_comes_first_and_decides_about_the_operators_of_onnx():
+    foreseen = frozenset({("", "A"), ("own", "B")})
+    assert others(Strategy(foreseen=foreseen), opsets=[8, 9]) == [
+        Strategy(foreseen=frozenset({("own", "B")}), opset=opset) for opset in (9, 8)
+    ]
+    assert others(Strategy(opset=9), unread=foreseen) == [
+        Strategy(opset=9, foreseen=frozenset({("own", "B")}))
+    ]
+
+
+def test_sure_functions_are_inlined_together_and_unsure_ones_as_none_one_or_all():
+    found = others(Strategy(), functions=[G, F], unsure=[K, H, F])
+    assert [s.inlined for s in found] == [(F, G), (F, G, H), (F, G, K), (F, G, H, K)]
+    assert {s.unsure for s in found} == {frozenset({H, K})}
+    inlined = Strategy(inlined=(F, H), unsure=frozenset({H}))
+    assert [s.inlined for s in others(inlined)] == [(F,)]
+    assert [s.inlined for s in others(inlined, functions=[F, G])] == [(F,), (F, H, G)]
+
+
+def test_what_a_runtime_lacks_or_may_lack_counts_before_all_else():
+    def cost(*answer, nodes=3):
+        result = reached(Strategy(), nodes, ("a test",))
+        runtime = SimpleNamespace(reasons=answer[0], unknown=answer[1]) if answer else None
+        return replace(result, report=replace(result.report, runtime=runtime)).cost
+
+    ascending = [cost((), ()), cost((), (), nodes=9), cost((), ("A",)), cost(("A",), ())]
+    assert ascending == sorted(ascending)
+    assert cost() == ascending[0]
+
+
+# -- refusals ------------------------------------------------------------------------------------------
+
+
+def test_the_answer_is_the_refusal_of_the_default_or_the_nearest_of_a_direct_strategy():
+    search = strategies.Strategies()
+    early = Strategy(early=frozenset({"a type"}))
+    order = [
+        (early, 9, 9),
+        (early, 10, 9),  # farther from opset 5
+        (Strategy(via_above=9), 6, 9),  # not direct
+        (Strategy(opset=9), 6, 9),
+        (early, 8, 8),
+        (Strategy(inlined=(F,)), 12, 12),  # as the default, but for its functions
+        (Strategy(), 13, 13),
+        (early, 7, 7),
+    ]
+    for strategy, near, answer in order:
+        search.refused(strategy, refused("Relu", near), ())
+        assert search.answer.nearest == {"": answer}, strategy
+
+
+def test_a_domain_that_the_refusal_did_not_reach_is_at_no_distance():
+    one = RefusedNode("n", "Relu", "", (9, 8), Why.NOT_EXPRESSIBLE, "")
+    assert strategies._distance(Refused([one], {"": 9}, {"": 5, "own": 2})) == 4
+    assert strategies._distance(Refused([one], {"": 9, "own": 5}, {"": 11, "own": 2})) == 5
+
+
+def test_the_default_is_followed_even_after_an_equal_refusal():
+    search = strategies.Strategies()
+    order = iter(search)
+    same = refused("Relu", 13)
+    search.refused(Strategy(early=frozenset({"a type"})), same, [])
+    search.refused(next(order), same, [Strategy(via_above=9)])
+    assert [*order] == [Strategy(via_above=9)]
+
+
+def test_an_equal_result_does_not_replace_the_best_and_adds_no_other_functions():
+    search = strategies.Strategies()
+    order = iter(search)
+    search.reached(reached(next(order), 3, ("a test",)), ())
+    search.reached(
+        reached(Strategy(), 3, ("a test",)), [Strategy(inlined=(F,)), Strategy(via_above=9)]
+    )
+    assert [*order] == [Strategy(via_above=9)]
+
+
+def blocked(op, start, to, domain="", why=Why.NOT_EXPRESSIBLE, node="n"):
+    return RefusedNode(node, op, domain, (start, to), why, "")
+
+
+def test_the_newest_opset_of_a_wanted_ir_version_is_a_way_only_downwards():
+    one = blocked("Relu", 9, 8)
+    wanted = Refused([one], {"": 9}, {"": 5, "IR": 7})
+    newest = max(at for at in range(1, 20) if versions.ir_for({"": at}) <= 7)
+    assert strategies.opset_below(wanted, newest + 1) == newest
+    assert strategies.opset_below(wanted, newest) == 0
+    assert strategies.opset_below(Refused([one], {"": 9}, {"": 5}), 25) == 0
+
+
+@pytest.mark.parametrize(
+    ("refusal", "helps"),
+    [
+        (blocked("Relu", 9, 8, why=Why.NEEDS_TYPE, node="new_1"), True),
+        (blocked("Relu", 9, 8, why=Why.NOT_EXPRESSIBLE, node="new_1"), False),
+        (blocked("Relu", 9, 8, why=Why.NEEDS_TYPE, node="old_1"), False),
+        (blocked("Relu", 9, 8, "own", why=Why.NEEDS_TYPE, node="new_1"), False),
+        (blocked("Relu", 13, 12, why=Why.NEEDS_TYPE, node="new_1"), False),  # the first step
+    ],
+)
+def test_inference_between_steps_helps_only_new_nodes_without_a_fact(refusal, helps):
+    assert strategies.reinference_helps([refusal], 13, "new_") == helps
+    assert strategies.reinference_helps([], 13, "new_") is False
+
+
+@pytest.mark.parametrize(
+    ("refusal", "opset", "above"),
+    [
+        (blocked("Upsample", 9, 8), 9, 11),  # Resize takes its place
+        (blocked("Upsample", 9, 8), 1, 11),
+        (blocked("Upsample", 9, 8), 0, 0),
+        (blocked("Scatter", 10, 9), 10, 11),  # ScatterElements, which is another one at 13
+        (blocked("Relu", 9, 8), 9, 0),
+        (blocked("Gelu", 9, 9), 9, 20),  # it does not exist yet
+        (blocked("Gelu", 9, 9), 0, 0),
+        (blocked("Gelu", 1, 1), 1, 20),
+        (blocked("Relu", 9, 10), 9, 0),
+        (blocked("TreeEnsembleRegressor", 4, 5, "ai.onnx.ml"), 3, 7),
+        (blocked("TreeEnsembleRegressor", 4, 5, "ai.onnx.ml"), 0, 0),
+        (blocked("TreeEnsembleRegressor", 4, 5, "ai.onnx.ml"), 7, 0),
+        (blocked("Nothing", 4, 5, "ai.onnx.ml"), 3, 0),
+    ],
+)
+def test_a_higher_opset_is_one_at_which_the_operator_has_another_form(refusal, opset, above):
+    default = registry.default()
+    assert strategies.opset_above([refusal], default, opset) == above
+    assert strategies.opset_above([], default, opset) == 0
+
+
+@pytest.mark.parametrize(
+    ("refusal", "below"),
+    [
+        (blocked("Gelu", 20, 21), 19),
+        (blocked("Gelu", 20, 19), 0),
+        (blocked("Gelu", 20, 21, "own"), 0),
+        (blocked("Relu", 13, 14), 0),  # it is a Relu below, too
+        (blocked("Nothing", 13, 14), 0),
+    ],
+)
+@pytest.mark.skipif((schemas.latest("") or 0) < 21, reason="the installed onnx is older")
+def test_a_lower_opset_is_one_at_which_other_operators_replace_the_refused_one(refusal, below):
+    assert strategies.descent_for([refusal], registry.default()) == below
+
+
+def test_an_operator_is_born_after_a_version_if_a_later_one_has_a_schema():
+    assert strategies._born_after("Relu", 5) == 6
+    assert strategies._born_after("Relu", 6) == 13
+    assert strategies._born_after("Nothing", 6) == 0

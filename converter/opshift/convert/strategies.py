@@ -236,7 +236,7 @@ def _inlining(
             )
     calls = sorted({*functions} - {*strategy.inlined})
     perhaps = sorted({*unsure} - {*strategy.inlined, *calls})
-    for more in ([], *([perhap] for perhap in perhaps), perhaps):
+    for more in dict.fromkeys([(), *zip(perhaps, strict=True), tuple(perhaps)]):
         if calls or more:
             all_unsure = strategy.unsure.union(perhaps)
             yield replace(strategy, inlined=(*strategy.inlined, *calls, *more), unsure=all_unsure)
