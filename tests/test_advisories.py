@@ -108,7 +108,7 @@ def test_a_result_without_the_operators_of_an_adapter_did_not_cross_it(made, ans
 
 @pytest.mark.parametrize(
     "advisory",
-    [one for one in advisories() if one.adapters and one.operators],
+    [advisory for advisory in advisories() if advisory.adapters and advisory.operators],
     ids=lambda one: one.id,
 )
 def test_the_adapters_of_an_advisory_write_its_operators(advisory):

@@ -48,9 +48,9 @@ def syntax(path: Path) -> Syntax:
 
 
 def imported(path):
-    found = syntax(path).imports
-    assert not any(name.startswith(".") for name in found), "imports are absolute"
-    return found
+    imports = syntax(path).imports
+    assert not any(name.startswith(".") for name in imports), "imports are absolute"
+    return imports
 
 
 @pytest.mark.parametrize("path", KNOWLEDGE, ids=lambda p: p.stem)

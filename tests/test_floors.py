@@ -81,4 +81,4 @@ def test_no_imports_form_a_circle():
         for name, tree in trees.items()
     }
     assert sum(map(len, edges.values())) > len(edges)
-    assert not [sorted(found) for found in cycles(edges)]
+    assert not [sorted(cycle) for cycle in cycles(edges)]

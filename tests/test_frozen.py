@@ -174,7 +174,7 @@ def test_marks_and_journals_are_read(release, tmp_path):
     with sqlite3.connect(tmp_path / "journal.sqlite3") as rows:
         texts = [text for (text,) in rows.execute("SELECT outcome FROM outcomes ORDER BY name")]
     found = [Outcome.from_dict(json.loads(text)) for text in texts]
-    assert [(one.name, one.fate) for one in found] == [
+    assert [(outcome.name, outcome.fate) for outcome in found] == [
         ("a.onnx", Fate.OK),
         ("b.onnx", Fate.REFUSED),
     ]

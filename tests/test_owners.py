@@ -37,7 +37,7 @@ def test_only_functions_that_a_caller_imports_fetch_the_registry():
     for path in ENGINE.rglob("*.py"):
         for function in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(function, ast.FunctionDef) and FETCHED in ast.unparse(function):
-                given = [one.arg for one in ast.walk(function) if isinstance(one, ast.arg)]
+                given = [node.arg for node in ast.walk(function) if isinstance(node, ast.arg)]
                 if function.name.startswith("_") or "adapters" in given:
                     hidden.append(f"{path.relative_to(ENGINE)}: {function.name}")
     assert not hidden, "pass the registry to these functions as the argument `adapters`"

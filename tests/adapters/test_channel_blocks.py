@@ -183,8 +183,8 @@ def test_a_width_that_is_not_proved_is_refused_for_each_node(case: str) -> None:
         function.node.append(helper.make_node("Cos", ["a"], ["b"]))
     with pytest.raises(Refused) as refused:
         convert_version(proto, domains=["ai.onnx", "own"])
-    own = [node for node in proto.graph.node if node.domain == NCHWC]
-    assert len(refused.value.refusals) == len(own)
+    nodes = [node for node in proto.graph.node if node.domain == NCHWC]
+    assert len(refused.value.refusals) == len(nodes)
     assert all(reason in str(refusal) for refusal in refused.value.refusals)
 
 

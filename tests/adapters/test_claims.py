@@ -179,9 +179,9 @@ def proves(claim: Claim, one: Subject) -> bool:
 
 def proofs(claim: Claim) -> list[str]:
     """Returns the names of official tests that prove a claim, or else of its small model."""
-    proven = (one.name for one in official_subjects(claim) if proves(claim, one))
+    proven = (subject.name for subject in official_subjects(claim) if proves(claim, subject))
     found = [*itertools.islice(proven, PROOFS)]
-    return found or [one.name for one in own_subjects(claim) if proves(claim, one)]
+    return found or [subject.name for subject in own_subjects(claim) if proves(claim, subject)]
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
@@ -217,4 +217,4 @@ def test_a_wrong_claim_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "default", lambda: branch)
     claim = Claim("Softmax", wrong)
     with pytest.raises(AssertionError, match="Softmax 13->12 changes what test_softmax"):
-        assert all(proves(claim, one) for one in official_subjects(claim))
+        assert all(proves(claim, subject) for subject in official_subjects(claim))

@@ -207,18 +207,18 @@ def test_arithmetic_that_is_not_reproduced_needs_permission_and_is_named(
     before = examples.model_of(case)
     target = example_target(case.adapter, case.example)
     allowed = convert(before, target, **case.example.options)
-    told = allowed.report.approximations
+    approximations = allowed.report.approximations
     try:
         exact = convert(before, target, **{**case.example.options, "allow_approximate": False})
     except Refused as refused:
         assert {refusal.op for refusal in refused.refusals} <= set(case.adapter.ops)
         assert {refusal.why for refusal in refused.refusals} == {Why.APPROXIMATE_ONLY}
-        assert told
-        assert all(any(op in text for op in case.adapter.ops) for text in told)
+        assert approximations
+        assert all(any(op in text for op in case.adapter.ops) for text in approximations)
     else:  # another opset that the runtime reads has an exact form, which needs no permission
         assert exact.report.runtime is not None
         assert allowed.model == exact.model
-        assert not told
+        assert not approximations
 
 
 @pytest.mark.parametrize(

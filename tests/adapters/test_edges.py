@@ -19,7 +19,7 @@ def test_one_example_of_each_adapter_computes_the_same_on_every_set() -> None:
     done = survey(sampled(subjects(PACKAGE)))
     assert done.unexplained(reasons(REASONS)) == []
     other = "contrib.nchwc." if block_width() != EXAMPLES else None  # blocks of this processor
-    assert [one for one in done.idle if other is None or not one.startswith(other)] == []
+    assert [text for text in done.idle if other is None or not text.startswith(other)] == []
     assert sum(done.ran.values()) > 6 * len(done.ran)
 
 

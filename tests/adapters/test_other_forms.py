@@ -19,9 +19,9 @@ from text_models import model
 
 OPERATORS = {
     op
-    for one in registry.default().adapters()
-    if (one.start, one.to) == ALTERNATIVE
-    for op in one.ops
+    for adapter in registry.default().adapters()
+    if (adapter.start, adapter.to) == ALTERNATIVE
+    for op in adapter.ops
 }
 LOWEST = 7  # below it, onnx's inference rejects some of the examples themselves
 CASES = [

@@ -36,9 +36,9 @@ FLOATS = "(float[3] x) => (float[3] y) { y = Identity(x) }"
 def test_a_form_that_old_runtimes_compute_differently_is_named(
     before: str, after: str, told: list[str]
 ) -> None:
-    found = written_forms.objections(model(before, 13), model(after, 13))
-    assert len(found) == len(told)
-    assert all(part in sentence for part, sentence in zip(told, found, strict=True))
+    objections = written_forms.objections(model(before, 13), model(after, 13))
+    assert len(objections) == len(told)
+    assert all(part in sentence for part, sentence in zip(told, objections, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -144,8 +144,8 @@ def test_what_the_same_operator_loses_must_be_read(
     def run(node, op):
         """A test's adapter."""
         if how == "read":
-            given = node.schema.input_positions
-            node.input(name) if name in given else node.attr(name)
+            input_positions = node.schema.input_positions
+            node.input(name) if name in input_positions else node.attr(name)
         return op.same(node, **changed)
 
     ignored = {name: "it has no effect"} if how == "ignored" else {}
@@ -218,7 +218,7 @@ def test_examples_stand_in_the_order_they_are_read():
         """A test's adapter."""
         return KEEP
 
-    assert [one.title for one in two.examples] == ["first", "second"]
+    assert [example.title for example in two.examples] == ["first", "second"]
 
 
 def test_an_approximation_needs_permission_and_is_reported(with_adapters):

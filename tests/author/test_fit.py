@@ -33,8 +33,8 @@ def malformed(schema: schemas.Schema) -> Iterator[NodeProto]:
             )
     for name in (*[*schema.attributes][:2], "no_such_attribute"):
         node = helper.make_node(schema.name, ["k"] * least, ["y"], domain=schema.domain)
-        given = AttributeProto(name=name, type=AttributeProto.STRINGS, strings=[b"a"])
-        node.attribute.extend([given, given])
+        attribute = AttributeProto(name=name, type=AttributeProto.STRINGS, strings=[b"a"])
+        node.attribute.extend([attribute, attribute])
         yield node
 
 
@@ -149,7 +149,7 @@ def test_an_open_schema_limits_only_what_it_lists():
     for op, inputs, outputs, attributes, sentence in UNFIT:
         schema = dataclasses.replace(schemas.schema("", op, 13), open=True)
         node = node_of(op, inputs, outputs, attributes)
-        found = [one.partition(" ")[2] for one in fit.unfit(node, schema, 13)]
+        found = [text.partition(" ")[2] for text in fit.unfit(node, schema, 13)]
         assert fit.fits(node, schema) == (not found)
         assert sentence or not found
         texts += found

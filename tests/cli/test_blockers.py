@@ -25,7 +25,7 @@ def test_nodes_that_differ_only_in_names_share_a_line():
 
 def test_verbose_shows_each_node():
     kinds = [f"{'x' * kind} is missing" for kind in range(1, SHOWN + 3)]
-    found = [one for detail in kinds for one in nodes(2, detail)]
+    found = [node for detail in kinds for node in nodes(2, detail)]
     whole = plain(blocking_nodes(found, "  "), more=True)
     assert all(str(one) in whole for one in found)
     assert "... and 4 more: `refusals` lists all" in plain(blocking_nodes(found, "  "))

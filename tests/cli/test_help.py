@@ -87,8 +87,8 @@ def test_the_command_of_a_door_exists(door):
         assert program.startswith("opshift.torch.export(")
         return
     command = importlib.import_module(f"{commands.__name__}.{words[0]}").command
-    known = {name for parameter in command.params for name in parameter.opts}
-    assert {word for word in words if word.startswith("-")} <= known
+    names = {name for parameter in command.params for name in parameter.opts}
+    assert {word for word in words if word.startswith("-")} <= names
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -201,8 +201,10 @@ def completed(words: str) -> list[str]:
     from click.shell_completion import ShellComplete
 
     *given, last = words.split(" ")
-    found = ShellComplete(main, {}, "opshift", "").get_completions(given, last)
-    return [item.value if item.type == "plain" else f"{item.type}:{item.value}" for item in found]
+    completions = ShellComplete(main, {}, "opshift", "").get_completions(given, last)
+    return [
+        item.value if item.type == "plain" else f"{item.type}:{item.value}" for item in completions
+    ]
 
 
 def test_runtimes_are_completed():

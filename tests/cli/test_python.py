@@ -206,9 +206,9 @@ def test_a_users_file_is_typed(tmp_path):
         config += f"mypy_path = {SOURCES}\n"
     (tmp_path / "mypy.ini").write_text(config)
     words = ["--config-file", str(tmp_path / "mypy.ini"), str(tmp_path / "user.py")]
-    told = api.run([*words, "--cache-dir", str(tmp_path / "cache")])[0].splitlines()
-    errors = [line for line in told if "user.py" in line]
-    assert [line.split(":")[1] for line in errors] == ["7", "8", "9"], told
+    lines = api.run([*words, "--cache-dir", str(tmp_path / "cache")])[0].splitlines()
+    errors = [line for line in lines if "user.py" in line]
+    assert [line.split(":")[1] for line in errors] == ["7", "8", "9"], lines
 
 
 def test_the_numbers_are_those_of_the_model():

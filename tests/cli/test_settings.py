@@ -192,7 +192,7 @@ def test_the_nearest_file_up_to_the_repository_or_the_home_folder_counts(tmp_pat
             folders.append(folders[-1] / name)
         folders[-1].mkdir(parents=True)
         home = rng.choice(folders) if rng.random() < 0.3 else tmp_path
-        roots = {one for one in folders if rng.random() < 0.15}
+        roots = {folder for folder in folders if rng.random() < 0.15}
         strange, expected = set(), None
         for here in folders:
             if here in roots or here == home:

@@ -40,9 +40,9 @@ def test_each_meaning_is_an_option_or_argument_of_a_command():
     context = click.Context(main)
     known = set()
     for name in main.list_commands(context):
-        for one in main.get_command(context, name).params:
-            known |= {*one.opts, one.human_readable_name.strip("[].")}
-    assert {one.partition(" ")[0] for meant in SYNONYMS.values() for one in meant} <= known
+        for param in main.get_command(context, name).params:
+            known |= {*param.opts, param.human_readable_name.strip("[].")}
+    assert {text.partition(" ")[0] for meant in SYNONYMS.values() for text in meant} <= known
 
 
 def test_a_synonym_names_only_options_that_the_command_has():
@@ -114,8 +114,8 @@ def test_a_command_of_another_tool_is_answered_with_a_command_that_exists(word):
     context = click.Context(main)
     assert failure(word, "m.onnx").endswith(f"; use `opshift {COMMANDS[word]}`")
     command = main if name.startswith("--") else main.get_command(context, name)
-    known = {one for param in command.get_params(context) for one in param.opts}
-    assert {word for word in (name, *options) if word.startswith("--")} <= known
+    opts = {opt for param in command.get_params(context) for opt in param.opts}
+    assert {word for word in (name, *options) if word.startswith("--")} <= opts
 
 
 @pytest.mark.parametrize(

@@ -120,8 +120,8 @@ def test_a_written_node_is_named_by_the_first_node_that_it_stands_for(with_adapt
     attempt.run()
     origins = attempt.document.origins
     assert set(origins.values()) == {"Gelu 'first'", "Gelu 'z'"}
-    kept = [name for name in origins if not attempt.document.is_fresh(name)]
-    assert {name: origins[name] for name in kept} == {"h": "Gelu 'first'", "z": "Gelu 'z'"}
+    names = [name for name in origins if not attempt.document.is_fresh(name)]
+    assert {name: origins[name] for name in names} == {"h": "Gelu 'first'", "z": "Gelu 'z'"}
     assert len(origins) == 6
 
 

@@ -107,7 +107,7 @@ def differs_always(node):
 def test_a_report_names_the_nodes_whose_operator_changes_on_the_way(goal, named):
     made = subject(differs_always)
     found = [*author_rules.differing(made.facts, goal)]
-    assert [one.partition(" ")[0] for one in found] == named
+    assert [text.partition(" ")[0] for text in found] == named
     assert all(author_rules.DIFFERS in one and one.endswith("it differs") for one in found)
 
 

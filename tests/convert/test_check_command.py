@@ -186,7 +186,7 @@ def _denote(proto):
 )  # fmt: skip
 def test_a_rule_that_onnx_does_not_check(change, rule, level, said):
     findings = [finding for finding in check(changed(change)).found if finding.rule == rule]
-    assert {one.level for one in findings} == {level}
+    assert {finding.level for finding in findings} == {level}
     for one, part in zip(findings, said, strict=True):
         assert part in one.text
 
@@ -232,7 +232,7 @@ def test_a_device_configuration_that_points_at_nothing():
     findings = [
         finding for finding in check(changed(spoil, ir=11)).found if "SKIP" not in finding.rule
     ]
-    assert [one.rule for one in findings] == ["DEVICE_OF_NOTHING"] * 2
+    assert [finding.rule for finding in findings] == ["DEVICE_OF_NOTHING"] * 2
     assert "configuration 'none'" in findings[0].text
     assert "shards 'lost'" in findings[1].text
 
@@ -253,7 +253,7 @@ def test_a_sharding_over_a_device_that_the_configuration_does_not_have():
     findings = [
         finding for finding in check(changed(spoil, ir=11)).found if "SKIP" not in finding.rule
     ]
-    assert [one.rule for one in findings] == ["DEVICE_OF_NOTHING"] * 3
+    assert [finding.rule for finding in findings] == ["DEVICE_OF_NOTHING"] * 3
     for one, device in zip(findings, (-2, 2, 7), strict=True):
         assert f"over device {device}, but configuration 'both' has 2 devices" in one.text
 
@@ -272,7 +272,7 @@ def test_configurations_of_devices_are_complete_and_values_have_the_axes():
     findings = [
         finding for finding in check(changed(spoil, ir=11)).found if "SKIP" not in finding.rule
     ]
-    assert [one.text.partition(";")[0] for one in findings] == [
+    assert [finding.text.partition(";")[0] for finding in findings] == [
         "2 configurations are called 'two'",
         "1 configuration without a name",
         "configuration 'two' has 2 devices but names 3",
@@ -280,7 +280,7 @@ def test_configurations_of_devices_are_complete_and_values_have_the_axes():
         "Softmax 'a' shards 'x' along axis 2, but the value has rank 2",
         "Softmax 'a' shards 'x' along axis -3, but the value has rank 2",
     ]
-    assert {one.rule for one in findings} == {"DEVICE_CONFIGURATION", "SHARDED_AXIS"}
+    assert {finding.rule for finding in findings} == {"DEVICE_CONFIGURATION", "SHARDED_AXIS"}
 
 
 CALL = """(float[2,3] x) => (float[2,3] y) { y = com.acme.Run<axis = 1>(x) }
@@ -356,7 +356,7 @@ def test_more_that_the_messages_of_onnx_ask_for(text, change, rule, level, said)
     assert check(proto).found == ()
     change(proto)
     findings = [finding for finding in check(proto).found if finding.rule == rule]
-    assert {one.level for one in findings} == {level}
+    assert {finding.level for finding in findings} == {level}
     for one, part in zip(findings, said, strict=True):
         assert part in one.text
 
@@ -385,12 +385,12 @@ def test_findings_of_the_source_are_noted():
     assert convert(proto, 12).report.notes == (
         "the model broke this rule before the conversion: domain 'acme' is not a reverse DNS name; use a name such as com.acme",
     )
-    told = convert(proto, 12, check="full").report.notes
+    notes = convert(proto, 12, check="full").report.notes
     assert any(
         note.startswith(
             "the model broke this rule before the conversion: several nodes of graph 'g'"
         )
-        for note in told
+        for note in notes
     )
 
 
@@ -551,7 +551,7 @@ def test_an_operator_with_two_meanings_is_noted(opset, more):
     for to in (24, opset):
         report = convert_with_report(proto, to).report
         noted = {note for note in report.notes if "two meanings" in note}
-        assert noted == {one.text for one in findings}
+        assert noted == {finding.text for finding in findings}
     if opset == 24:
         report = convert_with_report(proto, 26).report
         assert any("Attention-25 from onnx 1.23 on" in note for note in report.notes)

@@ -206,10 +206,10 @@ def told_of(before: ModelProto, after: ModelProto | None = None) -> str | None:
     """The objection to a declaration; a message and its bytes have the same one."""
     after = before if after is None else after
     texts = before.SerializeToString(), after.SerializeToString()
-    found = diagnose.declarations(before, after, "an error", ADAPTERS)
-    assert found == diagnose.declarations(*texts, "an error", ADAPTERS)
+    declarations = diagnose.declarations(before, after, "an error", ADAPTERS)
+    assert declarations == diagnose.declarations(*texts, "an error", ADAPTERS)
     assert (before.SerializeToString(), after.SerializeToString()) == texts
-    return found
+    return declarations
 
 
 def test_a_wrong_declaration_is_the_fault_of_the_model():

@@ -37,8 +37,8 @@ def test_a_rule_finds_sentences_named_sentences_and_nodes_that_it_cannot_judge()
 
 def test_a_finding_is_one_line_for_any_names_in_the_file():
     found = ["a\n\x1bb", (frozenset({"x\n"}), "c\u2028"), Unjudged("Neg 'y'", ValueError("d\n"))]
-    made = Rule("CODE", ERROR, Phase.AT_END, lambda subject: subject).findings(found)
-    assert [finding.text for finding in made] == [
+    findings = Rule("CODE", ERROR, Phase.AT_END, lambda subject: subject).findings(found)
+    assert [finding.text for finding in findings] == [
         "a\\n\\x1bb", "c\\u2028", "Neg 'y' cannot be judged: d\\n"
     ]  # fmt: skip
 

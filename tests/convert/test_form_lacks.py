@@ -28,12 +28,12 @@ def test_inputs_and_outputs_that_the_package_does_not_pass():
     proto = model(
         "(double[2] x, int64[2] z) => (double[2] y, int64[2] w) { y = Neg(x) w = Neg(z) }", 13
     )
-    found = form_lacks.forms(checked(proto).facts, row)
-    assert sentences(found) == [
+    forms = form_lacks.forms(checked(proto).facts, row)
+    assert sentences(forms) == [
         "it==1.0: its Python package cannot accept a tensor of double, such as 'x'",
         "it==1.0: its Python package cannot return a tensor of int64, such as 'w'",
     ]
-    assert all((one.op, one.domain, one.node, one.count) == ("", "", "", 1) for one in found)
+    assert all((form.op, form.domain, form.node, form.count) == ("", "", "", 1) for form in forms)
 
 
 def test_a_declared_shape_that_a_strict_runtime_rejects():

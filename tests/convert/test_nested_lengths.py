@@ -60,7 +60,7 @@ def nodes(holder):
             yield from nodes(attribute.g)
 
 
-NAMES = [one for n in (1, 2, 3) for one in itertools.combinations(WRONG, n)]
+NAMES = [combination for n in (1, 2, 3) for combination in itertools.combinations(WRONG, n)]
 # Every fifth case has each pair of values, because 5 divides no number of choices.
 CASES = [*itertools.product(PLACES, NAMES, [11, 10, 8], ["default", "full"])][::5]
 

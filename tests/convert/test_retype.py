@@ -239,8 +239,8 @@ def test_a_change_of_integers_and_the_steps_may_come_in_either_order(opset):
         feeds = {"ids": np.array([[7, 0, 9]], kind), "w": weights}
         numbers.append(ReferenceEvaluator(proto).run(None, feeds))
     for expected, *others in zip(*numbers, strict=True):
-        for found in others:
-            np.testing.assert_allclose(found, expected, rtol=1e-6)
+        for other in others:
+            np.testing.assert_allclose(other, expected, rtol=1e-6)
 
 
 def test_a_type_that_an_older_opset_lacks_is_no_obstacle_then():

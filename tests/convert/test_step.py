@@ -298,15 +298,18 @@ def refused(made, **options):
 
 def test_each_node_without_a_verdict_is_refused(monkeypatch):
     many = refused(model(TWO, 20))
-    assert [(one.node, one.why) for one in many] == [("h", Why.UNREVIEWED), ("y", Why.UNREVIEWED)]
+    assert [(refusal.node, refusal.why) for refusal in many] == [
+        ("h", Why.UNREVIEWED),
+        ("y", Why.UNREVIEWED),
+    ]
     known = registry.default()
     monkeypatch.setattr(type(known), "get", lambda *_: None)
-    assert {one.why for one in refused(model(TWO, 20))} == {Why.NO_ADAPTER}
+    assert {refusal.why for refusal in refused(model(TWO, 20))} == {Why.NO_ADAPTER}
 
 
 def test_an_operator_that_cannot_leave_its_domain_is_named_so():
     made = refused(model(TWO, 20), left=frozenset({("", "Gelu")}), boundary=LEAVE)
-    assert {one.why for one in made} == {Why.DOMAIN_LEFT}
+    assert {refusal.why for refusal in made} == {Why.DOMAIN_LEFT}
 
 
 def test_the_operators_that_need_a_verdict():
@@ -484,7 +487,7 @@ def test_a_graph_is_taken_apart_once_its_own_nodes_are_written(with_adapters, mo
     assert sorted(ops(done.document.model).split()) == ["Abs", "Neg", "Neg"]
     assert [sorted(call) for call in calls] == [["Identity", "Neg"], ["Abs", "Neg", "Neg"]]
     assert done.settled
-    assert [one.adapter.source for one in checked].count(takes.source) == 1
+    assert [case.adapter.source for case in checked].count(takes.source) == 1
     assert all(not scope.ahead for scope in done.document.scopes())
 
 

@@ -172,7 +172,7 @@ def test_the_fault_is_a_call_with_values_for_attributes_and_the_functions_that_i
     (node,) = call.graph.node
     assert (node.op_type, node.domain) == ("F", "acme")
     assert [(attribute.name, attribute.f) for attribute in node.attribute] == [("alpha", 1.0)]
-    assert sorted(one.name for one in call.functions) == ["F", "G"]
+    assert sorted(function.name for function in call.functions) == ["F", "G"]
     assert {opset.domain: opset.version for opset in call.opset_import} == {"": 20, "acme": 1}
     (given,) = call.graph.input
     assert given.type.tensor_type.elem_type == TensorProto.FLOAT

@@ -35,9 +35,11 @@ from text_models import model
     ],
 )
 def test_versions_above_those_of_a_runtime(ir, opset, row, expected):
-    found = version_lacks.stamps(checked(model(NEG, opset, ir)).document, row)
-    assert sentences(found) == expected
-    assert all((one.op, one.domain, one.node, one.count) == ("", "", "", 1) for one in found)
+    stamps = version_lacks.stamps(checked(model(NEG, opset, ir)).document, row)
+    assert sentences(stamps) == expected
+    assert all(
+        (stamp.op, stamp.domain, stamp.node, stamp.count) == ("", "", "", 1) for stamp in stamps
+    )
 
 
 def test_another_domain_is_named():

@@ -38,7 +38,7 @@ def ran(words, folder, **environment):
 def hook(name, *args, folder):
     """Runs a hook as pre-commit does: its entry, the args, then the files that match."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
-    one = next(one for one in hooks if one["id"] == name)
+    one = next(hook for hook in hooks if hook["id"] == name)
     paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
     files = [path for path in paths if re.search(one["files"], path)]
     first, *rest = one["entry"].split()

@@ -209,9 +209,9 @@ def by_way_of(model: ModelProto, between: Target, to: Target) -> None:
 def any_path(model: ModelProto, to: Target, ir: int, stop: int) -> None:
     """One command does what several do, and every path gives the same numbers."""
     case = journeys.Journey("random", 0, Example("random", ""), model, to, ir, stop)
-    found = journeys.results(case)
-    assert not (told := journeys.refused(case, found)), told
-    different = {bytes_of(result): (name, result) for name, result in found.items()}
+    results = journeys.results(case)
+    assert not (told := journeys.refused(case, results)), told
+    different = {bytes_of(result): (name, result) for name, result in results.items()}
     for name, result in different.values():
         legal(result)
         told = same_numbers(model, result)

@@ -35,8 +35,8 @@ def made_stale(model: ModelProto, rng: random.Random) -> tuple[ModelProto, dict[
     for value in fed:
         _read_through_identity(graph, value)
     exported = onnx.shape_inference.infer_shapes(stale, data_prop=True).graph.value_info
-    known = {value.name for value in graph.value_info}
-    graph.value_info.extend(v for v in exported if v.name not in known and is_plain(v))
+    names = {value.name for value in graph.value_info}
+    graph.value_info.extend(v for v in exported if v.name not in names and is_plain(v))
     shapes = {}
     for value in fed:
         shapes[value.name] = _free(value.type, chosen)

@@ -161,9 +161,9 @@ def computed(model: ModelProto, inputs: list[Inputs]) -> list[list[np.ndarray] |
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
     found: list[list[np.ndarray] | None] = []
-    for given in inputs:
+    for value in inputs:
         try:
-            found.append(session.run(None, {name: np.asarray(v) for name, v in given.items()}))
+            found.append(session.run(None, {name: np.asarray(v) for name, v in value.items()}))
         except runtime.capi.onnxruntime_pybind11_state.InvalidArgument:
             found.append(None)
         except runtime.capi.onnxruntime_pybind11_state.Fail:

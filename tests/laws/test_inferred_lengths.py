@@ -31,8 +31,8 @@ def node_tests() -> list[Any]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = [case for case in collect_testcases(None) if "_expanded" not in case.name]
-    return sorted(found, key=lambda case: str(case.name))
+        cases = [case for case in collect_testcases(None) if "_expanded" not in case.name]
+    return sorted(cases, key=lambda case: str(case.name))
 
 
 def sample() -> list[tuple[Any, int]]:

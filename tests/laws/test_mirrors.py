@@ -66,7 +66,7 @@ def written_out(mirror: Mirror, model: ModelProto) -> ModelProto:
 
 
 def attributes(node: NodeProto) -> dict[str, Any]:
-    return {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
 def _bytes(default: Any) -> Any:

@@ -26,7 +26,7 @@ def cases(count: int) -> list[agree.Trip]:
     rng, newest = random.Random(SEED), schemas.latest("") or 0
     fit = [case for case in examples.cases() if not examples.too_new(case)]
     targets = [to for to in agree.TARGETS if to <= newest]
-    given = [agree.trip_of(one.adapter, one.example) for one in rng.sample(fit, count)]
+    given = [agree.trip_of(case.adapter, case.example) for case in rng.sample(fit, count)]
     return [rng.choice(list(agree.of_example(case, targets))) for case in given]
 
 
@@ -52,8 +52,8 @@ def test_a_plan_that_says_something_else_is_seen(monkeypatch):
 
 def test_a_dead_end_that_is_none_and_one_that_was_not_known_are_seen(monkeypatch):
     trip = agree.Trip("a test", model(STOPPED, 20), 18)
-    known = agree.known_dead_ends
-    monkeypatch.setattr(agree, "known_dead_ends", lambda *given: ({}, known(*given)[1]))
+    known_dead_ends = agree.known_dead_ends
+    monkeypatch.setattr(agree, "known_dead_ends", lambda *given: ({}, known_dead_ends(*given)[1]))
     assert agree.broken(trip) == [
         "StringSplit is stopped by an impossible verdict, and no dead end was known"
     ]

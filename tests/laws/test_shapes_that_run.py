@@ -136,7 +136,7 @@ def run(lines: list[str], folder: Path) -> list[int]:
             [sys.executable, "-c", RUN, str(folder / "models")], capture_output=True, text=True
         )
         told = done.stdout.split("\n")
-        found += [int(one.split()[1]) for one in told if one.startswith("runs ")]
+        found += [int(text.split()[1]) for text in told if text.startswith("runs ")]
         if done.returncode == 0:
             return found
         begun = [one for one in told if one.isdigit()]

@@ -62,12 +62,12 @@ def of_other_types(model: ModelProto, at: int) -> Iterator[tuple[str, ModelProto
         if param is None or kind is None or not kind.HasField("tensor_type"):
             continue
         others = [number for number in NUMBERS if number != kind.tensor_type.elem_type]
-        listed = [one for one in others if f"tensor({element_name(one)})" in param.types]
+        listed = [other for other in others if f"tensor({element_name(other)})" in param.types]
         params = [schema.input_at(j) for j, n in enumerate(node.input) if n and j != i]
         shared = any(
             parameter is not None and parameter.variable == param.variable for parameter in params
         )
-        unlisted = [one for one in others if one not in listed]
+        unlisted = [other for other in others if other not in listed]
         for word, kinds in (("mixed", listed if shared else []), ("unlisted", unlisted)):
             for one in kinds[:1]:
                 copy, own = changed(model, at)
@@ -131,7 +131,7 @@ def test_two_types_of_one_variable_are_named() -> None:
     with pytest.raises(InvalidModel, match=r"of type tensor\(float\) and 'odd' of type .* as one"):
         convert_version(variant, domains=["ai.onnx"])
     findings = [finding for finding in check(variant).found if finding.rule == "VENDOR_NODE"]
-    assert [one.level for one in findings] == ["warning"]
+    assert [finding.level for finding in findings] == ["warning"]
     assert "'odd'" in findings[0].text
     assert not [finding for finding in check(model).found if finding.rule == "VENDOR_NODE"]
 

@@ -128,7 +128,8 @@ def test_two_models_are_compared_in_all_releases():
     after.ir_version = 3
     found = releases(opener_of(before), opener_of(after))
     assert [(one.runtime, one.name, one.after) for one in found] == [
-        (one.runtime, one.name, one.before) for one in releases(opener_of(after), opener_of(before))
+        (release.runtime, release.name, release.before)
+        for release in releases(opener_of(after), opener_of(before))
     ]
     for one in found:
         if one.runtime == "onnxruntime":
@@ -142,7 +143,7 @@ def test_two_models_are_compared_in_all_releases():
 
 def test_what_is_within_reach_is_the_survey_of_all_releases():
     proto = model(NEG, 22)
-    assert [(one.before, one.after, one.why) for one in within_reach(proto)] == [
+    assert [(refusal.before, refusal.after, refusal.why) for refusal in within_reach(proto)] == [
         (fit.now, fit.after, fit.first) for fit in survey(proto).fits
     ]
 

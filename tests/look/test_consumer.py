@@ -94,7 +94,9 @@ def test_the_answer_is_may_only_if_no_operator_changed():
     for _ in range(400):
         high = rng.randint(8, schemas.latest("") or 8)
         low = rng.randint(7, high)
-        found = [one for one in rng.sample(operators, 6) if schemas.schema("", one, high)][:3]
+        found = [
+            operator for operator in rng.sample(operators, 6) if schemas.schema("", operator, high)
+        ][:3]
         nodes = [helper.make_node(one, ["x"], [f"y{i}"]) for i, one in enumerate(found)]
         graph = helper.make_graph(nodes, "g", [], [])
         proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", high)])

@@ -204,7 +204,7 @@ def test_a_step_without_a_planned_edge_is_a_bug(monkeypatch):
 
 
 def test_an_implementation_that_the_installed_onnx_lacks_is_refused():
-    since = [one.since for one in schemas.history("", "Attention")]
+    since = [schema.since for schema in schemas.history("", "Attention")]
     if since[-1:] == [25] or (schemas.latest("") or 0) < 25:
         pytest.skip("the installed onnx has every implementation up to its newest opset")
     text = "(float[1,2,3,4] q) => (float[1,2,3,4] y) { y = Attention(q, q, q) }"
@@ -215,8 +215,8 @@ def test_an_implementation_that_the_installed_onnx_lacks_is_refused():
 
 
 def sampled_examples():
-    found = [case for case in examples.cases() if not examples.too_new(case)]
-    chosen = random.Random(0).sample(found, min(30, len(found)))
+    cases = [case for case in examples.cases() if not examples.too_new(case)]
+    chosen = random.Random(0).sample(cases, min(30, len(cases)))
     return [(case.adapter, case.example) for case in chosen]
 
 
@@ -240,8 +240,8 @@ def test_a_plan_never_contradicts_itself(verdict, example):
     dead = [path.op for path in planned.paths if path.dead_end]
     assert not (planned.possible and dead)
     blocked = {refusal.op for refusal in planned.refusals if refusal.boundary[0]}
-    own = {path.op for path in planned.paths}
-    assert not (blocked & own) or dead
+    operators = {path.op for path in planned.paths}
+    assert not (blocked & operators) or dead
 
 
 def test_a_plan_does_not_depend_on_hashing(tmp_path):

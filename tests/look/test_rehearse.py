@@ -111,7 +111,7 @@ def test_each_boundary_is_crossed_once(question, monkeypatch):
         Stepper, "run", lambda one: crossed.append((one.domain, *one.boundary)) or run(one)
     )
     QUESTIONS[question](model("(float[2] x) => (float[2] y) { y = Relu(x) }", 15))
-    steps = [one for one in crossed if one[1] != one[2]]
+    steps = [boundary for boundary in crossed if boundary[1] != boundary[2]]
     assert len(steps) == len({*steps}) == NEWEST - 1
 
 

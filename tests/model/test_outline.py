@@ -57,8 +57,8 @@ def crowded() -> ModelProto:
 @pytest.mark.parametrize("text", [FLAT, NESTED, FUNCTION])
 def test_the_names_of_operators_are_those_of_a_walk(text):
     proto = model(text)
-    found = Content(proto.SerializeToString()).operators()
-    assert found == {node.op_type for node in walk.nodes(proto)}
+    operators = Content(proto.SerializeToString()).operators()
+    assert operators == {node.op_type for node in walk.nodes(proto)}
 
 
 def test_every_tensor_is_found_once():

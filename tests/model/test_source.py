@@ -401,11 +401,11 @@ def test_an_owner_that_cannot_be_kept_is_an_error(tmp_path, monkeypatch):
 
 
 def test_the_endings_are_those_of_onnx():
-    known = {ending for ending, form in FORMS.items() if form != "protobuf"}
+    endings = {ending for ending, form in FORMS.items() if form != "protobuf"}
     if (schemas.latest("") or 0) < 28:  # an older onnx knows fewer of them
-        assert known < set(sources.TEXTS)
+        assert endings < set(sources.TEXTS)
     else:
-        assert known == set(sources.TEXTS)
+        assert endings == set(sources.TEXTS)
 
 
 @pytest.mark.parametrize("ending", sources.TEXTS)

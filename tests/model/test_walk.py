@@ -27,8 +27,10 @@ def test_the_places_are_found():
 def test_every_graph_is_visited(place):
     model = ModelProto()
     place.add(model).doc_string = "here"
-    found = [container for container in walk.containers(model) if container.doc_string == "here"]
-    assert len(found) == 1
+    containers = [
+        container for container in walk.containers(model) if container.doc_string == "here"
+    ]
+    assert len(containers) == 1
 
 
 @pytest.mark.parametrize("place", [*GRAPHS, *FUNCTIONS], ids=str)

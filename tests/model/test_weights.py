@@ -320,10 +320,10 @@ tensors = st.builds(
 
 @st.composite
 def graphs(draw: st.DrawFn, depth: int = 2) -> GraphProto:
-    made = GraphProto(name=draw(texts), initializer=draw(st.lists(tensors, max_size=3)))
-    made.sparse_initializer.extend(sparse("s", t) for t in draw(st.lists(tensors, max_size=1)))
+    graph = GraphProto(name=draw(texts), initializer=draw(st.lists(tensors, max_size=3)))
+    graph.sparse_initializer.extend(sparse("s", t) for t in draw(st.lists(tensors, max_size=1)))
     for kind in draw(st.lists(st.integers(0, 4), max_size=4)):
-        added = made.node.add(op_type=draw(st.sampled_from(["Constant", "A", "B"])), name="n")
+        added = graph.node.add(op_type=draw(st.sampled_from(["Constant", "A", "B"])), name="n")
         if kind == 1:
             added.attribute.append(attribute("v", AttributeProto.TENSOR, t=draw(tensors)))
         elif kind == 2:
@@ -334,18 +334,18 @@ def graphs(draw: st.DrawFn, depth: int = 2) -> GraphProto:
             added.attribute.append(attribute("v", AttributeProto.GRAPH, g=body))
         elif kind == 4:
             added.attribute.append(helper.make_attribute("ints", list(range(99))))
-    return made
+    return graph
 
 
 @st.composite
 def models(draw: st.DrawFn) -> ModelProto:
-    made = ModelProto(ir_version=8, doc_string=draw(texts), graph=draw(graphs()))
+    proto = ModelProto(ir_version=8, doc_string=draw(texts), graph=draw(graphs()))
     for body in draw(st.lists(graphs(1), max_size=1)):
-        made.training_info.add(initialization=body)
-        made.functions.add(name="f", node=body.node)
+        proto.training_info.add(initialization=body)
+        proto.functions.add(name="f", node=body.node)
     if draw(st.booleans()):
-        made.MergeFromString(UNKNOWN)
-    return made
+        proto.MergeFromString(UNKNOWN)
+    return proto
 
 
 @given(models())

@@ -81,7 +81,7 @@ def test_what_the_installed_onnx_does_not_have_is_not_promised():
     for domain in versions.DOMAINS:
         newest = schemas.latest(domain)
         for op in schemas.operators(domain):
-            assert all(one.since <= newest for one in schemas.history(domain, op))
+            assert all(schema.since <= newest for schema in schemas.history(domain, op))
         assert newest is None or newest <= database.newest(domain)
 
 

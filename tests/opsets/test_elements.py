@@ -156,7 +156,7 @@ def test_the_opset_is_the_first_in_which_an_operator_accepts_the_type(row):
 
 
 def _accepts(schema, name):
-    return any(name in one.types for one in (*schema.inputs, *schema.outputs))
+    return any(name in value.types for value in (*schema.inputs, *schema.outputs))
 
 
 JUDGES = ("verify", "testing")  # rooms that draw and compare arrays of numpy

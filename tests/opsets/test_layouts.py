@@ -16,11 +16,11 @@ from opshift.opsets.operator_set import Operator, OperatorSet
 from opshift.opsets.schemas import Param, Schema
 
 ALL = [
-    one
+    schema
     for domain in versions.DOMAINS
     for op in schemas.operators(domain)
-    for one in schemas.history(domain, op)
-    if any((one.inputs, one.outputs, one.attributes)) and not one.deprecated
+    for schema in schemas.history(domain, op)
+    if any((schema.inputs, schema.outputs, schema.attributes)) and not schema.deprecated
 ]
 
 
@@ -48,8 +48,10 @@ def test_an_entry_states_all_of_a_schema() -> None:
 @pytest.mark.parametrize("domain", ["", "ai.onnx.ml"])
 def test_a_layout_is_the_schema_if_there_is_one(domain: str) -> None:
     for op in schemas.operators(domain):
-        for one in schemas.history(domain, op):
-            assert layouts.layout(domain, op, one.since) is schemas.schema(domain, op, one.since)
+        for schema in schemas.history(domain, op):
+            assert layouts.layout(domain, op, schema.since) is schemas.schema(
+                domain, op, schema.since
+            )
 
 
 def test_an_operator_that_nothing_states_has_no_layout() -> None:

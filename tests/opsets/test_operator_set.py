@@ -65,7 +65,7 @@ def test_an_export_holds_exactly_the_operators_of_the_version():
         for s in (onnx.defs.get_schema(n, 13) for n in {s.name for s in onnx.defs.get_all_schemas_with_history() if s.domain == "" and s.since_version <= 13})
         if not s.deprecated
     }  # fmt: skip
-    assert {one.op_type: one.since_version for one in proto.operator} == {
+    assert {node.op_type: node.since_version for node in proto.operator} == {
         name: schema.since_version for name, schema in theirs.items()
     }
     for one in proto.operator:

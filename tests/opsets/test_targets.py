@@ -932,7 +932,9 @@ def test_a_list_of_releases_tells_which_one_a_name_without_a_release_means(name)
 def test_a_size_that_must_be_fixed_is_named_with_its_option():
     graph = "(float[N, 3] x, float[?, N] z) => (float[N, 3] y) { y = Relu(x) }"
     answer = accepts(model(graph, 13), "rknn==2.5").unknown
-    assert any("reads the size 'N'" in one and "N" in one.partition("as in")[2] for one in answer)
+    assert any(
+        "reads the size 'N'" in text and "N" in text.partition("as in")[2] for text in answer
+    )
     assert sum("needs fixed sizes" in one for one in answer) == 2
     fixed = convert_version(model(graph.replace("?", "2"), 13), "rknn==2.5", dim={"N": 2})
     assert not any("needs fixed sizes" in doubt for doubt in accepts(fixed, "rknn==2.5").unknown)

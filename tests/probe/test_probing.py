@@ -98,9 +98,9 @@ def test_an_input_that_is_absent_in_a_probe_and_in_the_model_is_no_gap(
     path = tmp_path / "row.toml"
     row.write(path, type(found)("edge-box", "3.0", *_rest(found)[:2], (result,), 0))
     monkeypatch.setenv(targets.CONFIG, str(path))
-    told = opshift.accepts(resize, "edge-box==3.0")
-    assert told.answer == answer, told
-    assert len(told.unknown) == 1  # that the node ran alone, and no gap
+    verdict = opshift.accepts(resize, "edge-box==3.0")
+    assert verdict.answer == answer, verdict
+    assert len(verdict.unknown) == 1  # that the node ran alone, and no gap
 
 
 def test_a_conversion_avoids_what_a_probe_saw_fail(own):
@@ -163,7 +163,7 @@ def test_an_interrupted_probe_keeps_its_results(tmp_path):
     python = fake_python(tmp_path, {})
     part = probe(python, ops=("Neg", "Abs", "ReduceMax"), sample=150, progress=stop)
     assert part.left > 0
-    assert {one.outcome for one in part.results} == {RUNS}
+    assert {result.outcome for result in part.results} == {RUNS}
 
 
 def test_a_probe_continues_after_the_results_of_a_file(tmp_path):
@@ -194,7 +194,7 @@ def test_a_probe_continues_after_the_results_of_a_file(tmp_path):
 def test_numbers_of_an_example_that_a_copy_cannot_hold_are_replaced():
     """Every operator of which an example has negative numbers has copies for unsigned types."""
     for op in ("Mod", "Abs", "OneHot"):
-        of = [case(one, ADAPTERS) for one in models(ADAPTERS, (op,)) if "uint8" in one.types]
+        of = [case(model, ADAPTERS) for model in models(ADAPTERS, (op,)) if "uint8" in model.types]
         assert any(of), op
 
 
@@ -324,7 +324,7 @@ def test_every_model_has_what_it_says():
 
 def test_the_examples_of_all_adapters_give_models():
     """The other tests choose operators, and so would not see an example that stops a probe."""
-    probed_ops = {one.key for one in models(ADAPTERS)}
+    probed_ops = {model.key for model in models(ADAPTERS)}
     known = {("", op) for op in ("Add", "Conv", "GatherND", "Resize", "Softmax", "TopK")}
     assert probed_ops >= known | {("ai.onnx.ml", "TreeEnsembleRegressor")}
 
@@ -360,7 +360,7 @@ def test_a_table_is_shipped_with_common_types(found, tmp_path):
 
 def test_inputs_after_the_first_are_also_constants():
     """A runtime may read weights and axes only as constants."""
-    asked = [one for one in models(ADAPTERS, ("MatMul",)) if one.types == ("float",)]
+    asked = [model for model in models(ADAPTERS, ("MatMul",)) if model.types == ("float",)]
     counts = {len(one.model.graph.initializer) for one in asked if one.since == 13}
     assert counts == {0, 1}
     for one in asked:
@@ -390,7 +390,7 @@ def test_negative_indices_are_a_form_of_their_own(op):
     )
     text = "\n".join(probed.written(table))
     assert f"wrong 1.0 {probed.NEGATIVE}" in text
-    types = next(one.types for one in results)
+    types = next(result.types for result in results)
     assert (RUNS, types) in probed.read(text).outcomes["", op][13].types
     assert "with negative indices" in " ".join(map(str, results))
 
@@ -399,7 +399,7 @@ def test_negative_indices_are_a_form_of_their_own(op):
     ("shape", "same"), [((3, 1), True), ((1, 3), True), ((3,), True), ((2, 3), False)]
 )
 def test_axes_of_one_element_do_not_count(shape, same):
-    one = next(one for one in models(ADAPTERS, ("Neg",)) if one.types == ("float",))
+    one = next(model for model in models(ADAPTERS, ("Neg",)) if model.types == ("float",))
     made = probing.ProbeCase(one, one.model, {}, {"y": np.ones(3, np.float32)}, frozenset())
     assert (probing._difference(made, {"y": np.ones(shape, np.float32)}) == "") is same
 
@@ -415,6 +415,6 @@ def test_axes_of_one_element_do_not_count(shape, same):
 )
 def test_the_element_type_of_an_output_does_not_count(value, same):
     """OpenCV has float tensors only, and MNN has no int64."""
-    one = next(one for one in models(ADAPTERS, ("Neg",)) if one.types == ("int64",))
+    one = next(model for model in models(ADAPTERS, ("Neg",)) if model.types == ("int64",))
     made = probing.ProbeCase(one, one.model, {}, {"y": np.array([1, 2])}, frozenset())
     assert (probing._difference(made, {"y": value}) == "") is same

@@ -127,7 +127,7 @@ def importers(path):
 
 
 def test_nobody_else_imports_onnx():
-    found = {one for path in PACKAGE.rglob("*.py") for one in importers(path)}
+    found = {importer for path in PACKAGE.rglob("*.py") for importer in importers(path)}
     found.remove(PACKAGE / "verify" / "guest.py")  # it runs in the Pythons of other runtimes
     assert {path.relative_to(PACKAGE).parts[0] for path in found} == {"protos"}
 

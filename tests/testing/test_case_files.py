@@ -156,7 +156,9 @@ def test_a_wrong_word_names_the_file_and_the_function(
 def test_the_examples_of_a_package_include_its_cases() -> None:
     module = "opshift_adapters.normalize.softmax"
     above = sum(
-        len(one.examples) for one in registry.default().adapters() if one.source.startswith(module)
+        len(adapter.examples)
+        for adapter in registry.default().adapters()
+        if adapter.source.startswith(module)
     )
     assert len(testing.examples(module)) > above
 

@@ -41,8 +41,8 @@ def test_every_set_has_what_its_name_says() -> None:
 
 def test_a_given_integer_stays_except_where_places_are_drawn() -> None:
     sets = dict(input_sets(MODEL, {"i": [5, 6]}))
-    kept = {name for name, feeds in sets.items() if feeds["i"].tolist() == [5, 6]}
-    assert kept == set(sets) - {"repeated"}
+    names = {name for name, feeds in sets.items() if feeds["i"].tolist() == [5, 6]}
+    assert names == set(sets) - {"repeated"}
     assert {"empty", "one"}.isdisjoint(sets)  # N is fixed by what is given
 
 

@@ -139,11 +139,11 @@ def test_a_verdict_that_is_pointless_or_stale(monkeypatch):
 
 
 def test_examples_of_a_package():
-    found = testing.examples("opshift_adapters.normalize.softmax")
-    assert all(isinstance(adapter, Adapter) for adapter, _ in found)
-    assert {"negative", "last axis"} <= {example.title for _, example in found}  # a claim's too
+    pairs = testing.examples("opshift_adapters.normalize.softmax")
+    assert all(isinstance(adapter, Adapter) for adapter, _ in pairs)
+    assert {"negative", "last axis"} <= {example.title for _, example in pairs}  # a claim's too
     # Where NaN is the largest is open, so that Hardmax may differ.
-    defined = [(adapter, example) for adapter, example in found if "Hardmax" not in adapter.ops]
+    defined = [(adapter, example) for adapter, example in pairs if "Hardmax" not in adapter.ops]
     assert len(defined) > 3
     for adapter, example in defined[:3]:
         testing.assert_example(adapter, example)

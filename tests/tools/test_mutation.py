@@ -68,9 +68,9 @@ def test_every_equivalent_mutant_is_a_mutant() -> None:
     known = reasons(mutation.EQUIVALENT)
     read = {name.partition(" ")[0] for name in known}
     found = {
-        one.title
+        mutant.title
         for module in mutants.modules(mutation.PACKAGE)
         if module.__name__.removeprefix(f"{mutation.PACKAGE}.") in read
-        for one in mutants.mutants(module)
+        for mutant in mutants.mutants(module)
     }
     assert sorted(set(known) - found) == []

@@ -21,8 +21,8 @@ def listed(program: str) -> list[str]:
 
 
 def test_the_tools_are_five_programs():
-    found = {path.parent.name for path in (ROOT / "tools").glob("*/__main__.py")}
-    assert found == set(PROGRAMS)
+    names = {path.parent.name for path in (ROOT / "tools").glob("*/__main__.py")}
+    assert names == set(PROGRAMS)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -51,9 +51,9 @@ def test_refused_nodes_and_other_numbers_are_found():
 def test_equal_nodes_are_tried_once_and_constants_are_kept():
     runtime = Runtime()
     found(runtime)
-    ops = [one.graph.node[0].op_type for one in runtime.models]
+    ops = [model.graph.node[0].op_type for model in runtime.models]
     assert sorted(ops) == ["Add", "Mul", "Neg", "Selu", "Softsign"]
-    (added,) = [one for one in runtime.models if one.graph.node[0].op_type == "Add"]
+    (added,) = [model for model in runtime.models if model.graph.node[0].op_type == "Add"]
     assert [tensor.name for tensor in added.graph.initializer] == ["w"]
 
 
@@ -76,6 +76,6 @@ def test_only_nodes_that_the_reference_does_not_compute_are_left_out(monkeypatch
 
     monkeypatch.setattr(lone_nodes.oracle, "evaluate", evaluated)
     assert found(runtime) == frozenset()
-    assert sorted(one.graph.node[0].op_type for one in runtime.models) == [
+    assert sorted(model.graph.node[0].op_type for model in runtime.models) == [
         "Add", "Mul", "Neg", "Softsign",
     ]  # fmt: skip

@@ -69,7 +69,7 @@ def test_one_weight_is_in_memory_at_a_time_and_values_end_with_their_last_reader
         return counted("weights", value) if value.size > 1 else value
 
     x = np.ones((2, 8), "f4")
-    found = oracle.evaluate(
+    values = oracle.evaluate(
         model, {"x": x, "c": np.array(True)},
         load=load, seen=lambda _, value: counted("values", value),
     )  # fmt: skip
@@ -77,7 +77,7 @@ def test_one_weight_is_in_memory_at_a_time_and_values_end_with_their_last_reader
     assert most["weights"] == 1
     assert most["values"] <= 4  # two that the branch reads, its result, and the same as the output
     np.testing.assert_array_equal(
-        found[0], oracle.evaluate(model, {"x": x, "c": np.array(True)})[0]
+        values[0], oracle.evaluate(model, {"x": x, "c": np.array(True)})[0]
     )
 
 

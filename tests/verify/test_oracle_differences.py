@@ -32,7 +32,7 @@ def test_a_sample_of_kernels_differs_only_where_there_is_a_reason() -> None:
     assert found["ReduceMax 18..", oracle_cases.RUNTIME].sets["nan"]
 
     told = list(oracle.unexplained(found, {}))
-    assert any(one.startswith("ReduceMax 18.. and onnxruntime differ (") for one in told)
+    assert any(text.startswith("ReduceMax 18.. and onnxruntime differ (") for text in told)
 
 
 def test_a_kernel_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

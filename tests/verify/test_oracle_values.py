@@ -67,16 +67,16 @@ def test_compare(one: Any, other: Any, says: str | None) -> None:
 
 
 def test_compare_tolerates_what_it_is_told_to() -> None:
-    one = np.array([1, -1], F)
-    near = np.nextafter(one, F(0))
-    assert compare([one], [near], ulp=1) is None
-    assert compare([one], [near], rtol=1e-6) is None
-    assert compare([one], [near], atol=1e-9) is not None
+    array = np.array([1, -1], F)
+    near = np.nextafter(array, F(0))
+    assert compare([array], [near], ulp=1) is None
+    assert compare([array], [near], rtol=1e-6) is None
+    assert compare([array], [near], atol=1e-9) is not None
     tiny = np.array([1e-45], F)
     assert compare([tiny], [-tiny], ulp=2) is None
     assert compare([tiny], [-tiny], ulp=1) is not None
     assert compare([np.array([0.0], F)], [np.array([-0.0], F)], signed_zero=True) is not None
-    assert compare([one], [one, one]) == "1 outputs expected, 2 given"
+    assert compare([array], [array, array]) == "1 outputs expected, 2 given"
 
 
 @pytest.mark.skipif(trust.OLD, reason="the reference of an older onnx takes no empty tensor there")

@@ -91,11 +91,11 @@ def test_the_child_has_neither_our_paths_nor_programs_nor_indexes(tmp_path, monk
     monkeypatch.setenv("PYTHONPATH", "somewhere")
     monkeypatch.chdir(tmp_path)
     other_runtime.find(fake_python(tmp_path, {}, stubs=tmp_path), "onnxruntime")
-    told = seen.read_text()
-    assert "'somewhere'" not in told
-    assert f"'{os.path.dirname(other_runtime.__file__)}'" not in told
-    assert told.count(f"'{tmp_path}'") == 2  # PYTHONPATH of the script, and the path that it makes
-    assert "('PIP_NO_INDEX', '1')" in told
+    text = seen.read_text()
+    assert "'somewhere'" not in text
+    assert f"'{os.path.dirname(other_runtime.__file__)}'" not in text
+    assert text.count(f"'{tmp_path}'") == 2  # PYTHONPATH of the script, and the path that it makes
+    assert "('PIP_NO_INDEX', '1')" in text
     assert child_python.bare_environment()["PATH"] == os.defpath
 
 

@@ -59,12 +59,12 @@ def test_every_model_is_converted_or_named(mixed, tmp_path):
     for path in mixed.rglob("m*.onnx"):
         made = (tmp_path / "dst" / path.relative_to(mixed)).read_bytes()
         assert made == convert_version(path, 8).SerializeToString(deterministic=True)
-    refused = next(one for one in heard if one.fate is Fate.REFUSED)
+    refused = next(outcome for outcome in heard if outcome.fate is Fate.REFUSED)
     assert (refused.name, refused.why) == ("erf.onnx", refused.blockers[0].why)
     assert (refused.blockers[0].op, refused.blockers[0].boundary) == ("Erf", (9, 8))
     assert (refused.source, refused.result) == ({"": 13}, {"": 9})
     assert not (tmp_path / "dst" / "erf.onnx").exists()
-    invalid = next(one for one in heard if one.fate is Fate.INVALID)
+    invalid = next(outcome for outcome in heard if outcome.fate is Fate.INVALID)
     assert codes.page(invalid.why)
     assert all(Outcome.from_dict(json.loads(json.dumps(o.as_dict()))) == o for o in heard)
 

@@ -67,7 +67,7 @@ def finished(driver: subprocess.Popen[str]) -> dict:
 def visible(dst: Path) -> list[Path]:
     """Every result that a reader may see, each of which is whole."""
     result = convert_version(model(name="g0000"), 13).SerializeToString(deterministic=True)
-    found = [path for path in dst.rglob("*.onnx") if not path.name.startswith(".")]
-    for path in found:
+    paths = [path for path in dst.rglob("*.onnx") if not path.name.startswith(".")]
+    for path in paths:
         assert path.read_bytes() == result.replace(b"g0000", f"g{path.stem[1:]}".encode())
-    return found
+    return paths

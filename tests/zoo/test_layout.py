@@ -48,7 +48,7 @@ def test_a_model_that_is_the_data_of_another(tmp_path):
     assert "would have the name of the result of another model" in heard["a.onnx"].detail
     assert not (tmp_path / "d" / "a.onnx").exists()
     heard = run(tmp_path / "s", tmp_path / "d", external="one-file")
-    assert {one.fate.value for one in heard.values()} == {"ok"}
+    assert {outcome.fate.value for outcome in heard.values()} == {"ok"}
     assert weight_of(tmp_path / "d" / "a.onnx") == weight(1)
 
 
@@ -56,7 +56,9 @@ def test_two_models_with_one_data_file(tmp_path):
     put(tmp_path / "s" / "w.bin", weight(1))
     save(tmp_path / "s" / "a.onnx", 1, "w.bin")
     save(tmp_path / "s" / "b.onnx", 1, "w.bin")
-    assert {one.fate.value for one in run(tmp_path / "s", tmp_path / "d").values()} == {"ok"}
+    assert {outcome.fate.value for outcome in run(tmp_path / "s", tmp_path / "d").values()} == {
+        "ok"
+    }
     assert {weight_of(tmp_path / "d" / f"{name}.onnx") for name in "ab"} == {weight(1)}
 
 
@@ -123,7 +125,7 @@ def test_a_link_among_the_results_is_not_followed(tmp_path):
     before = source.read_bytes(), other.read_bytes()
     heard = run(tmp_path / "s", tmp_path / "d")
     assert (source.read_bytes(), other.read_bytes()) == before
-    assert {one.fate.value for one in heard.values()} == {"lost"}
+    assert {outcome.fate.value for outcome in heard.values()} == {"lost"}
     assert "through a link" in heard["b.onnx"].detail
 
 

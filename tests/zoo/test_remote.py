@@ -344,8 +344,8 @@ def test_another_scheme_is_left_to_fsspec(tmp_path, server):
     raw = batch(server, tmp_path / "home", *words)
     assert raw["fates"] == {"ok": 5}
     assert batch(server, tmp_path / "home", *words)["fates"] == {"skipped": 5}
-    found = [path for path in (tmp_path / "dst").rglob("*") if path.is_file()]
-    assert sorted(path.suffix for path in found) == [".json"] * 5 + [".onnx"] * 5
+    paths = [path for path in (tmp_path / "dst").rglob("*") if path.is_file()]
+    assert sorted(path.suffix for path in paths) == [".json"] * 5 + [".onnx"] * 5
 
 
 def test_a_store_of_this_process_alone_takes_an_engine_of_this_process(tmp_path):

@@ -41,7 +41,7 @@ def test_a_death_is_named_and_the_others_are_done(deed, fate, said):
     others = [Order(f"good{i}") for i in range(10)]
     ended = run(*others[:5], Order("bad", deed), *others[5:])
     assert (ended["bad"].fate, ended["bad"].detail) == (fate, said)
-    assert all(ended[one.name].fate is Fate.OK for one in others)
+    assert all(ended[other.name].fate is Fate.OK for other in others)
     assert len(ended) == 11
 
 
@@ -99,7 +99,7 @@ def test_what_waits_for_its_turn_is_not_harmed_and_not_counted_as_tried(deed, mo
     others = [Order(f"good{i}") for i in range(8)]
     ended = run(*others[:4], Order("bad", deed), *others[4:], workers=1, retries=0, seconds=2)
     assert ended["bad"].fate is not Fate.OK
-    assert all(ended[one.name].fate is Fate.OK for one in others)
+    assert all(ended[other.name].fate is Fate.OK for other in others)
     assert waited[0] > 0
 
 

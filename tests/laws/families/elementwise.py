@@ -13,8 +13,8 @@ from families.making import FLOATS, Family, Making, Recipe, rows
 
 def _consumed(m: Making, count: int) -> list[int] | None:
     """Before 6 some operators carried this attribute, which never meant anything."""
-    known = schemas.schema("", m.op, m.opset).attributes
-    return m.maybe([0] * count) if "consumed_inputs" in known else None
+    attributes = schemas.schema("", m.op, m.opset).attributes
+    return m.maybe([0] * count) if "consumed_inputs" in attributes else None
 
 
 def unary(kind: str = "special", **attributes: tuple[float, float]) -> Recipe:

@@ -114,9 +114,9 @@ def dropout(m: Making) -> None:
     x = m.data(elem, shape)
     outputs = m.one((True,), (True, True))
     if m.opset < 12:
-        known = schemas.schema("", "Dropout", m.opset).attributes
-        consumed = m.maybe([0]) if "consumed_inputs" in known else None
-        test = 1 if "is_test" in known else None
+        attributes = schemas.schema("", "Dropout", m.opset).attributes
+        consumed = m.maybe([0]) if "consumed_inputs" in attributes else None
+        test = 1 if "is_test" in attributes else None
         m.node(
             [x], (True,), ratio=m.maybe(m.number(0, 0.5)), is_test=test, consumed_inputs=consumed
         )

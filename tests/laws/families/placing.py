@@ -170,8 +170,8 @@ def _declare_outputs(m: Making, model: ModelProto, feeds: dict[str, Any], how: s
 
 
 def _inferred(model: ModelProto, name: str) -> TypeProto:
-    found = shape_inference.infer_shapes(model)
-    for info in (*found.graph.output, *found.graph.value_info):
+    inferred = shape_inference.infer_shapes(model)
+    for info in (*inferred.graph.output, *inferred.graph.value_info):
         if info.name == name and info.type.WhichOneof("value"):
             return info.type
     raise oracle.OracleError(f"nobody infers the type of {name}")

@@ -33,13 +33,13 @@ def _dilated(m: Making, size: list[int], kernel: list[int]) -> list[int] | None:
 
 
 def pool(m: Making) -> None:
-    known = schemas.schema("", m.op, m.opset).attributes
+    attributes = schemas.schema("", m.op, m.opset).attributes
     size, kernel, written = _window(m)
-    if "dilations" in known:
+    if "dilations" in attributes:
         written["dilations"] = _dilated(m, size, kernel)
-    if "ceil_mode" in known:
+    if "ceil_mode" in attributes:
         written["ceil_mode"] = m.maybe(m.int(0, 1))
-    if "count_include_pad" in known:
+    if "count_include_pad" in attributes:
         written["count_include_pad"] = m.maybe(m.int(0, 1))
     outputs: tuple[bool, ...] = (True,)
     if m.op == "MaxPool" and m.opset >= 8:

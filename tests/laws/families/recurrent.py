@@ -14,12 +14,12 @@ GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 
 def recurrent(m: Making) -> None:
-    known = schemas.schema("", m.op, m.opset).attributes
+    attributes = schemas.schema("", m.op, m.opset).attributes
     gates, elem = GATES[m.op], m.elem()
     time, batch, width, hidden = m.int(1, 3), m.int(1, 2), m.int(1, 2), m.int(1, 2)
     direction = m.one("forward", "forward", "reverse", "bidirectional")
     ways = 2 if direction == "bidirectional" else 1
-    layout = m.one(None, 0, 1) if "layout" in known else None
+    layout = m.one(None, 0, 1) if "layout" in attributes else None
     written: dict[str, Any] = {"hidden_size": hidden, "layout": layout}
     written["direction"] = direction if direction != "forward" or m.flag() else None
     x, start = (time, batch, width), (ways, batch, hidden)
@@ -37,10 +37,10 @@ def recurrent(m: Making) -> None:
         inputs.append(m.data(elem, start) if m.flag() else "")
         inputs.append(m.data(elem, (ways, 3 * hidden)) if m.flag() else "")
         written["input_forget"] = m.one(None, 0, 1)
-    if "linear_before_reset" in known:
+    if "linear_before_reset" in attributes:
         written["linear_before_reset"] = m.one(None, 0, 1)
     written["clip"] = m.maybe(1.0)
-    if "output_sequence" in known:
+    if "output_sequence" in attributes:
         written["output_sequence"] = 1
     outputs = m.one((True, True), (True,), (False, True))
     if m.op == "GRU" and m.opset < 3:

@@ -48,9 +48,9 @@ def into_branches(m: Making, model: ModelProto, parts: Parts) -> None:
     inner = list(graph.node)
     outer: list[NodeProto] = []
     if m.flag():
-        own = {out for node in m.nodes for out in node.output}
-        inner = [node for node in graph.node if own & set(node.output)]
-        outer = [node for node in graph.node if not own & set(node.output)]
+        outs = {out for node in m.nodes for out in node.output}
+        inner = [node for node in graph.node if outs & set(node.output)]
+        outer = [node for node in graph.node if not outs & set(node.output)]
         if len(inner) + len(outer) != len(graph.node) or not inner:
             return
     branches = [_branch(graph, inner, suffix) for suffix in ("_then", "_else")]
@@ -134,8 +134,8 @@ def as_function(m: Making, parts: Parts, imports: dict[str, int]) -> tuple[list[
     for group in parts.before:
         (inside if m.flag() else outside).extend(group)
     body = [NodeProto.FromString(n.SerializeToString()) for n in (*inside, *m.nodes)]
-    own = {out for node in body for out in node.output if out}
-    needed = sorted({name for node in body for name in _reads(node) if name and name not in own})
+    outs = {out for node in body for out in node.output if out}
+    needed = sorted({name for node in body for name in _reads(node) if name and name not in outs})
     call = helper.make_node("Made", needed, list(m.unused), domain="own")
     names = []
     plain = [a for a in body[-1].attribute if a.type in (1, 2, 3, 6, 7, 8) and not a.ref_attr_name]
