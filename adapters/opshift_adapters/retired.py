@@ -132,11 +132,8 @@ def constant_fill(node: Node, op: Builder) -> Result:
     shape = _fill_shape(node, op)
     if shape.rank_or_none not in (1, None):
         raise InvalidModel(f"ConstantFill {node.name!r} has a shape input that is not a vector")
-    if (
-        (lengths := shape.dims_or_none)
-        and isinstance(lengths[0], int)
-        and lengths[0] > LARGEST_RANK
-    ):
+    lengths = shape.dims_or_none
+    if lengths and isinstance(lengths[0], int) and lengths[0] > LARGEST_RANK:
         raise InvalidModel(
             f"ConstantFill {node.name!r} has a shape of {lengths[0]} sizes, which are too many"
         )

@@ -18,10 +18,7 @@ def apart(op: Builder, x: Value, heads: int) -> Value:
 
 
 def with_last_split(op: Builder, x: Value, sizes: Sequence[int]) -> Value:
-    """Splits the width of [batch, sequence, width] into `sizes`, in which -1 is the remaining size.
-
-    The remaining size is computed, because Reshape cannot infer it for an empty tensor.
-    """
+    """Splits the width of [batch, sequence, width] into `sizes`; -1 is the remaining size."""
     dims, at, product = x.dims_or_none, sizes.index(-1), -math.prod(sizes)
     whole = dims[2] if dims is not None else None
     if isinstance(whole, int) and whole:

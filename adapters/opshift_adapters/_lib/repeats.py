@@ -24,10 +24,7 @@ def covers(large: Dims, small: Dims) -> bool:
 
 
 def repeated_to(op: Builder, x: Value, shape: Value, goal: Dims) -> Value | None:
-    """Broadcasts `x` by Tile to a shape of at most its rank; None if an axis may or may not repeat.
-
-    `goal` has the known elements of the shape: numbers and symbolic dimensions.
-    """
+    """Broadcasts `x` by Tile to a shape of at most its rank; None if unknown axes may repeat."""
     ahead = x.rank - len(goal)
     pairs = zip(x.dims, (*[1] * ahead, *goal), strict=True)
     repeats = [_is_repeated(have, want) for have, want in pairs]

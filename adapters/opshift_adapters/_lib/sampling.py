@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resampling axis by axis with Gather and arithmetic, as Resize is defined.
-
-Constants are computed during the conversion; static sizes leave only indices and weights.
-"""
+"""Resampling axis by axis with Gather and arithmetic, as Resize is defined."""
 
 from dataclasses import dataclass, replace
 

@@ -200,11 +200,8 @@ def _steps(node: Node, side: str, kind: int | None) -> tuple[float, int | None, 
     if scale is None or point is None or scale.size != 1 or point.size != 1:
         return None
     size = float(scale.item())
-    return (
-        (size, kind, int(point.item()))
-        if T.FLOAT.fraction.smallest_normal <= size < np.inf
-        else None
-    )
+    normal = T.FLOAT.fraction.smallest_normal <= size < np.inf
+    return (size, kind, int(point.item())) if normal else None
 
 
 def requantized(op: Builder, x: Value, zero: Value | None) -> Value | None:

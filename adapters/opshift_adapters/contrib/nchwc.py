@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of com.microsoft.nchwc, which compute images in the blocked channel layout (NCHWc).
-
-A blocked value becomes an ordinary image with the same numbers in another order; its channels
-fill whole blocks. The width of the blocks follows from the sizes in the model.
-"""
+"""Operators of com.microsoft.nchwc, which compute images in the blocked channel layout (NCHWc)."""
 
 from opshift.adapter import Array, Builder, Node, Result, T, Value, leaving
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QLinear operators, written as dequantization, computation in float, and quantization.
-
-For operators that onnxruntime computes without dequantization, its own arithmetic is written.
-"""
+"""QLinear operators, written as dequantization, computation as in onnxruntime, and quantization."""
 
 from typing import Any
 
@@ -71,10 +68,7 @@ def qlinear_leaky_relu(node: Node, op: Builder) -> Result:
 
 @leaving("QLinearSoftmax", domain=MICROSOFT, since=13)
 def qlinear_softmax(node: Node, op: Builder) -> Result:
-    """QLinearSoftmax multiplies Softmax by Floor(1 / scale) before rounding, like onnxruntime.
-
-    DequantizeLinear, Softmax (below 13 after Flatten), Mul and QuantizeLinear are written.
-    """
+    """QLinearSoftmax multiplies Softmax by Floor(1 / scale) before rounding, like onnxruntime."""
     x, one = real(node, op, "X X_scale x_zero_point"), op.const(1, T.FLOAT)
     axis = node.int("axis")
     if node.int("opset") >= 13:

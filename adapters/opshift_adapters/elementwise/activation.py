@@ -101,10 +101,8 @@ ROUNDED_ONCE = shown(
 LEAKY_RELU_16 = boundary(16, "LeakyRelu:8ae852", cast=ROUNDED_ONCE)
 ACTIVATION_22 = boundary(
     22,
-    (
-        "Elu:684605 HardSigmoid:8f76ad HardSwish:3a7dd3 Mish:cd3cd8 Selu:2d1aa9 Softplus:8b42c5 "
-        "Softsign:26ac09 ThresholdedRelu:f64fc5"
-    ),
+    "Elu:684605 HardSigmoid:8f76ad HardSwish:3a7dd3 Mish:cd3cd8 Selu:2d1aa9 Softplus:8b42c5 "
+    "Softsign:26ac09 ThresholdedRelu:f64fc5",
     cast=ROUNDED_ONCE,
 )
 
@@ -119,6 +117,16 @@ def _celu(op: Builder, x: Value, alpha: float) -> Value:
     scale = op.const(alpha, like=x)
     bent = (op.Exp(x / scale) - op.const(1, like=x)) * scale
     return op.Relu(x) + op.Min(bent, op.const(0, like=x))
+
+
+@misread(
+    "Celu",
+    "onnxruntime 1.3..1.7",
+    "Celu of a scalar does not load or is wrong",
+    source="2026-11-30 measured in onnxruntime 1.3 to 1.32: shapes [], [0], [1] and [2, 3]",
+)
+def bends_a_scalar(node: Node) -> bool:
+    return node["X"].rank == 0
 
 
 CELU_28 = boundary(28, "Celu:3c82cb", cast=celu_28_27)

@@ -147,10 +147,7 @@ HALF_BITS = 62  # the exponent of 2**62, the largest power of two in int64
 
 
 def _by_powers_of_two(node: Node, op: Builder) -> Result:
-    """Writes Div of uint64 by constant powers of two as a division of int64.
-
-    The int64 quotient is rounded down. The quotient of the highest bit is added separately.
-    """
+    """Writes Div of uint64 by constant powers of two as a division of int64."""
     known = node["B"].const_or_none()
     if known is None or op.version < 10 or any(n.bit_count() != 1 for n in map(int, known.flat)):
         return KEEP

@@ -23,6 +23,7 @@ from opshift.adapter import (
     misread,
     np,
 )
+from opshift.combinators import drop_attribute
 
 from opshift_adapters._lib.kinds import as_type, parted
 from opshift_adapters._lib.scales import FLOAT8
@@ -156,11 +157,6 @@ def cast_like_15_14(node: Node, op: Builder) -> Result:
     return op.Cast(node["input"], to=node["target_type"].elem_type)
 
 
-def drop_saturate(node: Node, op: Builder) -> Result:
-    """Opset 19 added `saturate`, which affects only 8-bit floats; below opset 19, it is removed."""
-    return op.same(node, saturate=None)
-
-
 CAST_UP_19 = boundary(19, "Cast:24656c", directions="up")
 
 
@@ -183,20 +179,17 @@ def cast_19_18(node: Node, op: Builder) -> Result:
     return op.same(node, saturate=None)
 
 
-CAST_19 = boundary(19, "CastLike:1ec715", down=drop_saturate, ignores=SATURATE)
+CAST_19 = boundary(19, "CastLike:1ec715", down=drop_attribute("saturate"), ignores=SATURATE)
 CAST_21 = boundary(21, "Cast:666a21", cast=cast_while_converting)
 CAST_LIKE_21 = boundary(21, "CastLike:3fb492")
 CAST_23 = boundary(23, "Cast:d12ac8", cast=cast_while_converting)
 CAST_LIKE_23 = boundary(23, "CastLike:e6a4ed")
 
 
-def drop_round_mode(node: Node, op: Builder) -> Result:
-    """Opset 24 added `round_mode`, which affects only float8e8m0; below opset 24, it is removed."""
-    return op.same(node, round_mode=None)
-
-
-MODES = {"round_mode": "`round_mode` affects only Casts to float8e8m0"}
-CAST_24 = boundary(24, "Cast:f1ca9f CastLike:cbca8f", down=drop_round_mode, ignores=MODES)
+MODE = {"round_mode": "`round_mode` affects only Casts to float8e8m0"}
+CAST_24 = boundary(
+    24, "Cast:f1ca9f CastLike:cbca8f", down=drop_attribute("round_mode"), ignores=MODE
+)
 CAST_25 = boundary(25, "Cast:65e127", cast=cast_while_converting)
 CAST_LIKE_25 = boundary(25, "CastLike:5bef5d")
 CAST_28 = boundary(28, "Cast:a43dff", cast=cast_while_converting)

@@ -104,10 +104,8 @@ def atanh_9_8(node: Node, op: Builder) -> Result:
 
 TRIGONOMETRY_22 = boundary(
     22,
-    (
-        "Acos:d30a43 Acosh:93e830 Asin:a2692b Asinh:eb8ac1 Atan:78b91c Atanh:93bc25 Cos:8ace6e "
-        "Cosh:f04f02 Sin:d3801a Sinh:340a1c Tan:b72354"
-    ),
+    "Acos:d30a43 Acosh:93e830 Asin:a2692b Asinh:eb8ac1 Atan:78b91c Atanh:93bc25 Cos:8ace6e "
+    "Cosh:f04f02 Sin:d3801a Sinh:340a1c Tan:b72354",
     cast=cast_around("float"),
 )
 

@@ -23,10 +23,8 @@ from opshift_adapters._lib.wide_integers import multiply_stacked
 WITHOUT_CONSUMED = drop_attribute("consumed_inputs")
 MATH_6 = boundary(
     6,
-    (
-        "Ceil:b70fea Exp:f83680 Floor:01fdd9 Log:ab9f59 Reciprocal:b05bb6 Sigmoid:1146b9 "
-        "Sqrt:887227 Tanh:97bed0"
-    ),
+    "Ceil:b70fea Exp:f83680 Floor:01fdd9 Log:ab9f59 Reciprocal:b05bb6 Sigmoid:1146b9 "
+    "Sqrt:887227 Tanh:97bed0",
     up=WITHOUT_CONSUMED,
 )
 
@@ -139,10 +137,8 @@ def times_minus_one(node: Node, op: Builder) -> Result:
 
 MATH_13 = boundary(
     13,
-    (
-        "Abs:bca7a5 Ceil:3d6cff Exp:96ddb1 Floor:0e9e0e IsNaN:cbe16b Log:a5ad3b Neg:a5f736 "
-        "Reciprocal:1f5cfe Sigmoid:519d06 Sign:17e450 Sqrt:ac76d4 Tanh:7ca8ed"
-    ),
+    "Abs:bca7a5 Ceil:3d6cff Exp:96ddb1 Floor:0e9e0e IsNaN:cbe16b Log:a5ad3b Neg:a5f736 "
+    "Reciprocal:1f5cfe Sigmoid:519d06 Sign:17e450 Sqrt:ac76d4 Tanh:7ca8ed",
 )
 AS_FLOAT = cast_around("float")
 MATH_20 = boundary(20, "IsInf:4c7d49 IsNaN:e7e615", cast=AS_FLOAT)

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differences between onnxruntime and the specification; conversions follow the specification.
-
-`tests/adapters/test_differs.py` runs an example of each difference on onnxruntime.
-"""
+"""Differences between onnxruntime and the specification; conversions follow the specification."""
 
 from opshift.adapter import Node, differs, np
 

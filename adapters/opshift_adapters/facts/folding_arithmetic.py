@@ -66,10 +66,7 @@ def over_all(step: Compute) -> Run:
 
 
 def table(name: str, rule: Callable[[Compute], Run], functions: str) -> tuple[Fold, ...]:
-    """Declares the folding of operators with numpy functions, listed as `Add=add Sub=subtract`.
-
-    The examples of these operators are the cases of `name`.
-    """
+    """Declares the folding of operators with numpy functions, listed as `Add=add Sub=subtract`."""
     folds = []
     for op, function in (word.split("=") for word in functions.split()):
         run = rule(of_numpy(function))

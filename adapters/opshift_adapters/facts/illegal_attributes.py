@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attribute values that the specification forbids although onnx's checker accepts them.
-
-A conversion checks these values at each node; it checks other flaws only after a failure.
-"""
+"""Attribute values that the specification forbids although onnx's checker accepts them."""
 
 from opshift.objections import LARGEST_RANK, choices, switches, within
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators for which onnx may infer negative sizes, and conditions that exclude this.
-
-`tests/author/test_shrinking.py` checks that the list is complete (OPSHIFT_INFERENCE).
-"""
+"""Operators for which onnx may infer negative sizes, and conditions that exclude this."""
 
 from collections.abc import Callable
 

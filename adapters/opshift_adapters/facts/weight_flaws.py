@@ -132,8 +132,6 @@ def blocks_that_do_not_fit(node: Node) -> str | None:
     spans = (block - 1) * np.array(node.ints_or_none("dilations") or [1] * block.size) + 1
     steps = np.array(node.ints_or_none("strides") or [1] * block.size)
     count = prod(((image + pads - spans) // steps + 1).tolist())
-    return (
-        f"the node has {shape[2]} blocks, but the image has {count}"
-        if differ(shape[2], count)
-        else None
-    )
+    if not differ(shape[2], count):
+        return None
+    return f"the node has {shape[2]} blocks, but the image has {count}"

@@ -81,11 +81,8 @@ def _candidates(node: Node, op: Builder) -> tuple[Value, Value, Value]:
     joined = op.Concat(pairs, op.const([1]), axis=0)
     box = op.ConstantOfShape(op.Concat(batches, op.const([1, 4]), axis=0))
     never = op.ConstantOfShape(joined, value=np.array([False]))
-    return (
-        op.Concat(boxes, box, axis=1),
-        op.Concat(scores, op.ConstantOfShape(joined), axis=2),
-        op.Concat(good, never, axis=2),
-    )
+    scores = op.Concat(scores, op.ConstantOfShape(joined), axis=2)
+    return op.Concat(boxes, box, axis=1), scores, op.Concat(good, never, axis=2)
 
 
 def _side(node: Node, op: Builder, first: Value, second: Value) -> tuple[Value, Value]:

@@ -174,11 +174,8 @@ def _always_so(node: Node, scales: Array | None) -> bool:
     """Returns whether Resize of opset 10 is known to have the same result on every axis."""
     where = node.str("coordinate_transformation_mode")
     if node.str("mode") != "nearest":
-        return (
-            node.str("mode") == "linear"
-            and where == "asymmetric"
-            and not node.int("exclude_outside")
-        )
+        is_plain = node.str("mode") == "linear" and where == "asymmetric"
+        return is_plain and not node.int("exclude_outside")
     if scales is None:
         return False
     return all(_same_nearest(where, node.str("nearest_mode"), float(scale)) for scale in scales)
@@ -189,11 +186,8 @@ def _same_nearest(where: str, rounding: str, scale: float) -> bool:
     whole, centred = scale.is_integer(), rounding.startswith("round_prefer")
     if where == "asymmetric":
         if scale >= 1:
-            return (
-                rounding == "floor"
-                or scale == 1
-                or (rounding == "round_prefer_floor" and scale == 2)
-            )
+            doubles = rounding == "round_prefer_floor" and scale == 2
+            return rounding == "floor" or scale == 1 or doubles
         return rounding == "ceil" or np.frexp(scale)[0] == 0.5
     if where in ("half_pixel", "pytorch_half_pixel"):
         return scale == 1 or (whole and centred)

@@ -67,19 +67,7 @@ def _written_out(node: Node, op: Builder, *, shift: float, least: float | None) 
     def region(b: Builder, i: Value, keep: Value, state: Value) -> tuple[Value, Value, Value]:
         scaled = b.Gather(rois, i, axis=0) * b.const(node.float("spatial_scale"), kind)
         corners = scaled - b.const(shift, kind)
-        rows, columns = (
-            _line(
-                b,
-                element(b, corners, 1 - k),
-                element(b, corners, 3 - k),
-                bins[k],
-                sizes[k],
-                kind,
-                ratio,
-                least,
-            )
-            for k in (0, 1)
-        )
+        rows, columns = (_line(b, corners, k, bins[k], sizes[k], ratio, least) for k in (0, 1))
         picture = b.Gather(image, b.Gather(batch, i, axis=0), axis=0)
         samples = _samples(b, picture, rows, columns, mode, kind)
         sides = (b.const([0, bins[0]]), rows.each, b.const([bins[1]]), columns.each)
@@ -99,16 +87,10 @@ def _written_out(node: Node, op: Builder, *, shift: float, least: float | None) 
 
 
 def _line(
-    op: Builder,
-    first: Value,
-    last: Value,
-    bins: int,
-    size: Value,
-    kind: int,
-    ratio: int,
-    least: float | None,
+    op: Builder, corners: Value, k: int, bins: int, size: Value, ratio: int, least: float | None
 ) -> SampledAxis:
     """Returns the samples of one region along one axis; they are evenly spaced in each bin."""
+    first, last, kind = element(op, corners, 1 - k), element(op, corners, 3 - k), corners.elem_type
     zero, one, number = op.const(0, kind), op.const(1, kind), op.const(bins, kind)
     length = last - first
     if least is not None:

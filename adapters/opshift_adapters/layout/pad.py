@@ -257,6 +257,16 @@ def counts_axes_from_the_end(node: Node) -> bool:
 
 
 @misread(
+    "CenterCropPad",
+    "onnxruntime 1.14..1.15",
+    "CenterCropPad with int32 sizes does not load",
+    source="2026-11-30 measured in onnxruntime 1.14 to 1.32: 5 forms, each with int32 and int64",
+)
+def has_int32_sizes(node: Node) -> bool:
+    return node["shape"].elem_type == T.INT32
+
+
+@misread(
     "Pad",
     "onnxruntime 0.4..1.15",
     "Pad below opset 19 with the mode wrap of opset 19 does not load",

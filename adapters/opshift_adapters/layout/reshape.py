@@ -232,10 +232,8 @@ def _reshaped(op: Builder, x: Value, shape: Value) -> Value:
 
 TYPES_13 = boundary(
     13,
-    (
-        "Expand:505986 Flatten:17f24e Identity:42b4bb Reshape:de35a2 Shape:fcabfe Size:a2977a "
-        "Transpose:e93d32"
-    ),
+    "Expand:505986 Flatten:17f24e Identity:42b4bb Reshape:de35a2 Shape:fcabfe Size:a2977a "
+    "Transpose:e93d32",
 )
 
 

@@ -179,10 +179,7 @@ LONGEST_CONSTANT = 1 << 20  # more indices are computed, although that takes mor
 def _compressed(
     op: Builder, x: Value, axis: int, bounds: Sequence[Value], ahead: Sequence[bool]
 ) -> Value:
-    """Writes Compress for the elements from start to end along an axis.
-
-    `ahead` states which of start and end are known to be non-negative.
-    """
+    """Writes Compress from start to end; `ahead` states which of both are not negative."""
     size = _size_along(op, x, axis)
     start, end = (
         place if known else _wrapped(op, place, size)

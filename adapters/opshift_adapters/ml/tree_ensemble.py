@@ -66,11 +66,9 @@ def lists_that_do_not_fit(node: Node) -> str | None:
         ends = zip(trees, node.ints(f"nodes_{side}nodeids"), modes, strict=True)
         named |= {(tree, end) for tree, end, mode in ends if mode != "LEAF"}
     lost = named - {*zip(trees, node.ints("nodes_nodeids"), strict=True)}
-    return (
-        f"the node refers to node {min(lost)[1]} of tree {min(lost)[0]}, which is missing"
-        if lost
-        else None
-    )
+    if not lost:
+        return None
+    return f"the node refers to node {min(lost)[1]} of tree {min(lost)[0]}, which is missing"
 
 
 @flaw("TreeEnsembleClassifier", domain=ML)

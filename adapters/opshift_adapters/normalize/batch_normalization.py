@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """BatchNormalization: the training mode, the outputs with statistics, and the element types."""
 
+import functools
+
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -13,6 +15,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     in_other_words,
+    misread,
 )
 from opshift.combinators import drop_attribute
 
@@ -175,19 +178,57 @@ def batch_normalization_6_5(node: Node, op: Builder) -> Result:
     return from_image(op, values[0], x), *values[1:]
 
 
+measured = functools.partial(
+    misread, "BatchNormalization", source="2026-11-30 measured in 17 releases from 1.0 to 1.32"
+)
+
+
+@measured("onnxruntime 1.0..1.8", "{op} in training crashes the process or does not load", since=7)
+def is_in_training(node: Node) -> bool:
+    is_new = node.schema is not None and node.schema.since >= 14
+    return bool(node.int("training_mode")) if is_new else node.n_outputs > 1
+
+
+@measured("onnxruntime 1.9..1.32", "{op} in training with one output does not load", since=14)
+def lacks_statistics(node: Node) -> bool:
+    return is_in_training.run(node) is True and len(node.outputs) == 1
+
+
+@measured("onnxruntime 1.8", "{op} with statistics of another type does not run", since=14)
+def has_other_statistics(node: Node) -> bool:
+    return node["input_mean"].elem_type != node["X"].elem_type
+
+
 @in_other_words("BatchNormalization")
 def scaled_and_moved(node: Node, op: Builder) -> Result:
-    """BatchNormalization becomes (x - mean) * scale / Sqrt(var + epsilon) + B for inference."""
-    if op.version < 14 or node.int("training_mode"):
+    """BatchNormalization becomes (x - mean) * scale / Sqrt(var + epsilon) + B."""
+    flat = op.version < 9 and not node.int("spatial")
+    if op.version < 7 or flat or wanted(node, 3) or wanted(node, 4):
         return KEEP
-    x = node["X"]
+    parts = [value for value in node.inputs if value is not None]
+    kinds = [value.elem_type for value in parts]
+    work = widest(*kinds)
+    x, scale, bias, *statistics = (as_type(op, value, work) for value in parts)
+    (mean, var), training = statistics, is_in_training.run(node)
     behind = op.const(list(range(1, x.rank - 1)))
 
     def along(value: Value) -> Value:
         return op.Unsqueeze(value, behind) if x.rank > 2 else value
 
-    names = ("scale", "B", "input_mean", "input_var")
-    scale, bias, mean, var = (node[name] for name in names)
-    root = op.Sqrt(var + op.const(node.float("epsilon"), like=var))
-    normal = op.Div(op.Sub(x, along(mean)), along(root))
-    return op.Add(op.Mul(normal, along(scale)), along(bias))
+    if training:
+        mean = channel_mean(op, x)
+    gap = op.Sub(x, along(mean))
+    if training:
+        var = channel_mean(op, gap * gap)
+    root = op.Sqrt(var + op.const(node.float("epsilon"), work))
+    y = op.Add(op.Mul(op.Div(gap, along(root)), along(scale)), along(bias))
+    kept = node.float("momentum")
+    old, new = op.const(kept, work), op.const(1 - kept, work)
+    pairs = zip(statistics, (mean, var), strict=True)
+    running = [as_type(op, a * old + b * new, kinds[3]) for a, b in pairs]
+    return (as_type(op, y, kinds[0]), *running[: node.n_outputs - 1])
+
+
+def channel_mean(op: Builder, x: Value) -> Value:
+    """Returns the mean of each channel (axis 1)."""
+    return op.ReduceMean(x, op.const([0, *range(2, x.rank)]), keepdims=0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss."""
 
-from opshift.adapter import Builder, Node, Result, Value, adapter, boundary, misread
+from opshift.adapter import Builder, Node, Result, T, Value, adapter, alternative, boundary, misread
 from opshift.combinators import cast_around
 
 OPS = "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
@@ -13,21 +13,30 @@ def loss_12_11(node: Node, op: Builder) -> Result:
     scores, labels, weights = (*node.inputs, None)[:3]
     assert scores is not None
     assert labels is not None
-    logarithms = scores
-    if node.op == "SoftmaxCrossEntropyLoss":
-        logarithms = log_softmax(op, scores)
+    logarithms = log_softmax(op, scores) if node.op[0] == "S" else scores
     loss = reduced(node, op, logarithms, op.Unsqueeze(labels, axes=[1]), weights)
     return (loss, logarithms)[: node.n_outputs]
 
 
 @misread(
-    OPS,
-    "onnxruntime 1.4..1.8",
-    "{op} crashes the process",
-    source="2026-11-30 measured in 21 releases from 1.2 to 1.32: 10 models",
+    OPS, "onnxruntime 1.3..1.8", "{op} without `reduction` crashes", source="2026-11-30 170 models"
 )
-def is_a_loss(node: Node) -> bool:
-    return True
+def has_no_reduction(node: Node) -> bool:
+    return not node.has("reduction")
+
+
+@misread(
+    OPS, "onnxruntime 1.3..1.5", "{op} of double does not load", source="2026-11-30 170 models"
+)
+def is_of_double(node: Node) -> bool:
+    gathers = node.op[0] == "N" and node.str("reduction") == "none"
+    return not gathers and node.outputs[0] is not None and node.outputs[0].elem_type == T.DOUBLE
+
+
+@alternative(OPS, runtime="onnxruntime==1.7")
+def with_reduction(node: Node, op: Builder) -> Result:
+    """A loss operator gets its default `reduction`, which its function body reads."""
+    return op.same(node, reduction=node.str("reduction"))
 
 
 def log_softmax(op: Builder, x: Value) -> Value:

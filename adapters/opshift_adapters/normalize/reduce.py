@@ -50,11 +50,9 @@ def from_the_front(node: Node, op: Builder) -> Result:
 
 REDUCE_11 = boundary(
     11,
-    (
-        "ReduceL1:b5f042 ReduceL2:96277e ReduceLogSum:255062 ReduceLogSumExp:63512a "
-        "ReduceMax:07a2ae ReduceMean:e8cd46 ReduceMin:363679 ReduceProd:4da2cb ReduceSum:1cd56b "
-        "ReduceSumSquare:f8cec5"
-    ),
+    "ReduceL1:b5f042 ReduceL2:96277e ReduceLogSum:255062 ReduceLogSumExp:63512a "
+    "ReduceMax:07a2ae ReduceMean:e8cd46 ReduceMin:363679 ReduceProd:4da2cb ReduceSum:1cd56b "
+    "ReduceSumSquare:f8cec5",
     down=from_the_front,
 )
 
@@ -73,11 +71,9 @@ def through_float(node: Node, op: Builder) -> Result:
 REDUCE_12 = boundary(12, "ReduceMax:105389 ReduceMin:13391d", cast=through_float)
 REDUCE_13 = boundary(
     13,
-    (
-        "ReduceL1:144194 ReduceL2:e69472 ReduceLogSum:ca17b1 ReduceLogSumExp:40a58d "
-        "ReduceMax:c06001 ReduceMean:46c62f ReduceMin:a70fe8 ReduceProd:7ad026 "
-        "ReduceSumSquare:b75036"
-    ),
+    "ReduceL1:144194 ReduceL2:e69472 ReduceLogSum:ca17b1 ReduceLogSumExp:40a58d "
+    "ReduceMax:c06001 ReduceMean:46c62f ReduceMin:a70fe8 ReduceProd:7ad026 "
+    "ReduceSumSquare:b75036",
 )
 
 

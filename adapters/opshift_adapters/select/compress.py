@@ -15,6 +15,7 @@ from opshift.adapter import (
     boundary,
     form,
     in_other_words,
+    misread,
     np,
 )
 from opshift.combinators import cast_around, positive_axis
@@ -24,10 +25,7 @@ from opshift_adapters._lib.kinds import FLOATS, UNSIGNED, as_type
 
 
 def true_positions(op: Builder, mask: Value) -> Value:
-    """Returns the indices of the true elements of a vector, at opset 8.
-
-    An inner Loop finds the next true element, an outer Loop collects the indices.
-    """
+    """Returns the indices of the true elements of a vector, at opset 8."""
     total = op.ReduceSum(op.Cast(mask, to=T.DOUBLE), axes=[0], keepdims=0)
     count = op.Cast(total, to=T.INT64)
     one, going = op.const(1), op.const(True, T.BOOL)
@@ -137,10 +135,23 @@ def depth_in_a_vector(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"depth": op.const(constant.reshape(1))})
 
 
+@misread(
+    "OneHot",
+    "onnxruntime 0.4..1.32",
+    "OneHot of a scalar does not load",
+    source="2026-11-30 measured in 31 releases from 1.2 to 1.32: opsets 9 and 11, 2 axes",
+)
+def has_a_scalar_index(node: Node) -> bool:
+    return node["indices"].rank == 0
+
+
 @alternative("OneHot", runtime="onnxruntime==0.4")
 def indices_and_depth_as_values(node: Node, op: Builder) -> Result:
-    """OneHot of float values gets float indices and depth, if float holds all indices."""
+    """OneHot gets a vector of indices, and float indices and depth for float values."""
     indices, depth, values = node["indices"], node["depth"].const_or_none(), node["values"]
+    if indices.rank_or_none == 0:
+        row = op.same(node, inputs={"indices": op.Reshape(indices, op.const([1]))}, axis=None)
+        return op.Reshape(row, op.const([-1]))
     if depth is None or depth.max() >= 2**24 or values.elem_type_or_none != T.FLOAT:
         return KEEP
     wide = op.const(depth.astype(np.float32))

@@ -25,7 +25,7 @@ from opshift.adapter import (
     np,
 )
 
-from opshift_adapters._lib.blocks import count_elements, shape_of, size_of
+from opshift_adapters._lib.blocks import count_elements, part, shape_of, size_of
 from opshift_adapters._lib.by_place import (
     REDUCERS,
     Rows,
@@ -74,10 +74,28 @@ def reduces_like_opset_18(node: Node) -> bool:
     return _is_extreme(node)
 
 
+@misread(
+    "ScatterND",
+    "onnxruntime 1.0..1.10",
+    "ScatterND with negative indices does not run",
+    source="2026-11-30 measured in 31 releases from 1.2 to 1.32: 3 forms, opsets 11 to 18",
+)
+def has_negative_indices(node: Node) -> bool:
+    constant = node["indices"].const_or_none()
+    return constant is not None and bool((constant < 0).any())
+
+
 @alternative("ScatterElements ScatterND", runtime="onnxruntime==1.11")
 def combined_first(node: Node, op: Builder) -> Result:
-    """Below opset 18, nodes compute a reduction max or min before the scatter."""
-    return _reduced(node, op) if _is_extreme(node) else KEEP
+    """Nodes compute a reduction max or min; negative indices of ScatterND count from the front."""
+    if _is_extreme(node):
+        return _reduced(node, op)
+    indices = node["indices"].const_or_none() if node.op == "ScatterND" else None
+    if indices is None:
+        return KEEP
+    sizes = part(op, shape_of(op, node["data"]), 0, indices.shape[-1])
+    negative = op.const((indices < 0).astype(np.int64))
+    return op.same(node, inputs={"indices": node["indices"] + negative * sizes})
 
 
 def _is_extreme(node: Node) -> bool:
@@ -217,11 +235,8 @@ def _all_at_once(
         new, along, chosen = data.rank, axis, op.Gather(rows, indices, axis=0)
     else:
         new, along, chosen = axis, axis + 1, _compared(op, indices, data.shape, axis)
-    news = op.Where(
-        chosen,
-        op.Unsqueeze(updates, op.const([new])),
-        op.const(neutral(name, data.elem_type), like=data),
-    )
+    unchosen = op.const(neutral(name, data.elem_type), like=data)
+    news = op.Where(chosen, op.Unsqueeze(updates, op.const([new])), unchosen)
     if name == "add":
         return data + op.ReduceSum(news, op.const([along]), keepdims=0)
     return combined(op, name, data, op.emit(REDUCERS[name], news, axes=[along], keepdims=0))

@@ -374,10 +374,7 @@ def _shaped_by(
 
 
 def fixed_results(node: Node, name: str) -> list[bool]:
-    """Returns, for each output of a subgraph, whether it is computed only from constants.
-
-    The answer follows from the nodes, because facts are unknown while the graph is being written.
-    """
+    """Returns, for each output of a subgraph, whether it is computed only from constants."""
     graph = node.graph(name)
     fixed = {tensor.name for tensor in graph.initializer}
     moving = {info.name for info in graph.input}

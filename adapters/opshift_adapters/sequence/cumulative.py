@@ -13,11 +13,7 @@ Step = Callable[[Builder, Value, Value], Value]
 
 
 def along(node: Node, op: Builder, step: Step, start: int) -> Value:
-    """Writes a cumulative operation, in which `step` combines a result with the next element.
-
-    The first element is `start`. A known size needs steps of doubled length, an unknown size a
-    Scan.
-    """
+    """Writes a cumulative operation from `start`; `step` combines a result with an element."""
     x = node["x"]
     narrow = x.elem_type == T.BFLOAT16 and op.version < 16  # Scan and If do not pass bfloat16 there
     wide = op.Cast(x, to=T.FLOAT) if narrow else x
@@ -44,10 +40,7 @@ def _axis_of_known_size(node: Node) -> int | None:
 
 
 def _in_runs(node: Node, op: Builder, wide: Value, step: Step, start: int, axis: int) -> Value:
-    """Combines each element with all earlier elements; each step doubles their number.
-
-    The number `start` is used in place of elements before the first element.
-    """
+    """Combines each element with all earlier elements; each step doubles their number."""
     x, exclusive, reverse = node["x"], node.int("exclusive"), node.int("reverse")
     size = x.dims[axis]
     assert isinstance(size, int)
@@ -60,11 +53,8 @@ def _in_runs(node: Node, op: Builder, wide: Value, step: Step, start: int, axis:
     reach = 1
     while reach < size:
         after = step(op, op.Gather(runs, op.const(before), axis=axis), runs)
-        runs = (
-            after
-            if wide.elem_type == x.elem_type
-            else cast_over(op, after, x.elem_type, wide.elem_type)
-        )
+        same = wide.elem_type == x.elem_type
+        runs = after if same else cast_over(op, after, x.elem_type, wide.elem_type)
         before, reach = before[before], 2 * reach
     return op.Slice(runs, op.const([0]), op.const([size]), op.const([axis]))
 

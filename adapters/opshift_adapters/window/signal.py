@@ -140,14 +140,7 @@ def whole(op: Builder, x: Value) -> Value:
 
 
 def transform(
-    op: Builder,
-    x: Value,
-    n_parts: int,
-    size: Value,
-    length: Value,
-    *,
-    inverse: bool,
-    onesided: bool,
+    op: Builder, x: Value, parts: int, size: Value, length: Value, *, inverse: bool, onesided: bool
 ) -> Value:
     """Writes the DFT along axis 1 of [outer, size, inner, parts] by its definition."""
     half = length / 2 + 1
@@ -169,7 +162,7 @@ def transform(
     wide = op.Cast(read, to=T.DOUBLE)
     real = op.Gather(wide, op.const(0), axis=3)
     made = [op.MatMul(cos, real), -op.MatMul(sin, real)]
-    if n_parts == 2:
+    if parts == 2:
         imaginary = op.Gather(wide, op.const(1), axis=3)
         made[0] = made[0] + op.MatMul(sin, imaginary)
         made[1] = made[1] + op.MatMul(cos, imaginary)
