@@ -112,7 +112,7 @@ class _Groups:
     def __init__(self, before: Body, after: Body) -> None:
         self.sides = (before, after)
         self.kept = self._kept()
-        self.joined = UnionFind[tuple[int, int]]()
+        self.joined: UnionFind[tuple[int, int]] = UnionFind()
         for side, (mine, other) in enumerate(((before, after), (after, before))):
             for i, node in enumerate(mine.nodes):
                 if self._takes_part(side, i):
