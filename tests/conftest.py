@@ -7,16 +7,20 @@
 import gc
 import importlib
 import os
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
+import fake_runtimes
 import pytest
 from hypothesis import HealthCheck, settings
 from opshift import child_task, plugins
 from opshift.author import registry
 from opshift.author.traits import Fold
 from opshift.author.verdicts import Adapter
+from opshift.verify import other_runtime
 from opshift.verify.engine_runs import sentence
 from xdist.scheduler.worksteal import WorkStealingScheduling
 
@@ -66,6 +70,15 @@ def models_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
             return child_task.ChildAnswer([], sentence(error))
 
     monkeypatch.setattr(child_task, "run", run)
+
+
+@pytest.fixture(scope="module")
+def forked_runtimes() -> Iterator[None]:
+    """Forks this process for each fake runtime; `test_other_runtime.py` starts real ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        processes = SimpleNamespace(**{**vars(subprocess), "Popen": fake_runtimes.popen})
+        patch.setattr(other_runtime, "subprocess", processes)
+        yield
 
 
 @pytest.hookimpl(optionalhook=True)

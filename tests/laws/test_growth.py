@@ -97,7 +97,7 @@ def growth_of(
 ) -> float:
     """How many times more work the second step of the sizes adds than the first one."""
     for _ in range(2):  # the imports, and then what a first conversion stores for later ones
-        calls_in(act, make(sizes[0]))
+        calls_in(act, make(sizes[0] // 4))
     small, middle, large = (calls_in(act, make(size)) for size in sizes)
     # A few calls more, such as those of the first use of a cache, are not growth.
     return (large - middle) / max(middle - small, 10 * sizes[0])

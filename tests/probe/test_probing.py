@@ -27,13 +27,14 @@ from opshift.probe.probe_models import ProbeResult, case, models
 from opshift.probe.probing import probe, tabulated
 from text_models import model
 
+pytestmark = pytest.mark.usefixtures("forked_runtimes")
 ADAPTERS = registry.default()
 OPS = ("Neg", "Abs", "Celu", "Sign", "ReduceMax")
 RULES = {"Abs": "wrong", "Celu": "refuses", "Sign": "dies"}
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> probing.Probing:
+def found(tmp_path_factory: pytest.TempPathFactory, forked_runtimes: None) -> probing.Probing:
     """A probe of a runtime with one fault of each kind; it is called by a name of its own."""
     python = fake_python(tmp_path_factory.mktemp("fake"), RULES)
     return complete(probe(python, "edge-box==2.0.0", ops=OPS, sample=34))

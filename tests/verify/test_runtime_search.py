@@ -17,7 +17,7 @@ from opshift.cli.entry import main
 from opshift.verify import runtime_search
 from text_models import model
 
-pytestmark = pytest.mark.usefixtures("models_run_here")
+pytestmark = pytest.mark.usefixtures("models_run_here", "forked_runtimes")
 
 ACME = ', "acme" : 1'
 SELECT = "(float[2] x, float[2] z) => (float[2] y) { b = Less(x, z) y = Where(b, x, z) }"
