@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from onnx import GraphProto, NodeProto
-from opshift.model.rename import rename, rename_annotations
+from onnx import FunctionProto, GraphProto, NodeProto, helper
+from opshift.model.rename import rename, rename_annotations, rename_described
 
 NAMES = {"a": "A", "b": "B"}
 BRANCH = """If (a) <then_branch = t () => (b) { c = Neg(b) },
@@ -57,6 +57,26 @@ def test_only_annotations_of_renamed_values_change() -> None:
     annotate(graph, "x", scale="a", zero_point="z")
     rename_annotations(graph, NAMES)
     assert annotation(graph) == ("x", "A", "z")
+
+
+def test_each_description_of_a_value_outside_of_nodes_is_renamed() -> None:
+    graph, fields = GraphProto(), ("input", "output", "value_info", "initializer")
+    for field in fields:
+        for name in ("a", "x"):
+            getattr(graph, field).add(name=name)
+    graph.sparse_initializer.add().values.name = "b"
+    annotate(graph, "a", scale="b", zero_point="z")
+    rename_described(graph, NAMES)
+    assert all([item.name for item in getattr(graph, field)] == ["A", "x"] for field in fields)
+    assert graph.sparse_initializer[0].values.name == "B"
+    assert annotation(graph) == ("A", "B", "z")
+
+
+def test_a_function_describes_only_inner_values() -> None:
+    function = FunctionProto(input=["a"])
+    function.value_info.append(helper.make_tensor_value_info("b", onnx.TensorProto.FLOAT, [2]))
+    rename_described(function, NAMES)
+    assert [info.name for info in function.value_info] == ["B"]
 
 
 def test_shardings_follow_the_value() -> None:
