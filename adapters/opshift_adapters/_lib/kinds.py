@@ -63,10 +63,7 @@ def not_nan(op: Builder, x: Value) -> Value:
 
 
 def neighbours(op: Builder, x: Value) -> tuple[Value, Value] | None:
-    """Returns the floats just below and just above constant floats.
-
-    Returns None if such a float is subnormal, because some runtimes read it as zero.
-    """
+    """Returns the floats next to constant floats, or None if one is subnormal (often read as 0)."""
     known, kind = x.const_or_none(), x.elem_type_or_none
     if known is None or kind not in (T.FLOAT, T.DOUBLE, T.FLOAT16) or not np.isfinite(known).all():
         return None

@@ -420,10 +420,7 @@ def scales_another_axis(node: Node) -> bool:
 
 
 def _scaled_axis(node: Node) -> tuple[Value, Value, int] | None:
-    """Returns the scaled value (rank >= 3), the factor, and the only axis of the factor.
-
-    The factor is a constant or a graph input. Returns None if the factor varies along axis 1.
-    """
+    """Returns the scaled value (rank >= 3), a constant or input as factor, and its only axis."""
     for x, y in ((node["A"], node["B"]), (node["B"], node["A"])):
         shape, rank = y.shape_or_none, x.rank_or_none
         if shape is None or rank is None or not 3 <= rank >= len(shape):

@@ -233,10 +233,7 @@ def _strides(op: Builder, sizes: Value) -> Value:
 
 
 def _elements(op: Builder, x: Value, data: Value, place: Value, sizes: Value, front: int) -> Value:
-    """Gathers the elements at flat positions of each image, with channels after the image axis.
-
-    `place` has `front` axes before the image axis.
-    """
+    """Gathers elements at `place`, with `front` axes before the image axis, channels after it."""
     count = sizes.shape[0]
     if (x.dims_or_none or (None,))[0] != 1:
         first = arange(op, size_of(op, x, 0)) * count_elements(op, sizes)

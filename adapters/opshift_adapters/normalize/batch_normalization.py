@@ -206,8 +206,7 @@ def scaled_and_moved(node: Node, op: Builder) -> Result:
     if op.version < 7 or flat or wanted(node, 3) or wanted(node, 4):
         return KEEP
     parts = [value for value in node.inputs if value is not None]
-    kinds = [value.elem_type for value in parts]
-    work = widest(*kinds)
+    work = widest(*(kinds := [value.elem_type for value in parts]))
     x, scale, bias, *statistics = (as_type(op, value, work) for value in parts)
     (mean, var), training = statistics, is_in_training.run(node)
     behind = op.const(list(range(1, x.rank - 1)))

@@ -90,20 +90,38 @@ def reuses_memory(node: Node) -> bool | None:
     return None if node["X"].elem_type_or_none == T.FLOAT16 else False
 
 
-@misread(
+of_scales = functools.partial(
+    misread,
     "LayerNormalization",
-    "onnxruntime 1.12..1.23",
-    "LayerNormalization does not run if its scale or bias has another size than the normalized"
-    " axes",
-    source="2026-11-30 measured in 15 releases from 1.12 to 1.32: 48 scales and biases",
+    says="{op} does not run if its scale or bias has another size than the normalized axes",
+    source="2026-11-30 measured in 15 releases from 1.12 to 1.32: 122 scales and biases",
     since=17,
 )
+
+
+@of_scales("onnxruntime 1.12")
+def broadcasts_several_numbers(node: Node) -> bool:
+    return bool(_other_sizes(node) - {1})
+
+
+@of_scales("onnxruntime 1.13..1.20")
 def has_a_scale_that_broadcasts(node: Node) -> bool:
+    return bool(_other_sizes(node))
+
+
+@of_scales("onnxruntime 1.21..1.23")
+def broadcasts_to_other_axes(node: Node) -> bool:
+    shapes, rank = {value.shape_or_none for value in node.inputs[1:] if value}, node["X"].rank
+    whole = len(shapes) == 1 and len(shapes.pop() or ()) == rank
+    return bool(_other_sizes(node)) and not (whole and node.int("axis") in (-1, rank - 1))
+
+
+def _other_sizes(node: Node) -> set[int]:
+    """Returns the known sizes of scale and bias that differ from the size of normalized axes."""
     sizes = _normalized_sizes(node)
     shapes = [value.shape_or_none for value in node.inputs[1:] if value is not None]
-    return sizes is not None and any(
-        shape is not None and math.prod(shape) != math.prod(sizes) for shape in shapes
-    )
+    counts = {math.prod(shape) for shape in shapes if shape is not None}
+    return set() if sizes is None else counts - {math.prod(sizes)}
 
 
 @alternative("LayerNormalization", runtime="onnxruntime==1.20")
