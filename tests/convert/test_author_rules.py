@@ -168,3 +168,12 @@ def test_values_behind_references_are_checked_like_written_ones() -> None:
     assert not [
         finding for finding in opshift.check(fine).found if finding.rule == "ATTRIBUTE_VALUE"
     ]
+
+
+@pytest.mark.parametrize(
+    ("slope", "is_right"),
+    [("[3]", True), ("[2, 1]", True), ("[1]", True), ("[2]", False), ("[1, 2, 3]", False)],
+)
+def test_slopes_of_prelu_broadcast_in_one_direction(slope, is_right):
+    sized = model(f"(float[2, 3] x, float{slope} s) => (float[N, M] y) {{ y = PRelu(x, s) }}", 13)
+    assert_finds(author_rules.flaws, checked(sized), *["do not broadcast"] * (not is_right))

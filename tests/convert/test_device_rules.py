@@ -106,3 +106,40 @@ def test_a_value_is_sharded_along_an_axis_that_it_has(axis, is_right):
     placed(proto, "unknown").sharded_dim.add(axis=axis)
     patterns = [] if is_right else [f"'x' along axis {axis}, .* rank 2"]
     assert_finds(device_rules.axes, checked(proto), *patterns)
+
+
+def test_a_sharding_has_its_fields_once():
+    proto = configured()
+    spec = placed(proto)
+    spec.sharded_dim.add(axis=0).simple_sharding.add(num_shards=2)
+    assert_finds(device_rules.shardings, checked(proto).document)
+    spec.sharded_dim[0].simple_sharding[0].ClearField("num_shards")
+    spec.sharded_dim.add(axis=0)
+    spec.sharded_dim.add()
+    for _ in range(2):
+        spec.index_to_device_group_map.add(key=4)
+    proto.graph.node[0].device_configurations.add(configuration_id="c")
+    assert_finds(
+        device_rules.shardings,
+        checked(proto).document,
+        "Neg 'y' has 2 entries for the device configuration 'c'; keep one",
+        "the sharding of 'x' in Neg 'y' has 2 groups of devices 4; keep one",
+        "has no axis; state it",
+        "names axis 0 3 times; keep one",
+        "has no number of shards; set num_shards to 1 or more",
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "pattern"),
+    [
+        ([3], None), ([], None), ([None], None), ([None, 7], None),
+        ([2], "axis 1 of 'x' as size 2, but its size is 3"), ([2, 3], "as size 6, but"),
+    ],
+)  # fmt: skip
+def test_a_value_is_sharded_as_its_size(sizes, pattern):
+    proto = configured()
+    sharded = placed(proto).sharded_dim.add(axis=1)
+    for size in sizes:
+        sharded.simple_sharding.add(num_shards=1, dim_value=size)
+    assert_finds(device_rules.axes, checked(proto), *[pattern] * (pattern is not None))

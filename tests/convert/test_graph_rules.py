@@ -305,3 +305,25 @@ def test_operators_of_which_only_the_name_is_known_are_counted(monkeypatch):
 
 
 NOT_IMPORTED = "(float[2] x) => (float[2] y) { y = com.microsoft.Gelu(x) }"
+
+
+@pytest.mark.parametrize(
+    ("ir", "inputs", "patterns"),
+    [
+        (8, "i d z", []), (3, "i d z", []), (3, "i d z k", []),
+        (8, "i d z k", ["input 'k' of the nested graph 'b' .* initializer; remove one"]),
+        (3, "k i d z", ["input 'k' of the nested graph 'b' .* move it behind the other inputs"]),
+    ],
+)  # fmt: skip
+def test_an_input_of_a_nested_graph_has_no_default(ir, inputs, patterns):
+    text = """(int64 n, bool c, float[2] x) => (float[2] y) { y = Loop(n, c, x) <body = b
+        (int64 i, bool d, float[2] z) => (bool e, float[2] w) { e = Identity(d) w = Neg(z) }> }"""
+    proto = model(text, 8, ir=ir)
+    body = proto.graph.node[0].attribute[0].g
+    declared = {value.name: value for value in body.input}
+    declared["k"] = helper.make_tensor_value_info("k", 1, [1])
+    del body.input[:]
+    body.input.extend(declared[name] for name in inputs.split())
+    if "k" in inputs:
+        body.initializer.add(name="k", data_type=1, dims=[1], float_data=[1])
+    assert_finds(graph_rules.subgraph_defaults, checked(proto), *patterns)

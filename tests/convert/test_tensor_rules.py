@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 from checked import assert_finds, checked
 from onnx import ModelProto, TensorProto
@@ -125,3 +127,18 @@ def test_external_data_is_not_also_in_the_model():
     )
     proto.graph.initializer[0].external_data.add(key="location", value="w.bin")
     assert_finds(model_rules.data_files, checked(proto), "in another file and in float_data")
+
+
+@pytest.mark.parametrize(("digest", "is_right"), [("SHA1", True), ("0" * 40, False), ("", True)])
+def test_a_data_file_has_the_digest_that_the_model_states(tmp_path, digest, is_right):
+    (tmp_path / "w.bin").write_bytes(b"1234")
+    right = hashlib.sha1(b"1234", usedforsecurity=False).hexdigest()
+    proto = with_tensor(data_type=TensorProto.FLOAT, dims=[1], data_location=TensorProto.EXTERNAL)
+    proto.graph.initializer[0].external_data.add(key="location", value="w.bin")
+    if digest:
+        value = digest.replace("SHA1", right.upper())
+        proto.graph.initializer[0].external_data.add(key="checksum", value=value)
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    found = check(tmp_path / "m.onnx").found
+    assert [finding.rule for finding in found] == ([] if is_right else ["EXTERNAL_DATA"])
+    assert is_right or f"has the SHA1 digest {right}, not 000" in found[0].text

@@ -47,13 +47,13 @@ SIZES = (
 
 @flaw("PRelu")
 def slopes_that_do_not_broadcast(node: Node) -> str | None:
-    """From opset 7 on, the slopes of PRelu must broadcast to the input."""
+    """From opset 7 on, the slopes of PRelu must broadcast to the input in one direction."""
     dims, slope = dims_of(node, "X"), dims_of(node, "slope")
     pairs = zip((slope or ())[::-1], (dims or ())[::-1], strict=False)
     old = node.schema is not None and node.schema.since < 7  # one slope per channel
     if dims is None or slope is None or old:
         return None
-    if any(a != 1 and b != 1 and differ(a, b) for a, b in pairs):
+    if len(slope) > len(dims) or any(a != 1 and differ(a, b) for a, b in pairs):
         return f"slopes of the shape {list(slope)} do not broadcast to {list(dims)}"
     return None
 

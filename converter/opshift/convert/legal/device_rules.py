@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from opshift.convert.legal.findings import Checked, NamedText
 from opshift.model.document import Document
 from opshift.model.walk import named
-from opshift.opsets.types import rank_of
+from opshift.opsets.types import Dims, dims_of, rank_of
 from opshift.text import counted
 
 
@@ -82,22 +83,62 @@ def _shardings(called: str, configuration: Any, values: Collection[str]) -> Iter
             )
 
 
+def shardings(document: Document) -> Iterator[NamedText]:
+    """Checks that shardings have their required fields, and name each axis and device once."""
+    for scope in document.scopes():
+        for node in scope.proto.node:
+            placed = getattr(node, "device_configurations", ())
+            for name, count in Counter(entry.configuration_id for entry in placed).items():
+                if count > 1:
+                    text = f"{named(node)} has {count} entries for the device configuration"
+                    yield frozenset({name}), f"{text} {name!r}; keep one"
+            for spec in (spec for entry in placed for spec in entry.sharding_spec):
+                called = f"the sharding of {spec.tensor_name!r} in {named(node)}"
+                for fault in _faults(spec):
+                    yield frozenset({spec.tensor_name}), f"{called} {fault}"
+
+
+def _faults(spec: Any) -> Iterator[str]:
+    """Yields the faults of the sharding of one value."""
+    for key, count in Counter(entry.key for entry in spec.index_to_device_group_map).items():
+        if count > 1:
+            yield f"has {count} groups of devices {key}; keep one"
+    if not all(dim.HasField("axis") for dim in spec.sharded_dim):
+        yield "has no axis; state it"
+    for axis, count in Counter(dim.axis for dim in spec.sharded_dim).items():
+        if count > 1:
+            yield f"names axis {axis} {count} times; keep one"
+    if any(part.num_shards < 1 for dim in spec.sharded_dim for part in dim.simple_sharding):
+        yield "has no number of shards; set num_shards to 1 or more"
+
+
 def axes(checked: Checked) -> Iterator[NamedText]:
-    """Checks that values are sharded along existing axes."""
+    """Checks that values are sharded along existing axes of the stated sizes."""
     assert checked.facts is not None, "the rule needs the ranks of values"
     for scope in checked.document.scopes():
         for node in scope.proto.node:
             for placed in getattr(node, "device_configurations", ()):
                 for spec in placed.sharding_spec:
-                    rank = rank_of(checked.facts.type(scope, spec.tensor_name))
-                    yield from _axes(named(node), spec, rank) if rank is not None else ()
+                    kind = checked.facts.type(scope, spec.tensor_name)
+                    if kind is not None and rank_of(kind) is not None:
+                        yield from _axes(named(node), spec, dims_of(kind))
 
 
-def _axes(called: str, spec: Any, rank: int) -> Iterator[NamedText]:
+def _axes(called: str, spec: Any, dims: Dims) -> Iterator[NamedText]:
+    rank = len(dims)
     for sharded in spec.sharded_dim:
+        stated = [part.dim_value for part in sharded.simple_sharding if part.HasField("dim_value")]
         if not -rank <= sharded.axis < rank:
             yield (
                 frozenset({spec.tensor_name}),
                 f"{called} shards {spec.tensor_name!r} along axis {sharded.axis}, but the value has"
                 f" rank {rank}; correct the axis",
             )
+        elif len(stated) == len(sharded.simple_sharding) > 0:
+            size = dims[sharded.axis]
+            if isinstance(size, int) and size != math.prod(stated):
+                yield (
+                    frozenset({spec.tensor_name}),
+                    f"{called} shards axis {sharded.axis} of {spec.tensor_name!r} as size"
+                    f" {math.prod(stated)}, but its size is {size}; correct dim_value",
+                )

@@ -15,6 +15,7 @@ from opshift.model.cycles import cycles
 from opshift.model.scope import Scope
 from opshift.model.walk import named
 from opshift.opsets import late_changes, schemas
+from opshift.opsets.elements import OLDEST
 from opshift.protos import AttributeProto, GraphProto, NodeProto
 from opshift.text import counted
 
@@ -143,6 +144,23 @@ def shadowing(checked: Checked) -> Iterator[NamedText]:
                 where = f"in graph {scope.proto.name!r}"
                 text = f"{name!r} {where} is also defined in an outer graph; rename one"
                 yield frozenset({name}), text
+
+
+def subgraph_defaults(checked: Checked) -> Iterator[NamedText]:
+    """Yields inputs of subgraphs that have a default, which only IR 3 allows, after all others."""
+    has_constants = checked.document.model.ir_version <= OLDEST
+    for scope in checked.document.scopes():
+        if scope.parent is None or not isinstance(scope.proto, GraphProto):
+            continue
+        constants = scope.initializers.keys() | scope.sparse
+        inputs = [value.name for value in scope.proto.input]
+        if has_constants:
+            while inputs and inputs[-1] in constants:
+                inputs.pop()
+        where = f"input {{!r}} of the nested graph {scope.proto.name!r} is also an initializer"
+        advice = "move it behind the other inputs" if has_constants else "remove one of the two"
+        for name in (name for name in inputs if name in constants):
+            yield frozenset({name}), f"{where.format(name)}; {advice}"
 
 
 # -- nodes -------------------------------------------------------------------------------------

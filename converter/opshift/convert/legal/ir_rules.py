@@ -337,6 +337,7 @@ RULES = (
     _rule("VALUE_INFO_TWICE", WARNING, _repeated_infos, visits_all=True),
     _rule("ANNOTATION_OF_NOTHING", WARNING, _annotations),
     _rule("DEVICE_OF_NOTHING", WARNING, device_rules.of_nothing, visits_all=True),
+    _rule("SHARDING", WARNING, device_rules.shardings, visits_all=True),
     _rule("DEVICE_CONFIGURATION", WARNING, device_rules.configurations),
     _rule("UNKNOWN_DENOTATION", WARNING, _denotations, visits_all=True),
     _rule("FUNCTION_CALL", ERROR, function_rules.calls),

@@ -76,6 +76,7 @@ RULES = (
     Rule("DEPRECATED", ERROR, Phase.CHECK_ONLY, model_rules.deprecated),
     Rule("EXPERIMENTAL", INFO, Phase.CHECK_ONLY, model_rules.experimental),
     Rule("TWO_MEANINGS", INFO, Phase.CHECK_ONLY, model_rules.two_meanings),
+    Rule("SUBGRAPH_DEFAULT", ERROR, Phase.CHECK_ONLY, graph_rules.subgraph_defaults),
     Rule("NEGATIVE_SIZE", WARNING, Phase.CHECK_ONLY, value_rules.negative_sizes),
     Rule("EMPTY_DIMENSION", WARNING, Phase.CHECK_ONLY, value_rules.unnamed_dimensions),
     Rule("VALUE_TYPE", WARNING, Phase.CHECK_ONLY, value_rules.contents),

@@ -52,6 +52,11 @@ def location_of(tensor: TensorProto) -> str:
     return _where(tensor).get("location", "")
 
 
+def checksum_of(tensor: TensorProto) -> str:
+    """Returns the SHA1 digest of the data file that the model states, or an empty text."""
+    return _where(tensor).get("checksum", "").strip().lower()
+
+
 def _where(tensor: TensorProto) -> dict[str, str]:
     """Returns the external-data entries; raises if the tensor also has data in the model."""
     where: dict[str, str] = {}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
@@ -16,7 +17,13 @@ from opshift.model import walk
 from opshift.model.arrays import from_array
 from opshift.model.bytes import place, wire
 from opshift.model.bytes.claim import tidy
-from opshift.model.bytes.external import PLACE, inside, location_of, require_inside
+from opshift.model.bytes.external import (
+    PLACE,
+    checksum_of,
+    inside,
+    location_of,
+    require_inside,
+)
 from opshift.model.bytes.file_attributes import Readers, readers
 from opshift.model.bytes.place import File, Place, Stream
 from opshift.model.bytes.ranges import Late, Moved, Region, write_pieces
@@ -214,15 +221,32 @@ def splice_to_run(skeleton: ModelProto, weights: Weights, path: str) -> None:
 
 def flaws(skeleton: ModelProto, weights: Weights) -> Iterator[str]:
     """Yields the errors in the external data of a model, tensor by tensor."""
+    digests: dict[str, str] = {}
     for tensor in walk.tensors(skeleton):
         if tensor.data_location == TensorProto.EXTERNAL:
             try:
                 if weights.file is None:
                     require_inside(location_of(tensor), tensor.name)
                 else:
-                    weights.locate(tensor)
+                    yield from _other_digest(tensor, _named(weights.locate(tensor)), digests)
             except InvalidModel as error:
                 yield str(error)
+
+
+def _other_digest(tensor: TensorProto, file: Named, digests: dict[str, str]) -> Iterator[str]:
+    """Yields a message if a data file does not have the digest that the tensor states."""
+    stated = checksum_of(tensor)
+    if stated and file.path not in digests:
+        digest = hashlib.sha1(usedforsecurity=False)
+        with open(file.open(), "rb") as opened:
+            while part := opened.read(1 << 20):
+                digest.update(part)
+        digests[file.path] = digest.hexdigest()
+    if stated and digests[file.path] != stated:
+        yield (
+            f"tensor {tensor.name!r}: its data file {location_of(tensor)!r} has the SHA1 digest"
+            f" {digests[file.path]}, not {stated}; restore the file, or correct the checksum"
+        )
 
 
 def _woven(data: bytes, weights: Weights) -> list[memoryview | bytes | Moved]:
