@@ -56,6 +56,26 @@ def test_each_conversion_adds_its_line_and_other_metadata_stays():
     assert notes(opshift.convert_version(second, 13)) == messages
 
 
+def test_the_stamp_names_the_runtime_and_says_that_no_adapter_ran():
+    result = opshift.convert(softmax(8), "onnxruntime==1.5", stamp=True)
+    line = notes(result.model)[KEY]
+    assert f"; for {result.report.origin.runtime};" in line
+    assert result.report.origin.runtime.startswith("onnxruntime")
+    assert line.endswith("; adapters none")
+
+
+def test_the_version_of_the_model_grows_only_if_asked_for():
+    model = softmax()
+    model.model_version = 3
+    plain = opshift.convert(model, 13)
+    assert plain.model.model_version == 3
+    bumped = opshift.convert(model, 13, bump_model_version=True)
+    assert bumped.model.model_version > 3
+    assert [note for note in bumped.report.notes if note not in plain.report.notes] == [
+        "model version 3 -> 4"
+    ]
+
+
 def test_what_does_not_change_gets_no_stamp():
     model = softmax()
     assert opshift.convert_version(model, 12, stamp=True) == model

@@ -29,6 +29,23 @@ def test_a_usual_name_is_its_own_stem() -> None:
     assert file_names.stem("größe\n.onnx") == "größe\n.onnx"
 
 
+def test_a_long_name_keeps_as_much_as_the_suffix_allows() -> None:
+    longest = 255 - len(".1234567.data")
+    assert file_names.stem(longest * "c") == longest * "c"
+    stem = file_names.stem((longest + 1) * "c")
+    assert len(stem) == longest
+    kept, _, digest = stem.partition("-")
+    assert {*kept} == {"c"}
+    assert len(digest) == 12
+
+
+def test_a_digest_is_equal_for_names_that_a_file_system_may_not_distinguish() -> None:
+    names = ("größe.onnx", "GRÖSSE.onnx", "gro\u0308ße.ONNX")
+    (digest,) = {file_names.digest(name) for name in names}
+    assert len(digest) == 12
+    assert len({file_names.digest(name) for name in ("a", "b", "é", "e", "a\udcff")}) == 5
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other file systems need UTF-8")
 def test_a_result_with_a_name_that_is_not_utf8_has_a_data_file(tmp_path: Path) -> None:
     source, result = tmp_path / "in.onnx", tmp_path / os.fsdecode(b"a\xff.onnx")

@@ -10,6 +10,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
+from opshift import child_task
 from opshift.cli import exit_codes as cli
 from opshift.cli.entry import main
 from opshift.zoo import Fate, ModelLimits, migrate, task
@@ -52,7 +53,9 @@ def test_equal_results_are_published_and_what_was_not_verified_is_done_again(sou
     assert len(list(dst.rglob("*.onnx"))) == 3
 
 
-def test_external_data_is_verified_where_it_is(source, tmp_path):
+def test_external_data_is_verified_where_it_is(source, tmp_path, monkeypatch):
+    """A worker may crash, so it starts no process of its own."""
+    monkeypatch.setattr(child_task, "run", lambda *args, **limits: pytest.fail("a process"))
     onnx.save(onnx.load(source / "add.onnx"), source / "far.onnx", save_as_external_data=True, location="w", size_threshold=0)  # fmt: skip
     for external in ("copy", "inline", "one-file"):
         ended = run(source, tmp_path / external, engine=Here(), external=external)
@@ -88,6 +91,15 @@ def test_what_nobody_can_run_is_not_called_equal(source, tmp_path):
     assert (ended.fate, ended.why) == (Fate.UNVERIFIED, "no answer")
     assert not list((tmp_path / "dst").glob("*.onnx"))
     assert {o.fate for o in run(source, None, engine=Here()).values()} == {Fate.UNVERIFIED}
+
+
+def test_a_model_without_outputs_is_not_called_equal(source, tmp_path):
+    proto = onnx.load(source / "add.onnx")
+    del proto.graph.output[:]
+    onnx.save(proto, source / "add.onnx")
+    ended = run(source, tmp_path / "dst", engine=Here())["add.onnx"]
+    assert (ended.fate, ended.why) == (Fate.UNVERIFIED, "no answer")
+    assert ended.detail == "the model has no outputs to compare"
 
 
 def test_the_extra_is_named(source, tmp_path, monkeypatch):

@@ -113,6 +113,7 @@ def installed(mutant: Mutant) -> Iterator[None]:
     function = found(module, mutant.function)
     assert function is not None
     replaced = dict(_functions(function.__code__, mutant.source.code()))
+    assert replaced, f"no function runs this code: {mutant.title}"
     originals = {function: function.__code__ for function in replaced}
     for function, code in replaced.items():
         function.__code__ = code
