@@ -9,8 +9,9 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import numpy_helper
+from opshift.errors import BadDestination
 from opshift.zoo import ModelLimits, migrate
-from opshift.zoo.layout import refused
+from opshift.zoo.layout import Layout, refused
 from opshift.zoo.migrate import local_engine
 from pairs import model, weight
 
@@ -169,3 +170,14 @@ def test_a_link_without_a_file_is_a_lost_model_and_stops_no_other(tmp_path):
     heard = run(tmp_path / "s", tmp_path / "d")
     fates = {name: outcome.fate.value for name, outcome in heard.items()}
     assert fates == {"a.onnx": "ok", "circle.onnx": "lost", "gone.onnx": "lost"}
+
+
+@pytest.mark.parametrize("home", ["zoo", "s3://bucket/zoo"])
+def test_a_data_file_may_not_be_a_result_or_one_of_our_own_files(home):
+    """A location may lead out of the folder of its model, but not to one of these files."""
+    layout = Layout.of([("a.onnx", ""), ("sub/b.onnx", "")], home)
+    layout.require_free(f"{home}/sub/b.onnx", ["w.bin", "a.onnx", "../w.bin"])
+    for location in ("b.onnx", "../a.onnx", "../.opshift/w.bin", ".opshift"):
+        with pytest.raises(BadDestination):
+            layout.require_free(f"{home}/sub/b.onnx", ["w.bin", location])
+    Layout().require_free("b.onnx", [".opshift/w.bin"])

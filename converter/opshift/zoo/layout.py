@@ -33,9 +33,12 @@ class Layout:
     def require_free(self, output: str, locations: Iterable[str]) -> None:
         """Raises if a data file of a result would have the name of another file."""
         for location in locations:
-            name = location.replace(os.sep, "/")
-            path = posixpath.normpath(join(posixpath.dirname(output), name))
-            path = path if is_url(output) else os.path.normpath(path)
+            path = join(posixpath.dirname(output), location.replace(os.sep, "/"))
+            if is_url(output):
+                scheme, _, place = path.partition("://")
+                path = f"{scheme}://{posixpath.normpath(place)}"
+            else:
+                path = os.path.normpath(path)
             if path in self.outputs:
                 raise BadDestination(
                     f"the data file {printable(location)!r} would have the name of the result of"
