@@ -205,7 +205,7 @@ SOME = "(float[3] x) => (bool[3] y) { y = Cast<to = 9>(x) }"
 @pytest.mark.parametrize(
     ("graph", "opset", "runtime", "fine", "says"),
     [
-        (HALF, 18, "onnxruntime==1.14", "onnxruntime==1.15", "Relu of 16-bit floats crashes"),
+        (HALF, 18, "onnxruntime==1.14", "onnxruntime==1.15", "Relu of 16 bits or int64 crashes"),
         (SOFT, 18, "onnxruntime==1.14", "onnxruntime==1.17", "Softmax of float16 does not load"),
         (CODES, 11, "onnxruntime==1.2", "onnxruntime==1.4", "of int8 weights with a zero point"),
         (ALONE, 11, "onnxruntime==1.3", "onnxruntime==1.4", "for only its second input"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """FusedConv, ConvTransposeWithDynamicPads and NhwcMaxPool, written with operators of ai.onnx."""
 
-from opshift.adapter import Builder, InvalidModel, Node, Result, Value, leaving
+from opshift.adapter import Builder, InvalidModel, Node, Result, Value, leaving, misread
 
 from opshift_adapters._lib.contrib import MICROSOFT, activated, attribute, written
 
@@ -19,6 +19,14 @@ def fused_conv(node: Node, op: Builder) -> Result:
     parameters = [float(parameter) for parameter in attribute(node, "activation_params", [])]
     name = attribute(node, "activation", "")
     return activated(op, y, name, parameters) if name else y
+
+
+@misread(
+    "FusedConv", "onnxruntime 1.8..1.11", "FusedConv applies the activation before it adds Z",
+    source="2026-11-30 measured in onnxruntime 1.3 to 1.32: FusedConv with Z", domain=MICROSOFT,
+)  # fmt: skip
+def adds_a_tensor(node: Node) -> bool:
+    return node.input("Z") is not None
 
 
 @leaving("ConvTransposeWithDynamicPads", domain=MICROSOFT, since=11)

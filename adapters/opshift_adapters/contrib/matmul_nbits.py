@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MatMulNBits: a product with weights that are quantized in blocks and packed into bytes."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, leaving
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, leaving, misread
 
 from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.nbits import unpacked
@@ -27,6 +27,14 @@ def matmul_nbits(node: Node, op: Builder) -> Result:
         weights = op.Slice(weights, op.const([0]), op.const([columns]), op.const([1]))
     y, bias = op.MatMul(node["A"], op.Transpose(weights, perm=[1, 0])), node.input("bias")
     return y if bias is None else y + bias
+
+
+@misread(
+    "MatMulNBits", "onnxruntime 1.16..1.22", "MatMulNBits of 2 or 8 bits is not supported",
+    source="2026-11-30 measured in onnxruntime 1.16 to 1.24: 2 and 8 bits", domain=MICROSOFT,
+)  # fmt: skip
+def has_other_bits(node: Node) -> bool:
+    return node.int("bits") != 4
 
 
 def _zeros(op: Builder, zero: Value | None, bits: int, rows: int, blocks: int, kind: int) -> Value:

@@ -15,7 +15,6 @@ from opshift.adapter import (
     alternative,
     boundary,
     dtype_of,
-    example,
     form,
     in_other_words,
     misread,
@@ -123,7 +122,6 @@ CLIP_12 = boundary(12, "Clip:0bea62", directions="up")
 
 
 @adapter("Clip", 12, 11, handles_types=True)
-@example("no bound", "(int32[2,3] x) => (int32[2,3] y) { y = Clip(x) }", gives="Identity")
 def clip_12_11(node: Node, op: Builder) -> Result:
     """Below opset 12, Clip of integers is written as Clip of floats, or Less and Where."""
     if _elem_type(node) in FLOATS:

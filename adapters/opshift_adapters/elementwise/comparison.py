@@ -11,7 +11,6 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
-    example,
     in_other_words,
     np,
 )
@@ -319,7 +318,6 @@ def exchanged(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Equal")
-@example("bool", "(bool[4] a, bool[4] b) => (bool[4] y) { y = Equal(a, b) }", gives="Xor Not")
 def neither_less_nor_greater(node: Node, op: Builder) -> Result:
     """Equal is written as neither < nor > for integers, and as both <= and >= for floats."""
     a, b = node["A"], node["B"]

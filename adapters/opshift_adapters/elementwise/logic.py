@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """And, Or, Xor and Not."""
 
-from opshift.adapter import Builder, Node, Result, T, boundary, example, in_other_words
+from opshift.adapter import Builder, Node, Result, T, boundary, in_other_words
 
 from opshift_adapters._lib.legacy_broadcast import drop_legacy_broadcast, to_legacy_broadcast
 
@@ -19,7 +19,6 @@ def logic_in_numbers(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Not")
-@example("numbers", "(bool[2] x) => (bool[2] y) { y = Not(x) }", gives="Cast Sub Cast")
 def one_minus(node: Node, op: Builder) -> Result:
     """Not is written as 1 - x, with Casts from bool to float and back."""
     return op.Cast(op.const(1, T.FLOAT) - op.Cast(node["X"], to=T.FLOAT), to=T.BOOL)

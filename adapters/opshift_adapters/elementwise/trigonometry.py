@@ -11,7 +11,6 @@ from opshift.adapter import (
     Value,
     adapter,
     boundary,
-    example,
     impossible,
     in_other_words,
     np,
@@ -111,7 +110,6 @@ TRIGONOMETRY_22 = boundary(
 
 
 @in_other_words("Tan")
-@example("float", "(float[2,3] x) => (float[2,3] y) { y = Tan(x) }", gives="Sin Cos Div", atol=1e-5)
 def quotient_of_waves(node: Node, op: Builder) -> Result:
     """Tan is written as Sin(x) / Cos(x)."""
     return op.Sin(node["input"]) / op.Cos(node["input"])

@@ -11,7 +11,6 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
-    example,
     in_other_words,
     np,
 )
@@ -146,7 +145,6 @@ ROUND_22 = boundary(22, "Round:753fed", cast=AS_FLOAT)
 
 
 @in_other_words("Abs")
-@example("uint8", "(uint8[2,3] x) => (uint8[2,3] y) { y = Abs(x) }", gives="Identity")
 def larger_of_both_signs(node: Node, op: Builder) -> Result:
     """Abs is written as Max(x, -x) + 0; adding 0 makes -0 positive."""
     x = node["X"]

@@ -13,7 +13,6 @@ from opshift.adapter import (
     Value,
     adapter,
     boundary,
-    example,
     in_other_words,
 )
 from opshift.combinators import drop_attribute
@@ -109,7 +108,6 @@ def sums_of_two(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Max Min")
-@example("one", "(double[2] a) => (double[2] y) { y = {op}(a) }", gives="Identity")
 def extremes_of_two(node: Node, op: Builder) -> Result:
     """Max of floats is written as -Min(-x), Min as -Max(-x); Where selects integers."""
     inputs = _given(node)

@@ -32,7 +32,6 @@ CONSTANT_9 = boundary(9, "Constant:d85bdf", directions="up")
 
 
 @adapter("Constant", 9, 8, handles_types=True)
-@example("bool scalar", "() => (bool y) { y = Constant<value = bool {1}>() }", gives="Identity")
 def constant_9_8(node: Node, op: Builder) -> Result:
     """Below opset 9, Constant supports only floats; for other types, an initializer is written."""
     kind = node.attr("value").data_type
@@ -121,11 +120,9 @@ def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "ConstantOfShape",
-    "openvino 2022.1",
-    "ConstantOfShape of an empty shape does not load",
+    "ConstantOfShape", "openvino 2022.1", "ConstantOfShape of an empty shape does not load",
     source="2026-11-30 measured in OpenVINO 2022.1: constant shapes of zero to four sizes",
-)
+)  # fmt: skip
 def fills_a_scalar(node: Node) -> bool:
     shape = node["input"].const_or_none()
     return shape is not None and shape.size == 0
@@ -145,7 +142,6 @@ EYE_LIKE = fragile("EyeLike")
 
 
 @adapter("EyeLike", 9, 8, in_other_words=True)
-@example("static", "(float[2,3] x) => (float[2,3] y) { y = EyeLike(x) }", gives="Identity")
 def eye_like_9_8(node: Node, op: Builder) -> Result:
     """Below opset 9, EyeLike is written as Equal of all row indices and all column indices."""
     x = node["input"]

@@ -15,7 +15,6 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
-    example,
     in_other_words,
     np,
 )
@@ -152,7 +151,6 @@ CONSUMED_6 = boundary(6, "Dropout:e07e17", up=drop_attribute("consumed_inputs"))
 
 
 @in_other_words("Dropout")
-@example("inference", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Identity")
 def kept_elements(node: Node, op: Builder) -> Result:
     """Outside of training, Dropout is written as Identity, unless its mask is read."""
     if mask_of(node) is not None or (op.version >= 12 and trains(node) is not False):

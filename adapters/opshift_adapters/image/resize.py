@@ -87,12 +87,10 @@ def blends_before_the_last_axis(node: Node) -> bool:
 
 
 @misread(
-    "Resize",
-    "onnxruntime 1.0..1.32",
-    "Resize ignores a crop along an axis that keeps its size",
+    "Resize", "onnxruntime 1.0..1.32", "Resize ignores a crop along an axis that keeps its size",
     source="2026-11-30 measured in 27 releases from 1.0 to 1.32: 256 crops (up to 1.5, only some)",
     since=11,
-)
+)  # fmt: skip
 def crops_without_scaling(node: Node) -> bool | None:
     return resizing.ignores_a_crop(node)
 
@@ -254,13 +252,11 @@ RESIZE_19_UP = boundary(19, "Resize:2a564e", directions="up")
 
 
 @misread(
-    "Resize",
-    "onnxruntime 0.4..1.14",
+    "Resize", "onnxruntime 0.4..1.14",
     "Resize below opset 19 with half_pixel_symmetric of opset 19 does not load",
     source="2026-11-29 measured in onnxruntime 1.14.1 to 1.32: half_pixel_symmetric at opset 18",
-    since=11,
-    before=19,
-)
+    since=11, before=19,
+)  # fmt: skip
 def is_symmetric_like_opset_19(node: Node) -> bool:
     return node.str("coordinate_transformation_mode") == "half_pixel_symmetric"
 

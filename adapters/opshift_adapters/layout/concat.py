@@ -18,7 +18,6 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
-    example,
     illegal,
     in_other_words,
     misread,
@@ -257,11 +256,9 @@ def parts(attributes: Mapping[str, Any], inputs: int, outputs: int) -> str | Non
 
 
 @misread(
-    "Split",
-    "opencv 4.5.5",
-    "Split of a constant is not supported",
+    "Split", "opencv 4.5.5", "Split of a constant is not supported",
     source="2026-11-29 measured in OpenCV 4.5.5: Split of an initializer and of an input",
-)
+)  # fmt: skip
 def splits_a_constant(node: Node) -> bool:
     return node["input"].const_or_none() is not None
 
@@ -302,7 +299,6 @@ def slices(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Tile")
-@example("once", "(bool[2] x) => (bool[2] y) <int64[1] r = {1}> { y = Tile(x, r) }", gives="Concat")
 def joined_copies(node: Node, op: Builder) -> Result:
     """Tile is written as one Concat of copies for each axis, if the number of copies is known."""
     x, repeats = node["input"], node["repeats"].const_or_none()

@@ -174,11 +174,9 @@ IDENTITY_14 = boundary(14, "Identity:6d4702", cast=_passed_through_loop)
 
 
 @misread(
-    "Identity",
-    "opencv 4.1.2, 4.5.5",
-    "Identity of a constant is not supported",
+    "Identity", "opencv 4.1.2, 4.5.5", "Identity of a constant is not supported",
     source="2026-11-26 measured in OpenCV 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Identity of a constant",
-)
+)  # fmt: skip
 def of_a_constant(node: Node) -> bool:
     return node["input"].const_or_none() is not None
 
@@ -323,7 +321,6 @@ FLATTEN_9 = boundary(9, "Flatten:021954", cast=_flatten_9_8)
 
 
 @adapter("Expand", 8, 7, in_other_words=True)
-@example("no axes", "(float x, int64[0] s) => (float y) { y = Expand(x, s) }", gives="Identity")
 def expand_8_7(node: Node, op: Builder) -> Result:
     """Opset 8 added Expand; below opset 8, Tile or an operator that broadcasts is written."""
     x, shape = node["input"], node["shape"]
@@ -436,7 +433,6 @@ def _implied_shape(node: Node) -> list[int] | None:
 
 
 @in_other_words("Flatten")
-@example("axis", "(float[N,3,4] x) => (float[N,12] y) { y = Flatten(x) }", gives="Reshape")
 def two_axes(node: Node, op: Builder) -> Result:
     """Flatten is written as Reshape to two axes, if at most one of both sizes is unknown."""
     x, dims = node["input"], node["input"].dims
@@ -450,7 +446,6 @@ def two_axes(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Identity")
-@example("known rank", "(float[2,N] x) => (float[2,N] y) { y = Identity(x) }", gives="Reshape")
 def same_shape(node: Node, op: Builder) -> Result:
     """Identity of a tensor is written as Reshape to its own shape."""
     x = node["input"]
@@ -464,7 +459,6 @@ def product_of_sizes(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Shape")
-@example("known", "(float[2,3] x) => (int64[2] y) { y = Shape(x) }", gives="Constant")
 def known_shape(node: Node, op: Builder) -> Result:
     """Shape of a tensor of known sizes is written as a constant."""
     shape = node["data"].shape_or_none

@@ -34,11 +34,9 @@ TYPES_21 = boundary(21, "Squeeze:04451a Unsqueeze:97a1a4", cast=by_reshape)
 
 
 @misread(
-    "Unsqueeze",
-    "opencv 4.5.5, 4.8, 4.11",
-    "Unsqueeze of several axes is not supported",
+    "Unsqueeze", "opencv 4.5.5, 4.8, 4.11", "Unsqueeze of several axes is not supported",
     source="2026-11-29 measured in OpenCV 4.5.5, 4.8.0, 4.12.0: one and two axes at opset 11 or 13",
-)
+)  # fmt: skip
 def adds_several_axes(node: Node) -> bool:
     if "axes" in node.attributes:
         return len(node.ints("axes")) > 1

@@ -20,7 +20,6 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
-    example,
     form,
     in_other_words,
     misread,
@@ -338,7 +337,6 @@ WRITTEN_OUT = 4  # the most rows of a matrix; 4 rows need 24 products
 
 
 @adapter("Det", 11, 10, approximate=True, in_other_words=True)
-@example("one row", "(float[3,1,1] x) => (float[3] y) { y = Det(x) }", gives="Squeeze")
 def det_11_10(node: Node, op: Builder) -> Result:
     """Below opset 11, Det of up to 4 rows is written as a sum of products in double."""
     x, kind = node["X"], node["X"].elem_type

@@ -84,10 +84,8 @@ def gru_2_3(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "GRU LSTM",
-    "onnxruntime 0.4..1.32",
-    "{op} of double loads but does not run",
+    "GRU LSTM", "onnxruntime 0.4..1.32", "{op} of double loads but does not run",
     source="2026-11-29 measured in onnxruntime 0.4 to 1.32: RNN, GRU and LSTM of double",
-)
+)  # fmt: skip
 def is_computed_in_double(node: Node) -> bool:
     return node["X"].elem_type_or_none == T.DOUBLE

@@ -67,25 +67,21 @@ def mean_from(op: Builder, x: Value, axis: int) -> Value:
 
 
 @misread(
-    "LayerNormalization",
-    "onnxruntime 1.14..1.16",
+    "LayerNormalization", "onnxruntime 1.14..1.16",
     "LayerNormalization of float16 does not load at opset 18 and above",
     source="2026-11-28 measured in onnxruntime 1.14 to 1.17.3: three operators at opsets 17 to 19",
-    since=18,
-    wider="X",
-)
+    since=18, wider="X",
+)  # fmt: skip
 def of_float16(node: Node) -> bool:
     return node["X"].elem_type_or_none == T.FLOAT16
 
 
 @misread(
-    "LayerNormalization",
-    "onnxruntime 1.14..1.18",
+    "LayerNormalization", "onnxruntime 1.14..1.18",
     "LayerNormalization of float16 before other nodes may return wrong numbers after the first run",
-    source="2026-11-29 measured in onnxruntime 1.13 to 1.24: 28 operators before MatMul",
-    since=17,
+    source="2026-11-29 measured in onnxruntime 1.13 to 1.24: 28 operators before MatMul", since=17,
     wider="X",
-)
+)  # fmt: skip
 def reuses_memory(node: Node) -> bool | None:
     return None if node["X"].elem_type_or_none == T.FLOAT16 else False
 
@@ -372,11 +368,9 @@ def by_the_norm(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "LRN",
-    "onnxruntime 0.4..1.32",
-    "LRN of an even size does not load",
+    "LRN", "onnxruntime 0.4..1.32", "LRN of an even size does not load",
     source="2026-11-30 measured in 21 releases from 1.2 to 1.32: sizes 2 to 4",
-)
+)  # fmt: skip
 def has_no_middle(node: Node) -> bool:
     return node.int("size") % 2 == 0
 

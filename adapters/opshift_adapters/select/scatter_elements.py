@@ -63,13 +63,11 @@ def scatter_18_17(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "ScatterElements ScatterND",
-    "onnxruntime 1.11..1.13",
+    "ScatterElements ScatterND", "onnxruntime 1.11..1.13",
     "{op} below opset 18 with the reduction max or min of opset 18 only overwrites values",
     source="2026-11-29 measured in onnxruntime 1.11.1 to 1.32: 14 nodes as exporters write them",
-    since=16,
-    before=18,
-)
+    since=16, before=18,
+)  # fmt: skip
 def reduces_like_opset_18(node: Node) -> bool:
     return _is_extreme(node)
 

@@ -246,11 +246,9 @@ def passes_unsized_values(node: Node) -> bool:
 
 
 @misread(
-    "Loop",
-    "onnxruntime 1.2..1.10",
-    "a Loop without a condition crashes the process",
+    "Loop", "onnxruntime 1.2..1.10", "a Loop without a condition crashes the process",
     source="2026-11-22 measured in six releases from 1.2 to 1.11: Loop, and 8 models of a corpus",
-)
+)  # fmt: skip
 def has_no_condition(node: Node) -> bool:
     return node.input("cond") is None
 

@@ -12,7 +12,6 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
-    example,
 )
 
 GONE = "optional values do not exist before opset 15"
@@ -22,14 +21,12 @@ TYPES_18_UP = boundary(18, "OptionalGetElement:79fb9b OptionalHasElement:9ab68b"
 
 
 @adapter("OptionalGetElement", 18, 17, handles_types=True)
-@example("tensor", "(float[2] x) => (float[2] y) { y = OptionalGetElement(x) }", gives="Identity")
 def optional_get_element_18_17(node: Node, op: Builder) -> Result:
     """Below opset 18, OptionalGetElement of a value that is not optional is the value itself."""
     return KEEP if _is_optional(node["input"]) else node["input"]
 
 
 @adapter("OptionalHasElement", 18, 17, handles_types=True)
-@example("tensor", "(float[2] x) => (bool y) { y = OptionalHasElement(x) }", gives="Identity")
 def optional_has_element_18_17(node: Node, op: Builder) -> Result:
     """Below opset 18, OptionalHasElement of no input or of a plain value becomes a constant."""
     value = node.input("input")

@@ -12,7 +12,6 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
-    example,
     in_other_words,
 )
 from opshift.combinators import cast_around
@@ -85,7 +84,6 @@ def lp_pool_1_2(node: Node, op: Builder) -> Result:
 
 
 @adapter("GlobalLpPool", 1, 2)
-@example("matrix", "(float[3,2] x) => (float[3,2] y) { y = GlobalLpPool<p=1.5>(x) }", gives="Abs")
 def global_lp_pool_1_2(node: Node, op: Builder) -> Result:
     """From opset 2 on, `p` of GlobalLpPool is an integer; others need Pow and ReduceSum."""
     x, p = node["X"], node.float("p")

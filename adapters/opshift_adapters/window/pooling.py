@@ -99,35 +99,28 @@ def keeps_the_size_with_gaps(node: Node) -> bool:
 
 
 @misread(
-    "AveragePool",
-    "onnxruntime 0.4..1.20",
-    COUNTS,
+    "AveragePool", "onnxruntime 0.4..1.20", COUNTS,
     source="2026-11-29 measured in 12 releases from 0.4 to 1.20, compared with the specification",
     since=10,
-)
+)  # fmt: skip
 def counts_beyond_the_end(node: Node) -> bool:
     return node.int("count_include_pad") == 1 and windows.adds_windows(node)
 
 
 @misread(
-    "AveragePool",
-    "onnxruntime 1.21..1.28",
-    COUNTS,
+    "AveragePool", "onnxruntime 1.21..1.28", COUNTS,
     source="2026-11-29 measured in each onnxruntime from 1.21 to 1.32: 216 forms of AveragePool",
-    since=10,
-    before=19,
-)
+    since=10, before=19,
+)  # fmt: skip
 def counts_beyond_the_end_below_19(node: Node) -> bool | None:
     return counts_beyond_the_end.run(node)
 
 
 @misread(
-    "AveragePool",
-    "onnxruntime 1.21..1.24",
+    "AveragePool", "onnxruntime 1.21..1.24",
     "AveragePool with count_include_pad and different pads at begin and end returns wrong numbers",
-    source="2026-11-29 measured in onnxruntime 1.16 to 1.32: AveragePool, 3,360 forms",
-    since=19,
-)
+    source="2026-11-29 measured in onnxruntime 1.16 to 1.32: AveragePool, 3,360 forms", since=19,
+)  # fmt: skip
 def counts_uneven_pads(node: Node) -> bool:
     pads = node.ints_or_none("pads") or []
     return node.int("count_include_pad") == 1 and merged_pads.differ_by_side(pads)
@@ -205,12 +198,10 @@ def _is_padded(x: Value) -> bool:
 
 
 @misread(
-    "MaxPool",
-    "onnxruntime 0.4..1.2",
-    "MaxPool with storage_order=1 returns wrong Indices",
+    "MaxPool", "onnxruntime 0.4..1.2", "MaxPool with storage_order=1 returns wrong Indices",
     source="2026-11-29 measured in onnxruntime 0.4, 1.0 to 1.4 and 1.7: 384 forms of MaxPool",
     since=10,
-)
+)  # fmt: skip
 def counts_by_columns(node: Node) -> bool:
     indices, axes = node.output("Indices"), len(node.ints("kernel_shape"))
     return node.int("storage_order") == 1 and axes > 1 and indices is not None and indices.used

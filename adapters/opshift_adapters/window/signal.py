@@ -1,7 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """DFT, STFT, the window functions and MelWeightMatrix, which opset 17 added."""
 
-from opshift.adapter import Array, Builder, Node, Refusal, Result, T, Value, Why, adapter, np
+from opshift.adapter import (
+    Array,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    misread,
+    np,
+)
 
 from opshift_adapters._lib.blocks import LONGEST, arange, count_elements, part, size_of
 from opshift_adapters._lib.kinds import INTS, as_type, in_double
@@ -69,6 +81,14 @@ def dft_17_16(node: Node, op: Builder) -> Result:
     new = op.Shape(result)
     sizes = op.Concat(before, part(op, new, 1, 2), after, part(op, new, 3), axis=0)
     return op.Reshape(result, sizes, allowzero=1)
+
+
+@misread(
+    "DFT", "onnxruntime 1.12..1.26", "an inverse DFT of half a spectrum is not supported", since=17,
+    source="2026-11-30 measured in onnxruntime 1.12 to 1.32: DFT at opsets 17 and 20",
+)  # fmt: skip
+def inverts_half(node: Node) -> bool:
+    return node.int("inverse") == 1 and node.int("onesided") == 1
 
 
 LARGEST_MATRIX = 2048  # the most elements of a matrix that is written as a constant
