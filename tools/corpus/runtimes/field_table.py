@@ -47,12 +47,14 @@ VALUES = {"INT": 1, "INTS": [1], "FLOAT": 1.0, "FLOATS": [1.0], "STRING": "a", "
 
 @dataclass(frozen=True)
 class ContribOperator:
-    """An operator: required inputs by type variable, their types, and its attributes.
+    """An operator: its inputs by type variable, their types, and its attributes.
 
-    `inputs` is empty if some inputs are not tensors, or if an attribute needs a rare type.
+    `inputs` is empty if some inputs are not tensors, or if an attribute needs a rare type. The
+    first `needed` inputs are required, or are the first of a type variable.
     """
 
     inputs: tuple[str, ...]
+    needed: int
     kinds: dict[str, tuple[str, ...]]
     required: frozenset[str]
     values: dict[str, Any]  # a value for each attribute
@@ -77,15 +79,16 @@ def contrib() -> dict[str, ContribOperator]:
 
 def _operator(schema: Any) -> ContribOperator:
     allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
-    needed = [i for i, param in enumerate(schema.inputs) if param.option.name != "Optional"]
-    inputs = tuple(param.typeStr for param in schema.inputs[: needed[-1] + 1] if needed)
+    inputs = tuple(param.typeStr for param in schema.inputs)
+    given = ((i, param.option.name != "Optional") for i, param in enumerate(schema.inputs))
+    needed = [i for i, is_required in given if is_required or inputs[i] not in inputs[:i]]
     kinds = {name: tuple(probes.elements(allowed.get(name, [name]))) for name in inputs}
     kinds_of = {attr.name: attr.type.name for _, attr in sorted(schema.attributes.items())}
     required = {attr.name for attr in schema.attributes.values() if attr.required}
     if not all(kinds.values()) or not all(kinds_of[name] in VALUES for name in required):
         inputs = ()
     values = {name: VALUES[kind] for name, kind in kinds_of.items() if kind in VALUES}
-    return ContribOperator(inputs, kinds, frozenset(required), values)
+    return ContribOperator(inputs, max(needed, default=-1) + 1, kinds, frozenset(required), values)
 
 
 def tabulated(answers: dict[str, dict[str, Any]], before: fields.FieldTable) -> fields.FieldTable:
@@ -140,10 +143,8 @@ def _lacking(runner: Runner, op: str, signature: ContribOperator, unlisted: bool
         types: _loads(runner, op, signature, dict(zip(names, types, strict=True)))
         for types in itertools.product(*kernels.tried(signature.kinds.values()))
     }
-    if True not in loads.values():
-        return ["*"] if unlisted or None not in loads.values() else []
-    if False not in loads.values():
-        return []
+    if True not in loads.values() and (unlisted or None not in loads.values()):
+        return ["*"]
     lacking = []
     for v, name in enumerate(names):
         at = "+".join(str(i) for i, kind in enumerate(signature.inputs) if kind == name)
@@ -159,16 +160,19 @@ def _loads(
 ) -> bool | None:
     """Returns whether a node of these types loads at any rank; None if other errors prevent it."""
     loaded, required = set(), {name: signature.values[name] for name in signature.required}
-    for rank in (None, 1, 2, 3, 4):
+    count = signature.needed
+    for rank in (None, None, 1, 2, 3, 4):
         shape = None if rank is None else [f"d{i}" for i in range(rank)]
         inputs = [
             helper.make_tensor_value_info(f"x{i}", probes.NUMBERS[chosen[name]], shape)
-            for i, name in enumerate(signature.inputs)
+            for i, name in enumerate(signature.inputs[:count])
         ]
         names = [x.name for x in inputs]
         node = helper.make_node(op, names, ["y"], domain=CONTRIB, **required)
         model = probes.packed(node, inputs, [ValueInfoProto(name="y")])
         answer = runner.ask({"model": model})
+        if size := SIZE.search(answer.get("why", "")):
+            count = min(max(count, int(size[2])), int(size[3]))
         loaded.add(False if INVALID.search(answer.get("why", "")) else answer.get("kernel"))
     return True if True in loaded else False if False in loaded else None
 

@@ -15,7 +15,7 @@ LACKS = re.compile(
     r"|OpKernel was null|is not a registered function|Failed to find kernel"
 )
 # Errors that occur before the runtime looks for a kernel.
-BEFORE = re.compile(r"INVALID_GRAPH|Load model|InferenceError|Type Error|INVALID_PROTOBUF|Resolve")
+BEFORE = re.compile(r"INVALID_[GP]|Load model|InferenceError|Type Error|Resolve|Node \(\w*\) Op ")
 
 
 def opened(data):
