@@ -292,3 +292,17 @@ def test_the_reader_of_an_operator_of_com_microsoft_is_refused(op):
     assert not runs(source, (3, 4))
     with pytest.raises(BadTarget, match="MatMul"):
         convert(source, shape={"x": (3, 4)})
+
+
+def test_a_length_that_only_runtimes_compute_stays_declared():
+    source = parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[1,2,5,6] x) => (float[1,2,9,7] y)'
+        " <float[4] s = {1, 1, 1.8, 1.1666666}>"
+        ' { z = Resize<mode = "nearest">(x, "", s) y = Neg(z) }'
+    )
+    for target in (13, "onnxruntime==1.10"):
+        result = convert(source, target).model
+        session = runtime.InferenceSession(result.SerializeToString())
+        (y,) = session.run(None, {"x": np.zeros((1, 2, 5, 6), np.float32)})
+        declared = [dim.dim_value for dim in result.graph.output[0].type.tensor_type.shape.dim]
+        assert declared == list(y.shape) == [1, 2, 9, 7]

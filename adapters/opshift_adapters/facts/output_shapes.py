@@ -3,9 +3,10 @@
 
 from collections.abc import Sequence
 
-from opshift.adapter import Node, ToldDims, output_shapes
+from opshift.adapter import Node, ToldDims, np, output_shapes
 
 from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.resizing import factors
 
 
 @output_shapes("Attention")
@@ -45,12 +46,25 @@ def stft(node: Node) -> Sequence[ToldDims | None]:
     """Computes the shape of STFT; onnx reads an absent `onesided` as 0, but its default is 1."""
     if "onesided" in node.attributes:
         return [None]
-    window, frame = node.input("window"), node.input("frame_length")
+    window = node.input("window")
     size = window.dims[0] if window is not None and window.dims_or_none is not None else None
-    length = frame and frame.const_or_none()
-    if length is not None:
-        size = int(length.item())  # pragma: no cover: an example asks without constants
     return [(..., ..., size // 2 + 1 if isinstance(size, int) else None, ...)]
+
+
+@output_shapes("Resize", "Upsample")
+def resize(node: Node) -> Sequence[ToldDims | None]:
+    """Hides lengths that onnx computes in double, if runtimes compute others in float."""
+    if "height_scale" in node.attributes or (node.inputs[3:] and node.inputs[3] is not None):
+        return [None]
+    by = factors(node)
+    return [tuple(... if _equal(x, by.get(at)) else None for at, x in enumerate(node["X"].dims))]
+
+
+def _equal(size: int | str | None, factor: float | None) -> bool:
+    """Returns whether a scaled length is the same in float and in double, as far as known."""
+    if not isinstance(size, int) or factor is None:
+        return True
+    return bool(np.floor(np.float32(size) * np.float32(factor)) == np.floor(size * factor))
 
 
 @output_shapes("Compress")

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author import safe_inference
@@ -12,12 +13,13 @@ from opshift.author.model_bytes import ModelBytes
 from opshift.author.node import Node
 from opshift.author.scope_types import by_graph
 from opshift.author.traits import OutputShapes, ToldDims, answer_of
+from opshift.model.arrays import Array, to_array
 from opshift.model.functions import behind, callers_of, calls_of, functions_of
 from opshift.model.scope import FunctionId, call_id
 from opshift.model.walk import graphs_in, nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, rank_of
-from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto, helper
+from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
 
 if TYPE_CHECKING:
     from opshift.author.traits import DeclaredRules
@@ -26,17 +28,21 @@ Rules: TypeAlias = Mapping[tuple[str, str], OutputShapes]
 Output: TypeAlias = tuple[int, int]  # a node's number in the model, and the output
 ROUNDS = 4  # because one wrong length can hide another; the last round infers no outputs
 HIDDEN = "opshift.hidden."
+MOST_ELEMENTS = 64  # of a constant that a rule reads, such as one scale for each axis
 
 
-def infer(model: bytes | ModelProto | ModelBytes, adapters: DeclaredRules) -> ModelProto:
+def infer(
+    model: bytes | ModelProto | ModelBytes, adapters: DeclaredRules, *, strict: bool = False
+) -> ModelProto:
     """Runs onnx's inference, and replaces the output shapes that a rule proves wrong.
 
-    Inference then runs again with the shapes from the rules.
+    Inference then runs again with the shapes from the rules. With `strict`, this last run raises an
+    error if a declared shape contradicts an inferred one.
     """
     rules = adapters.rules(OutputShapes)
     source = ModelBytes.of(model)
     inferred = safe_inference.infer(source, adapters, data_prop=True)
-    if source.operators.isdisjoint(op for _, op in rules):
+    if not strict and source.operators.isdisjoint(op for _, op in rules):
         return inferred
     misjudged: dict[Output, TypeProto] = {}
     for rounds_left in range(ROUNDS, -1, -1):
@@ -45,7 +51,7 @@ def infer(model: bytes | ModelProto | ModelBytes, adapters: DeclaredRules) -> Mo
             break
         misjudged |= new
         inferred = _without(source.data, misjudged, adapters)
-    return inferred
+    return _without(source.data, misjudged, adapters, strict=True) if strict else inferred
 
 
 def shapes_of(rule: OutputShapes | None, node: Node) -> Sequence[ToldDims | None]:
@@ -81,7 +87,8 @@ def _misjudged(
     """Yields each output for which a rule corrects an inferred length, with the corrected type."""
     versions = {schemas.normal(opset.domain): opset.version for opset in model.opset_import}
     calls = _calls(model, rules)
-    pairs = ((TypesOnly(one.visible), node) for one in by_graph(model) for node in one.graph.node)
+    envs = ((one.graph, TypesOnly(one.visible, _constants(one.graph))) for one in by_graph(model))
+    pairs = ((env, node) for graph, env in envs for node in graph.node)
     for i, (env, node) in enumerate(pairs):
         domain = schemas.normal(node.domain)
         shapes: Sequence[ToldDims | None] = ()
@@ -103,6 +110,22 @@ def _misjudged(
                 yield (i, j), kind
 
 
+def _constants(graph: GraphProto) -> Callable[[str], Array | None]:
+    """Returns a function that reads the small constants of a graph."""
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
+            tensors[node.output[0]] = node.attribute[0].t
+
+    def read(name: str) -> Array | None:
+        tensor = tensors.get(name)
+        if tensor is None or tensor.data_location == TensorProto.EXTERNAL:
+            return None
+        return to_array(tensor) if math.prod(tensor.dims) <= MOST_ELEMENTS else None
+
+    return read
+
+
 def _calls(model: ModelProto, rules: Rules) -> set[FunctionId]:
     """Finds the functions that contain, directly or through calls, an operator with a rule."""
     bodies = functions_of(model)
@@ -122,7 +145,11 @@ def _numbered(model: ModelProto) -> Iterator[tuple[GraphProto, NodeProto]]:
 
 
 def _without(
-    model: bytes, misjudged: Mapping[Output, TypeProto], adapters: DeclaredRules
+    model: bytes,
+    misjudged: Mapping[Output, TypeProto],
+    adapters: DeclaredRules,
+    *,
+    strict: bool = False,
 ) -> ModelProto:
     """Runs inference of a model, but with given types for some of the outputs."""
     copy = ModelProto.FromString(model)
@@ -132,7 +159,7 @@ def _without(
         graph, node = numbered[i]
         names[i, j], node.output[j] = node.output[j], f"{HIDDEN}{i}.{j}"
         _write_type(graph, names[i, j], kind)
-    inferred = safe_inference.infer(copy, adapters, data_prop=True)
+    inferred = safe_inference.infer(copy, adapters, strict=strict, data_prop=not strict)
     numbered = list(_numbered(inferred))
     for (i, j), name in names.items():
         graph, node = numbered[i]

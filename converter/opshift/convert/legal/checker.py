@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from opshift.author import fit, safe_inference
+from opshift.author import corrected, fit, safe_inference
 from opshift.author.model_bytes import ModelBytes
 from opshift.author.registry import Registry
 from opshift.author.traits import DeclaredRules
@@ -164,9 +164,14 @@ def types(
 
 
 def contradicted(view: bytes | ModelProto, adapters: DeclaredRules) -> str | None:
-    """Returns the error of type inference on a declared shape, or None."""
+    """Returns the error of type inference on a declared shape, or None.
+
+    An output with a shape that onnx infers wrongly contradicts nothing.
+    """
     error = types(view, adapters)
-    return error if error and "existing shape differ" in error else None
+    if error is None or "existing shape differ" not in error:
+        return None
+    return _objection(lambda: corrected.infer(view, adapters, strict=True))
 
 
 def _objection(check: Callable[[], object]) -> str | None:
