@@ -12,6 +12,7 @@ from opshift.adapter import (
     Node,
     Refusal,
     Result,
+    Surroundings,
     T,
     Value,
     Why,
@@ -253,6 +254,30 @@ def parts(attributes: Mapping[str, Any], inputs: int, outputs: int) -> str | Non
     """`num_outputs` of Split must be the number of outputs, or onnx's inference crashes."""
     num_outputs = attributes.get("num_outputs", outputs)
     return None if num_outputs == outputs else f"num_outputs is {num_outputs} instead of {outputs}"
+
+
+@misread(
+    "Concat", "onnxruntime 1.9..1.14",
+    "Concat of an equal input twice, between DequantizeLinear and QuantizeLinear, does not load",
+    source="2026-11-30 measured in onnxruntime 1.7 to 1.15: 2 forms of Concat, a quantized llama",
+)  # fmt: skip
+def joins_real_numbers_twice(node: Node, around: Surroundings) -> bool:
+    parts, result = [x for x in node.inputs if x is not None], node.outputs[0]
+    is_quantized = result and [by.op for by in around.readers(result)] == ["QuantizeLinear"]
+    makers = {x.producer.op for x in parts if x.producer is not None}
+    is_real = makers == {"DequantizeLinear"}
+    return bool(is_quantized) and is_real and len({x.name for x in parts}) < len(parts)
+
+
+@alternative("Concat", runtime="onnxruntime==1.10")
+def copies(node: Node, op: Builder) -> Result:
+    """Concat of one input several times is written as Tile."""
+    x, names = node.inputs[0], {part.name for part in node.inputs if part is not None}
+    if x is None or x.rank_or_none is None or len(names) > 1:
+        return KEEP
+    repeats = np.ones(x.rank, np.int64)
+    repeats[node.int("axis")] = len(node.inputs)
+    return op.Tile(x, op.const(repeats))
 
 
 @misread(

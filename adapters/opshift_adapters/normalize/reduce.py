@@ -217,16 +217,10 @@ def reduce_log_sum_exp_27_28(node: Node, op: Builder) -> Result:
 REDUCE_28 = boundary(28, "ReduceLogSum:f18f43 ReduceLogSumExp:8f14cb", directions="down")
 
 
-def reduces_nothing(node: Node) -> bool:
-    """Returns whether a reduction without `axes` has `noop_with_empty_axes`."""
-    is_noop = "noop_with_empty_axes" in node.attributes and node.int("noop_with_empty_axes") == 1
-    return is_noop and all(axes is None for axes in node.inputs[1:])
-
-
 @form(f"{MOST} ReduceSum")
 def axes_in_order(node: Node, op: Builder) -> Result:
     """Writes `axes` in ascending order and without empty lists, as some runtimes require."""
-    if reduces_nothing(node):
+    if keeps_all.run(node):
         return over(node, op, [])
     found = without_empty(node, op)
     return in_order(node, op) if found is None else found
@@ -238,7 +232,8 @@ def axes_in_order(node: Node, op: Builder) -> Result:
     source="2026-11-30 measured in onnxruntime 1.6 to 1.32: ReduceSum at 13, ten at 18",
 )  # fmt: skip
 def keeps_all(node: Node) -> bool:
-    return reduces_nothing(node)
+    is_noop = "noop_with_empty_axes" in node.attributes and node.int("noop_with_empty_axes") == 1
+    return is_noop and all(axes is None for axes in node.inputs[1:])
 
 
 @EMPTY_LIST(f"{MOST} ReduceSum", before=18)
