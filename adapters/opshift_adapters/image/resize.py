@@ -10,6 +10,7 @@ from opshift.adapter import (
     Builder,
     Node,
     Result,
+    Surroundings,
     T,
     Value,
     adapter,
@@ -22,6 +23,7 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib import resizing
+from opshift_adapters._lib.kinds import parted
 from opshift_adapters._lib.sampling import Filter, by_scales, takes_nearest
 
 ROUNDED = by_width("Resize", unless=takes_nearest)  # interpolated integers are rounded
@@ -111,9 +113,26 @@ def scales_axes_from_the_end(node: Node) -> bool:
     return counts_axes_from_the_end.run(node) is True and resizing.keeps_aspect(node)
 
 
+def _is_turned(node: Node) -> bool:
+    maker = node["X"].producer
+    return node.str("mode") == "cubic" and maker is not None and maker.op == "Transpose"
+
+
+@misread(
+    "Resize", "onnxruntime 1.12..1.32", "a cubic Resize between two Transposes does not load",
+    source="2026-11-30 measured in 9 releases from 1.11 to 1.32: 7 forms, and tf2onnx", since=11,
+)  # fmt: skip
+def is_between_transposes(node: Node, around: Surroundings) -> bool:
+    y = node.outputs[0]
+    after = around.readers(y) if y is not None and _is_turned(node) else ()
+    return any(reader.op == "Transpose" for reader in after)
+
+
 @alternative("Resize", runtime="onnxruntime==1.4")
 def blended(node: Node, op: Builder) -> Result:
-    """Resize is written as Gather and sums, and negative axes of Resize become positive."""
+    """Resize is written as Gather and sums, after positive axes, or between two Reshapes."""
+    if op.version >= 11 and _is_turned(node) and not blends_other_axes.run(node):
+        return parted(op, op.same(node, inputs={"X": parted(op, node["X"])}))
     if op.version >= 18 and counts_axes_from_the_end.run(node):
         return op.same(node, axes=resizing.axes(node))
     if op.version >= 11:
