@@ -183,6 +183,55 @@ TEXTS: dict[str, tuple[str, str, str]] = {
         " y, , , t = com.microsoft.SkipSimplifiedLayerNormalization(x, r, g) }",
         "float[8] g",
     ),
+    "matmul_8_bits": (
+        '"" : 17, "com.microsoft" : 1',
+        "(float[B,32] x) => (float[B,4] y) { y = com.microsoft.MatMulNBits<K = 32, N = 4, bits = 8,"
+        " block_size = 16>(x, w, s) }",
+        "uint8[4,2,16] w, +float[8] s",
+    ),
+    "multi_head_attention": (
+        '"" : 17, "com.microsoft" : 1',
+        "(float[B,S,8] x, float[B,T,8] m) => (float[B,S,8] y) {"
+        " y = com.microsoft.MultiHeadAttention<num_heads = 2>(x, m, m, b) }",
+        "float[24] b",
+    ),
+    "codes_of_16_bits": (
+        '"" : 14, "com.microsoft" : 1',
+        "(float[B,8] x) => (float[B,4] y) { q = com.microsoft.QuantizeLinear(x, s, z)"
+        " d = com.microsoft.DequantizeLinear(q, s, z) y = MatMul(d, w) }",
+        "+float[] s, uint16[] z=32768, float[8,4] w",
+    ),
+    "fused_convolution_of_a_sum": (
+        '"" : 15, "com.microsoft" : 1',
+        "(float[N,2,6,6] x, float[N,3,4,4] r) => (float[N,3,4,4] y) {"
+        ' y = com.microsoft.FusedConv<activation = "Relu", kernel_shape = [3, 3]>(x, w, b, r) }',
+        "float[3,2,3,3] w, float[3] b",
+    ),
+    # -- forms that some releases of onnxruntime misread --------------------------------------------
+    "rotary_codes": (
+        '"" : 17',
+        "(uint8[1,S,4] x) => (uint8[1,S,8] y) { d = DequantizeLinear(x, s, z)"
+        " c = Concat<axis = -1>(d, d) y = QuantizeLinear(c, s, z) }",
+        "+float[] s, uint8[] z=3",
+    ),
+    "bicubic_pictures": (
+        '"" : 13',
+        "(float[1,5,6,2] x) => (float[1,10,12,2] y) { t = Transpose<perm = [0, 3, 1, 2]>(x)"
+        ' f = Constant<value = float[4] {1, 1, 2, 2}>() r = Resize<mode = "cubic">(t, , f)'
+        " y = Transpose<perm = [0, 2, 3, 1]>(r) }",
+        "",
+    ),
+    "reductions_of_nothing": (
+        '"" : 18',
+        "(float[B,3] x) => (float[B,3] y) { s = ReduceSumSquare<noop_with_empty_axes = 1>(x)"
+        " l = ReduceL1<noop_with_empty_axes = 1>(x) y = Add(s, l) }",
+        "",
+    ),
+    "spectrum_and_back": (
+        '"" : 20',
+        "(float[2,5,2] x) => (float[2,8,1] y) { y = DFT<inverse = 1, onesided = 1>(x) }",
+        "",
+    ),
     # -- functions, caches and the newest operators -------------------------------------------------
     "functions_of_a_domain": (
         '"" : 18, "custom.block" : 1',
