@@ -51,11 +51,9 @@ def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
 
 
 early = partial(
-    misread,
-    "MatMulInteger",
-    "onnxruntime 1.0..1.3",
+    misread, "MatMulInteger", "onnxruntime 1.0..1.3",
     source="2026-11-23 measured in onnxruntime 1.0 to 1.3, 1.14: one node per element type",
-)
+)  # fmt: skip
 
 
 @early("MatMulInteger of int8 weights with a zero point does not run")

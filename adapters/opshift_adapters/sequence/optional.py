@@ -1,18 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optional, OptionalGetElement and OptionalHasElement, which opset 15 added."""
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    boundary,
-)
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, adapter, boundary
 
 GONE = "optional values do not exist before opset 15"
 

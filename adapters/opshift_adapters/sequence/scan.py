@@ -21,12 +21,7 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import arange, size_of
-from opshift_adapters.sequence.control import (
-    declare_types,
-    known_of,
-    name_sizes,
-    through_float,
-)
+from opshift_adapters.sequence.control import declare_types, known_of, name_sizes, through_float
 
 
 @illegal("Scan")

@@ -14,10 +14,9 @@ BFLOAT16_22 = boundary(22, "Conv:fa6396 ConvTranspose:ec0d21", cast=cast_around(
 TEXT_11 = boundary(11, "Conv:2d0976 ConvTranspose:52a9e2")
 
 transposed = functools.partial(
-    misread,
-    "ConvTranspose",
+    misread, "ConvTranspose",
     source="2026-11-29 measured in 20 releases from 0.4 to 1.32: kernels of 3, one to three axes",
-)
+)  # fmt: skip
 
 
 @transposed("onnxruntime 0.4..1.6", "ConvTranspose with auto_pad does not crop the result")

@@ -236,10 +236,9 @@ def stft_17_16(node: Node, op: Builder) -> Result:
 
 
 WAVES = {
-    "HannWindow": (0.5, 0.5, 0.0),
-    "HammingWindow": (25 / 46, 21 / 46, 0.0),
+    "HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.0),
     "BlackmanWindow": (0.42, 0.5, 0.08),
-}
+}  # fmt: skip
 
 
 @adapter(tuple(WAVES), 17, 16, in_other_words=True)
