@@ -144,3 +144,8 @@ def test_an_operator_without_a_kernel_on_the_cpu_is_written_out(op, graph, lacks
     assert accepts(source, f"onnxruntime=={has}").answer == "yes"
     result = convert(source, f"onnxruntime=={lacks}").model
     assert not any(name.startswith(MS) for name in operators(result))
+
+
+def test_an_operator_that_lacks_nothing_is_measured():
+    tokens = '(string[2] x) => (string[2,n] y) { y = com.microsoft.Tokenizer<mark = 0, mincharnum = 1, pad_value = "#", separators = [" "]>(x) }'
+    assert accepts(model(tokens), "onnxruntime==1.14").answer == "yes"

@@ -108,6 +108,7 @@ def tabulated(answers: dict[str, dict[str, Any]], before: fields.FieldTable) -> 
                     add(key, field, release)
     for release, operators in answers.items():
         for op, (strange, *most, types) in operators.items():
+            unknown.setdefault((CONTRIB, op), {})  # a line without fields: nothing is lacking
             last = newest.get(op, [[], None, None])[1:3]
             sides = zip(("inputs", "outputs"), most, last, strict=True)
             few = [f"{side}>{has}" for side, has, new in sides if has is not None and has != new]
@@ -126,8 +127,8 @@ def measure(runtime: Installed, operators: dict[str, ContribOperator]) -> dict[s
             fields_known = _known(runner, op, signature.values)
             if fields_known is not None:
                 unlisted = listed is not None and (CONTRIB, op) not in listed
-                types = _lacking(runner, op, signature, unlisted) if signature.inputs else []
-                by_operator[op] = [*fields_known, types]
+                lacking = _lacking(runner, op, signature, unlisted) if signature.inputs else None
+                by_operator[op] = [*fields_known, ["*"] * unlisted if lacking is None else lacking]
     finally:
         runner.close()
     return by_operator
