@@ -41,12 +41,11 @@ def _attended(node: Node, op: Builder, projected: Value, w: Value) -> Result:
 
 
 @misread(
-    "Attention",
-    "onnxruntime 1.2..1.7",
+    "Attention", "onnxruntime 1.2..1.7",
     "Attention is computed as if its result had the size of its input",
     source="2026-11-29 measured in onnxruntime 1.4 to 1.8: Attention with 8, 16, 32 columns of V",
     domain=MICROSOFT,
-)
+)  # fmt: skip
 def changes_the_size(node: Node) -> bool:
     x, w = (node[name].dims_or_none or (None,) for name in ("input", "weights"))
     return isinstance(x[-1], int) and isinstance(w[-1], int) and w[-1] != 3 * x[-1]

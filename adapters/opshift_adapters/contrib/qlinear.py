@@ -80,12 +80,11 @@ def qlinear_softmax(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "QLinearSoftmax",
-    "onnxruntime 1.12..1.28",
+    "QLinearSoftmax", "onnxruntime 1.12..1.28",
     "QLinearSoftmax of int8 returns the lowest code for 1.0 if the highest code is less than 1.0",
     source="2026-11-29 measured in onnxruntime 1.13 to 1.32: 6 forms of QLinearSoftmax",
     domain=MICROSOFT,
-)
+)  # fmt: skip
 def wraps_around(node: Node) -> bool | None:
     scale, zero = node["y_scale"].const_or_none(), node["y_zero_point"].const_or_none()
     return node["X"].elem_type_or_none == T.INT8 and (
@@ -125,12 +124,11 @@ def qlinear_average_pool(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "QLinearAveragePool QLinearGlobalAveragePool",
-    "onnxruntime 1.6..1.10",
+    "QLinearAveragePool QLinearGlobalAveragePool", "onnxruntime 1.6..1.10",
     "{op} of int8 does not run, because its kernel rejects int8",
     source="2026-11-29 measured in onnxruntime 1.7, 1.9, 1.10, 1.11 and later: averages of int8",
     domain=MICROSOFT,
-)
+)  # fmt: skip
 def rejects_int8(node: Node) -> bool:
     return node["X"].elem_type_or_none == T.INT8
 

@@ -119,11 +119,9 @@ def _celu(op: Builder, x: Value, alpha: float) -> Value:
 
 
 @misread(
-    "Celu",
-    "onnxruntime 1.3..1.7",
-    "Celu of a scalar does not load or is wrong",
+    "Celu", "onnxruntime 1.3..1.7", "Celu of a scalar does not load or is wrong",
     source="2026-11-30 measured in onnxruntime 1.3 to 1.32: shapes [], [0], [1] and [2, 3]",
-)
+)  # fmt: skip
 def bends_a_scalar(node: Node) -> bool:
     return node["X"].rank == 0
 
@@ -286,12 +284,11 @@ def clipped_line(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "HardSigmoid",
-    "opencv 4.5.5, 4.8, 4.11, 5.0",
+    "HardSigmoid", "opencv 4.5.5, 4.8, 4.11, 5.0",
     "HardSigmoid (alpha 1/6, beta 0.5) before any Mul is computed as HardSwish, even if the other"
     " factor is not x",
     source="2026-11-28 measured in five releases from 4.5.5 to 5.0: a network, and other forms",
-)
+)  # fmt: skip
 def becomes_hard_swish(node: Node, around: Surroundings) -> bool:
     if not node.has("alpha") or not node.has("beta") or not _is_of_hard_swish(node):
         return False

@@ -171,11 +171,10 @@ POW_12 = boundary(12, "Pow:8c38fc", directions="up")
 
 
 @misread(
-    "Mul",
-    "onnxruntime 1.1..1.3",
+    "Mul", "onnxruntime 1.1..1.3",
     "Mul at the end of a LayerNormalization in single nodes crashes the process as an output",
     source="2026-11-23 measured in onnxruntime 1.1 to 1.3: a LayerNormalization in single nodes",
-)
+)  # fmt: skip
 def ends_a_normalization(node: Node, around: Surroundings) -> bool:
     divided = _made_by(node, "Div")
     at_the_end = around.is_output(node.outputs[0]) if node.outputs[0] else False
@@ -246,12 +245,11 @@ def with_the_bias_behind(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "Pow",
-    "onnxruntime 1.23..1.27",
+    "Pow", "onnxruntime 1.23..1.27",
     "two float16 normalizations in single nodes that share an exponent do not load in a model"
     " with MatMul or Gemm",
     source="2026-11-28 measured in 9 releases from 1.17.3 to 1.32.0: three models and their nodes",
-)
+)  # fmt: skip
 def is_averaged_in_float16(node: Node, around: Surroundings) -> bool:
     kinds = {node["X"].elem_type_or_none, node["Y"].elem_type_or_none}
     return kinds == {T.FLOAT16} and leads_to(node.outputs[0], around, "ReduceMean", "Add", "Sqrt")
@@ -410,11 +408,10 @@ def with_the_negative(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "Mul",
-    "opencv 4.5.5",
+    "Mul", "opencv 4.5.5",
     "Mul fails for a constant that varies only along an axis other than the second",
     source="2026-11-29 measured in OpenCV 4.5.5: four operators with constants of six shapes",
-)
+)  # fmt: skip
 def scales_another_axis(node: Node) -> bool:
     return _scaled_axis(node) is not None
 
@@ -451,11 +448,10 @@ def scale_of_a_normalization(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "Pow",
-    "opencv 4.5.5",
+    "Pow", "opencv 4.5.5",
     "Pow before Add, Sub, Mul or Div is merged with that node and gives wrong numbers",
     source="2026-11-29 measured in OpenCV 4.5.5: Pow by 2 and 3, alone, before Mul and before Add",
-)
+)  # fmt: skip
 def is_joined_with_arithmetic(node: Node, around: Surroundings) -> bool:
     result = node.outputs[0]
     after = around.readers(result) if result is not None else ()

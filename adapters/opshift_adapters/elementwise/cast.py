@@ -102,10 +102,9 @@ def is_merged(node: Node, around: Surroundings) -> bool:
 
 
 @PAIRS(
-    "Cast",
-    "onnxruntime 1.17..1.25",
+    "Cast", "onnxruntime 1.17..1.25",
     "a Cast that wraps, truncates or rounds numbers is skipped before a Cast to bool",
-)
+)  # fmt: skip
 def is_merged_to_bool(node: Node, around: Surroundings) -> bool:
     return node.int("to") == T.BOOL and around.has_lossy_pair(node)
 

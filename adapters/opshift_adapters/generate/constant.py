@@ -66,12 +66,11 @@ def constant_12_11(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "Constant",
-    "onnxruntime 1.3..1.11",
+    "Constant", "onnxruntime 1.3..1.11",
     "Constant with a list of numbers or strings is read as a scalar",
     source="2026-11-23 measured in onnxruntime 1.3 to 1.11: Constant with lists of numbers",
     since=12,
-)
+)  # fmt: skip
 def holds_a_list(node: Node) -> bool:
     return any(map(node.has, ("value_ints", "value_floats", "value_strings")))
 

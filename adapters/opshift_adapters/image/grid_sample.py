@@ -59,12 +59,11 @@ def grid_sample_20_19(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "GridSample",
-    "onnxruntime 1.11..1.16",
+    "GridSample", "onnxruntime 1.11..1.16",
     "GridSample of mode bicubic with padding_mode border returns wrong numbers",
     source="2026-11-23 measured in onnxruntime 1.13 to 1.17: 18 combinations of attributes",
     since=16,
-)
+)  # fmt: skip
 def is_cubic_with_a_border(node: Node) -> bool:
     return node.str("mode") in ("bicubic", "cubic") and node.str("padding_mode") == "border"
 

@@ -242,13 +242,11 @@ def _places(mode: str, begin: int, size: int, end: int) -> Array:
 
 
 @misread(
-    "CenterCropPad Pad",
-    "onnxruntime 1.14",
-    "{op} with negative axes crashes the process",
+    "CenterCropPad Pad", "onnxruntime 1.14", "{op} with negative axes crashes the process",
     source="2026-11-28 measured in onnxruntime 1.14.1: 8 forms of Pad with axes = [-1] crash, 16"
     " other forms run; all forms run in 1.16.3 and 1.17.3; CenterCropPad 2026-11-30: 4 forms",
     since=18,
-)
+)  # fmt: skip
 def counts_axes_from_the_end(node: Node) -> bool:
     if node.op == "CenterCropPad":
         return any(axis < 0 for axis in node.ints_or_none("axes") or ())
@@ -258,22 +256,19 @@ def counts_axes_from_the_end(node: Node) -> bool:
 
 
 @misread(
-    "CenterCropPad",
-    "onnxruntime 1.14..1.15",
-    "CenterCropPad with int32 sizes does not load",
+    "CenterCropPad", "onnxruntime 1.14..1.15", "CenterCropPad with int32 sizes does not load",
     source="2026-11-30 measured in onnxruntime 1.14 to 1.32: 5 forms, each with int32 and int64",
-)
+)  # fmt: skip
 def has_int32_sizes(node: Node) -> bool:
     return node["shape"].elem_type == T.INT32
 
 
 @misread(
-    "Pad",
-    "onnxruntime 0.4..1.15",
+    "Pad", "onnxruntime 0.4..1.15",
     "Pad below opset 19 with the mode wrap of opset 19 does not load",
     source="2026-11-29 measured in onnxruntime 1.10.0 to 1.32: Pad of mode wrap at 13 and 18",
     before=19,
-)
+)  # fmt: skip
 def wraps_like_opset_19(node: Node) -> bool:
     return node.str("mode") == "wrap"
 

@@ -248,11 +248,10 @@ MOVED_THROUGH = frozenset(THROUGH.split())
 
 
 @misread(
-    "Transpose",
-    "onnxruntime 1.10",
+    "Transpose", "onnxruntime 1.10",
     "a Transpose may not load if both a Loop or If body and a node outside of it read its result",
     source="2026-11-23 measured in onnxruntime 1.9 to 1.11: each operator between two Transposes",
-)
+)  # fmt: skip
 def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
     """Returns whether a subgraph and a node outside of it read the result of a Transpose.
 

@@ -87,12 +87,10 @@ def reuses_memory(node: Node) -> bool | None:
 
 
 of_scales = functools.partial(
-    misread,
-    "LayerNormalization",
+    misread, "LayerNormalization",
     says="{op} does not run if its scale or bias has another size than the normalized axes",
-    source="2026-11-30 measured in 15 releases from 1.12 to 1.32: 122 scales and biases",
-    since=17,
-)
+    source="2026-11-30 measured in 15 releases from 1.12 to 1.32: 122 scales and biases", since=17,
+)  # fmt: skip
 
 
 @of_scales("onnxruntime 1.12")

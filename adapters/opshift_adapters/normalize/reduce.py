@@ -242,10 +242,9 @@ def has_empty_axes(node: Node) -> bool:
 
 
 @EMPTY_NAME(
-    f"{MOST} ReduceSum",
-    releases="onnxruntime 1.6..1.16",
+    f"{MOST} ReduceSum", releases="onnxruntime 1.6..1.16",
     source="2026-11-29 measured in onnxruntime 1.7 to 1.32: ReduceSum at 13, four others at 18",
-)
+)  # fmt: skip
 def has_unnamed_axes(node: Node) -> bool:
     return has_empty_name(node)
 
@@ -299,12 +298,9 @@ def names_axes(node: Node) -> bool:
 
 
 NAMED = partial(
-    misread,
-    says="{op} with the attribute `axes` reduces all axes instead",
-    source="2026-11-29 measured in OpenVINO 2022.1 to 2026.4: opsets 11 to 18",
-    since=13,
-    before=18,
-)
+    misread, says="{op} with the attribute `axes` reduces all axes instead",
+    source="2026-11-29 measured in OpenVINO 2022.1 to 2026.4: opsets 11 to 18", since=13, before=18,
+)  # fmt: skip
 NAMED_AXES = (
     NAMED("ReduceL1", "openvino 2025.4..2026.4")(names_axes),
     NAMED("ReduceLogSum ReduceLogSumExp", "openvino 2026.4")(names_axes),
@@ -389,12 +385,11 @@ def with_reduce_sum(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "ReduceLogSumExp",
-    "openvino 2022.1..2025.4",
+    "ReduceLogSumExp", "openvino 2022.1..2025.4",
     "ReduceLogSumExp of numbers far from 0 overflows to infinity",
     source="2026-11-29 measured in OpenVINO 2022.1 to 2025.4: reductions at opsets 11 to 18",
     since=11,
-)
+)  # fmt: skip
 def may_be_far_from_zero(node: Node) -> bool:
     return True
 

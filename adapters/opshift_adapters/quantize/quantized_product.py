@@ -107,12 +107,11 @@ def _is_vector(x: Value | None) -> bool | None:
 
 
 @misread(
-    "MatMulInteger",
-    "openvino 2023.0",
+    "MatMulInteger", "openvino 2023.0",
     "MatMul of two values that DynamicQuantizeLinear and MatMulInteger compute may return wrong"
     " numbers",
     source="2026-11-23 measured in OpenVINO 2022.1, 2023.0 and 2026.4: products of a network",
-)
+)  # fmt: skip
 def of_dynamic_codes(node: Node) -> bool:
     source = node["A"].producer
     return source is not None and source.op == "DynamicQuantizeLinear"

@@ -136,11 +136,9 @@ def depth_in_a_vector(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "OneHot",
-    "onnxruntime 0.4..1.32",
-    "OneHot of a scalar does not load",
+    "OneHot", "onnxruntime 0.4..1.32", "OneHot of a scalar does not load",
     source="2026-11-30 measured in 31 releases from 1.2 to 1.32: opsets 9 and 11, 2 axes",
-)
+)  # fmt: skip
 def has_a_scalar_index(node: Node) -> bool:
     return node["indices"].rank == 0
 

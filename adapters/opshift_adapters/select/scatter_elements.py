@@ -73,11 +73,9 @@ def reduces_like_opset_18(node: Node) -> bool:
 
 
 @misread(
-    "ScatterND",
-    "onnxruntime 1.0..1.10",
-    "ScatterND with negative indices does not run",
+    "ScatterND", "onnxruntime 1.0..1.10", "ScatterND with negative indices does not run",
     source="2026-11-30 measured in 31 releases from 1.2 to 1.32: 3 forms, opsets 11 to 18",
-)
+)  # fmt: skip
 def has_negative_indices(node: Node) -> bool:
     constant = node["indices"].const_or_none()
     return constant is not None and bool((constant < 0).any())

@@ -224,11 +224,10 @@ UNFOLDED = "Bernoulli If Loop Multinomial RandomNormalLike RandomUniformLike Sca
 
 
 @misread(
-    "Loop",
-    "onnxruntime 0.4",
+    "Loop", "onnxruntime 0.4",
     "the iteration number in the body of a Loop has the shape [1] instead of []",
     source="2026-11-22 measured in onnxruntime 0.4: bodies of Loop",
-)
+)  # fmt: skip
 def reads_its_number(node: Node) -> bool:
     """Returns whether a body reads its iteration number, except as the data of a Reshape."""
     body = node.attr("body")
@@ -236,11 +235,10 @@ def reads_its_number(node: Node) -> bool:
 
 
 @misread(
-    "If Loop Scan",
-    "onnxruntime 0.4",
+    "If Loop Scan", "onnxruntime 0.4",
     "{op} does not run if an input or output of its subgraph lacks a shape or the name of a size",
     source="2026-11-23 measured in onnxruntime 0.4: models of a corpus with Loop, Scan and If",
-)
+)  # fmt: skip
 def passes_unsized_values(node: Node) -> bool:
     return any(has_unsized_ends(node.attr(name)) for name in GRAPHS[node.op])
 
@@ -294,11 +292,10 @@ def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "If Scan",
-    "onnxruntime 0.4..1.2",
+    "If Scan", "onnxruntime 0.4..1.2",
     "a subgraph of {op} whose result is computed from constants returns wrong numbers",
     source="2026-11-29 measured in onnxruntime 0.4 to 1.7: 320 forms of If, and bodies of Scan",
-)
+)  # fmt: skip
 def gives_constants(node: Node) -> bool:
     return any(any(fixed_results(node, name)) for name in GRAPHS[node.op])
 
@@ -310,11 +307,10 @@ def _taken(node: Node) -> str:
 
 
 @misread(
-    "If",
-    "onnxruntime 0.4..1.16",
+    "If", "onnxruntime 0.4..1.16",
     "an If does not run if the branch that it always takes declares another shape of its result",
     source="2026-11-29 measured in 11 releases from 0.4 to 1.17: scatter_reduce of torch",
-)
+)  # fmt: skip
 def may_declare_another_shape(node: Node) -> bool | None:
     """Returns None if inference does not confirm a shape that this branch declares."""
     name = _taken(node)

@@ -73,11 +73,10 @@ def _cut(node: Node) -> list[int] | None:
 
 
 @misread(
-    "Conv",
-    "opencv 4.5.5",
+    "Conv", "opencv 4.5.5",
     "Conv along one axis adds equal pads to both ends, even if `pads` differ",
     source="2026-11-29 measured in OpenCV 4.5.5: Conv of rank 3 and 4 with different pads",
-)
+)  # fmt: skip
 def pads_one_axis_unequally(node: Node) -> bool:
     pads = node.ints_or_none("pads") or []
     return len(pads) == 2 and pads[0] != pads[1]

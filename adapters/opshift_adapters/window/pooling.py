@@ -89,11 +89,10 @@ def _with_counted_pads_written(node: Node, op: Builder, x: Value) -> Result:
 
 
 @misread(
-    "AveragePool Conv LpPool MaxPool",
-    "onnxruntime 0.4..1.32",
+    "AveragePool Conv LpPool MaxPool", "onnxruntime 0.4..1.32",
     "{op} with dilations and auto_pad SAME does not load or returns wrong numbers",
     source="2026-11-30 measured in 14 releases from 1.4 to 1.32: 426 forms of pooling and Conv",
-)
+)  # fmt: skip
 def keeps_the_size_with_gaps(node: Node) -> bool:
     return windows.spread_in_same_size(node)
 
