@@ -316,15 +316,16 @@ def test_the_length_of_an_initializer_is_known_before_it_is_read(length, is_long
 
 def test_claims_are_listed_by_their_kind():
     facts = facts_of(model(CONSTANTS.format("y = Neg(x)"), 13))
+    new = facts.document.fresh("Neg")
     facts.relied_on = {
         "a": "rank",
-        "b": "shape",
+        new: "shape",
         "c": "rank",
         "d": "rank",
         "e": "rank",
         "f": "rank",
     }
-    facts.document.origins["b"] = "'inner' in the call"
+    facts.document.origins[new] = "'inner' in the call"
     ranks, shape = facts.believed()
     assert ranks.startswith("the rank of 'a', 'c', 'd', 'e' and 1 more values comes")
     assert shape.startswith("the shape of 'inner' in the call comes")
