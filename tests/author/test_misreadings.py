@@ -89,6 +89,17 @@ def test_a_form_counts_from_its_first_to_below_its_last_opset(with_adapters, tmp
             assert found == (8 <= opset < 12 and release == "1.10")
 
 
+def test_the_docstring_of_a_function_describes_the_fault():
+    @misread("Elu", "onnxruntime 1.10", source="2026-01-02 us")
+    def with_alpha(node):
+        """{op} ignores alpha."""
+        return node.has("alpha")
+
+    assert with_alpha.described("Elu") == "Elu ignores alpha"
+    with pytest.raises(TypeError, match="needs a docstring that describes the fault"):
+        misread("Elu", "onnxruntime 1.10", source="2026-01-02 us")(lambda node: True)
+
+
 def test_a_fact_that_is_missing_is_no_misreading(with_adapters, tmp_path):
     @misread("Elu", "onnxruntime 1.10", "it is of rank 2", source="2026-01-02 us")
     def of_rank_2(node):

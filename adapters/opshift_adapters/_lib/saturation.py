@@ -16,7 +16,7 @@ SAYS = f"{{op}} of uint8 and int8 codes {LIMIT}"
 
 saturating = functools.partial(
     misread,
-    source="2026-11-28 measured in onnxruntime 1.2.0 to 1.32.0 on a processor with only AVX2: sums"
+    source="2026-11-28 1.2.0..1.32.0 on a processor with only AVX2: sums"
     " of 64 products of codes; onnxruntime's page on quantization names the instruction",
     processors="x86 processors without VNNI",
 )

@@ -40,13 +40,9 @@ def _attended(node: Node, op: Builder, projected: Value, w: Value) -> Result:
     return y, op.Concat(*both, axis=0)
 
 
-@misread(
-    "Attention", "onnxruntime 1.2..1.7",
-    "Attention is computed as if its result had the size of its input",
-    source="2026-11-29 measured in onnxruntime 1.4 to 1.8: Attention with 8, 16, 32 columns of V",
-    domain=MICROSOFT,
-)  # fmt: skip
+@misread("Attention", "onnxruntime 1.2..1.7", source="2026-11-29 1.4..1.8: sizes", domain=MICROSOFT)
 def changes_the_size(node: Node) -> bool:
+    """Attention is computed as if its result had the size of its input."""
     x, w = (node[name].dims_or_none or (None,) for name in ("input", "weights"))
     return isinstance(x[-1], int) and isinstance(w[-1], int) and w[-1] != 3 * x[-1]
 

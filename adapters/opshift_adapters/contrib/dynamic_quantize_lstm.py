@@ -42,12 +42,14 @@ def steps_of_unsigned_codes(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "DynamicQuantizeLSTM", "onnxruntime 1.7..1.32",
-    "{op} quantizes the state separately for the part of a batch that each thread computes",
-    source="2026-11-30 measured in 9 releases from 1.6 to 1.32: batches up to 8, 1 to 4 threads",
-    processors="processors with several cores", domain=MICROSOFT,
-)  # fmt: skip
+    "DynamicQuantizeLSTM",
+    "onnxruntime 1.7..1.32",
+    source="2026-11-30 9 releases, 1.6..1.32: batches up to 8, 1 to 4 threads",
+    processors="processors with several cores",
+    domain=MICROSOFT,
+)
 def is_divided_among_threads(node: Node) -> bool | None:
+    """{op} quantizes the state separately for the part of a batch that each thread computes."""
     batch = node["X"].dims[1]
     fewest = 5 if node.int("hidden_size") > 256 else 2
     return batch >= fewest if isinstance(batch, int) else None

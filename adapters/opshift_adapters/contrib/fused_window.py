@@ -22,10 +22,10 @@ def fused_conv(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "FusedConv", "onnxruntime 1.8..1.11", "FusedConv applies the activation before it adds Z",
-    source="2026-11-30 measured in onnxruntime 1.3 to 1.32: FusedConv with Z", domain=MICROSOFT,
-)  # fmt: skip
+    "FusedConv", "onnxruntime 1.8..1.11", source="2026-11-30 1.3..1.32: with Z", domain=MICROSOFT
+)
 def adds_a_tensor(node: Node) -> bool:
+    """FusedConv applies the activation before it adds Z."""
     return node.input("Z") is not None
 
 

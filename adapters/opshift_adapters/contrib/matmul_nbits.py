@@ -29,11 +29,9 @@ def matmul_nbits(node: Node, op: Builder) -> Result:
     return y if bias is None else y + bias
 
 
-@misread(
-    "MatMulNBits", "onnxruntime 1.16..1.22", "MatMulNBits of 2 or 8 bits is not supported",
-    source="2026-11-30 measured in onnxruntime 1.16 to 1.24: 2 and 8 bits", domain=MICROSOFT,
-)  # fmt: skip
+@misread("MatMulNBits", "onnxruntime 1.16..1.22", source="2026-11-30 1.16..1.24", domain=MICROSOFT)
 def has_other_bits(node: Node) -> bool:
+    """MatMulNBits of 2 or 8 bits is not supported."""
     return node.int("bits") != 4
 
 

@@ -80,12 +80,10 @@ def qlinear_softmax(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "QLinearSoftmax", "onnxruntime 1.12..1.28",
-    "QLinearSoftmax of int8 returns the lowest code for 1.0 if the highest code is less than 1.0",
-    source="2026-11-29 measured in onnxruntime 1.13 to 1.32: 6 forms of QLinearSoftmax",
-    domain=MICROSOFT,
-)  # fmt: skip
+    "QLinearSoftmax", "onnxruntime 1.12..1.28", source="2026-11-29 1.13..1.32", domain=MICROSOFT
+)
 def wraps_around(node: Node) -> bool | None:
+    """QLinearSoftmax of int8 returns the lowest code for 1.0 if the highest code is below 1.0."""
     scale, zero = node["y_scale"].const_or_none(), node["y_zero_point"].const_or_none()
     return node["X"].elem_type_or_none == T.INT8 and (
         None if scale is None or zero is None else int(1 / scale.item()) + int(zero.item()) > 127
@@ -124,12 +122,13 @@ def qlinear_average_pool(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "QLinearAveragePool QLinearGlobalAveragePool", "onnxruntime 1.6..1.10",
-    "{op} of int8 does not run, because its kernel rejects int8",
-    source="2026-11-29 measured in onnxruntime 1.7, 1.9, 1.10, 1.11 and later: averages of int8",
+    "QLinearAveragePool QLinearGlobalAveragePool",
+    "onnxruntime 1.6..1.10",
+    source="2026-11-29 1.7, 1.9, 1.10, 1.11 and later: averages of int8",
     domain=MICROSOFT,
-)  # fmt: skip
+)
 def rejects_int8(node: Node) -> bool:
+    """{op} of int8 does not run, because its kernel rejects int8."""
     return node["X"].elem_type_or_none == T.INT8
 
 

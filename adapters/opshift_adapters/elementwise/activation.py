@@ -61,9 +61,7 @@ RELU_14 = boundary(14, "Relu:705c14", cast=relu_14_13)
 
 
 WITH_BODIES = "Elu HardSigmoid HardSwish Selu Softplus Softsign ThresholdedRelu"
-misread_by_1_14 = functools.partial(
-    misread, source="2026-11-29 measured in onnxruntime 1.13 to 1.15: 14 operators, 3 types"
-)
+misread_by_1_14 = functools.partial(misread, source="2026-11-29 1.13..1.15: 14 operators, 3 types")
 
 
 @misread_by_1_14(
@@ -119,10 +117,10 @@ def _celu(op: Builder, x: Value, alpha: float) -> Value:
 
 
 @misread(
-    "Celu", "onnxruntime 1.3..1.7", "Celu of a scalar does not load or is wrong",
-    source="2026-11-30 measured in onnxruntime 1.3 to 1.32: shapes [], [0], [1] and [2, 3]",
-)  # fmt: skip
+    "Celu", "onnxruntime 1.3..1.7", source="2026-11-30 1.3..1.32: shapes [], [0], [1] and [2, 3]"
+)
 def bends_a_scalar(node: Node) -> bool:
+    """Celu of a scalar does not load or is wrong."""
     return node["X"].rank == 0
 
 
@@ -283,13 +281,9 @@ def clipped_line(node: Node, op: Builder) -> Result:
     return op.Clip(line, op.const(0, like=x), op.const(1, like=x))
 
 
-@misread(
-    "HardSigmoid", "opencv 4.5.5, 4.8, 4.11, 5.0",
-    "HardSigmoid (alpha 1/6, beta 0.5) before any Mul is computed as HardSwish, even if the other"
-    " factor is not x",
-    source="2026-11-28 measured in five releases from 4.5.5 to 5.0: a network, and other forms",
-)  # fmt: skip
+@misread("HardSigmoid", "opencv 4.5.5, 4.8, 4.11, 5.0", source="2026-11-28 4.5.5..5.0: a network")
 def becomes_hard_swish(node: Node, around: Surroundings) -> bool:
+    """HardSigmoid (alpha 1/6, beta 0.5) is fused with any Mul, even if the factor is not x."""
     if not node.has("alpha") or not node.has("beta") or not _is_of_hard_swish(node):
         return False
     result = node.outputs[0]

@@ -87,7 +87,7 @@ def in_64_bits(node: Node, op: Builder) -> Result:
 ARITHMETIC_14 = boundary(14, "Add:e908c6 Sub:ff37b3 Mul:9fd848 Div:88f015", cast=in_64_bits)
 
 
-OPENVINO = partial(misread, source="2026-11-29 measured in 6 releases of OpenVINO: 1 or 2 nodes")
+OPENVINO = partial(misread, source="2026-11-29 6 releases of OpenVINO: 1 or 2 nodes")
 
 
 @OPENVINO("Sub", "openvino 2022.1..2024.6", "Sub of unsigned integers returns 0 if it should wrap")
@@ -170,12 +170,9 @@ def _floor_div(op: Builder, x: Value, by: Value) -> Value:
 POW_12 = boundary(12, "Pow:8c38fc", directions="up")
 
 
-@misread(
-    "Mul", "onnxruntime 1.1..1.3",
-    "Mul at the end of a LayerNormalization in single nodes crashes the process as an output",
-    source="2026-11-23 measured in onnxruntime 1.1 to 1.3: a LayerNormalization in single nodes",
-)  # fmt: skip
+@misread("Mul", "onnxruntime 1.1..1.3", source="2026-11-23 1.1..1.3: LayerNormalization in nodes")
 def ends_a_normalization(node: Node, around: Surroundings) -> bool:
+    """Mul at the end of a LayerNormalization in single nodes crashes the process as an output."""
     divided = _made_by(node, "Div")
     at_the_end = around.is_output(node.outputs[0]) if node.outputs[0] else False
     return at_the_end and divided is not None and _made_by(divided, "Sqrt") is not None
@@ -207,7 +204,7 @@ def with_a_node_behind(node: Node, op: Builder) -> Result:
     return op.Identity(op.same(node))
 
 
-FUSED = partial(misread, source="2026-11-23 measured in onnxruntime 1.1 to 1.3: fused nodes")
+FUSED = partial(misread, source="2026-11-23 1.1..1.3: fused nodes")
 
 
 def _adds_floats(node: Node, rank: int) -> bool:
@@ -244,13 +241,9 @@ def with_the_bias_behind(node: Node, op: Builder) -> Result:
 # In the examples, the float16 bits 16384 are 2.0 and the bits 11878 are 0.1.
 
 
-@misread(
-    "Pow", "onnxruntime 1.23..1.27",
-    "two float16 normalizations in single nodes that share an exponent do not load in a model"
-    " with MatMul or Gemm",
-    source="2026-11-28 measured in 9 releases from 1.17.3 to 1.32.0: three models and their nodes",
-)  # fmt: skip
+@misread("Pow", "onnxruntime 1.23..1.27", source="2026-11-28 9 releases, 1.17..1.32: three models")
 def is_averaged_in_float16(node: Node, around: Surroundings) -> bool:
+    """{op} in float16 normalizations that share an exponent does not load in models with MatMul."""
     kinds = {node["X"].elem_type_or_none, node["Y"].elem_type_or_none}
     return kinds == {T.FLOAT16} and leads_to(node.outputs[0], around, "ReduceMean", "Add", "Sqrt")
 
@@ -408,11 +401,10 @@ def with_the_negative(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "Mul", "opencv 4.5.5",
-    "Mul fails for a constant that varies only along an axis other than the second",
-    source="2026-11-29 measured in OpenCV 4.5.5: four operators with constants of six shapes",
-)  # fmt: skip
+    "Mul", "opencv 4.5.5", source="2026-11-29 4.5.5: four operators with constants of six shapes"
+)
 def scales_another_axis(node: Node) -> bool:
+    """Mul fails for a constant that varies only along an axis other than the second."""
     return _scaled_axis(node) is not None
 
 
@@ -447,12 +439,9 @@ def scale_of_a_normalization(node: Node, op: Builder) -> Result:
     return op.Transpose(scaled, perm=perm)
 
 
-@misread(
-    "Pow", "opencv 4.5.5",
-    "Pow before Add, Sub, Mul or Div is merged with that node and gives wrong numbers",
-    source="2026-11-29 measured in OpenCV 4.5.5: Pow by 2 and 3, alone, before Mul and before Add",
-)  # fmt: skip
+@misread("Pow", "opencv 4.5.5", source="2026-11-29 4.5.5: by 2 and 3, before Mul and Add")
 def is_joined_with_arithmetic(node: Node, around: Surroundings) -> bool:
+    """Pow before Add, Sub, Mul or Div is merged with that node and gives wrong numbers."""
     result = node.outputs[0]
     after = around.readers(result) if result is not None else ()
     joined = any(reader.op in ("Add", "Sub", "Mul", "Div") for reader in after)

@@ -73,11 +73,11 @@ def cast_while_converting(node: Node, op: Builder) -> Result:
 
 BACK = partial(
     misread,
-    source="2026-11-26 measured in eight releases from 0.4.0 to 1.5.2: 13 chains of two Casts",
+    source="2026-11-26 eight releases, 0.4.0..1.5.2: 13 chains of two Casts",
 )
 PAIRS = partial(
     misread,
-    source="2026-11-25 measured in onnxruntime: 306 pairs of Casts by integers, 492 by floats",
+    source="2026-11-25 onnxruntime: 306 pairs of Casts by integers, 492 by floats",
 )
 
 
@@ -102,9 +102,10 @@ def is_merged(node: Node, around: Surroundings) -> bool:
 
 
 @PAIRS(
-    "Cast", "onnxruntime 1.17..1.25",
+    "Cast",
+    "onnxruntime 1.17..1.25",
     "a Cast that wraps, truncates or rounds numbers is skipped before a Cast to bool",
-)  # fmt: skip
+)
 def is_merged_to_bool(node: Node, around: Surroundings) -> bool:
     return node.int("to") == T.BOOL and around.has_lossy_pair(node)
 
@@ -115,20 +116,20 @@ def is_merged_to_bool(node: Node, around: Surroundings) -> bool:
     "GlobalAveragePool GlobalLpPool GlobalMaxPool Greater Hardmax InstanceNormalization LSTM "
     "Less Log LpNormalization LpPool MatMul MaxPool Mean Mul Neg NonZero Pow Reciprocal "
     "ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Sigmoid Sin Sinh SpaceToDepth Sqrt Sub "
-    "Sum Tan Tanh TopK Trilu Where", "onnxruntime 1.15",
-    "{op} of float16 at opset 19 does not load",
-    source="2026-11-30 measured in 1.15.1: 84 operators", since=19, before=20,
-)  # fmt: skip
+    "Sum Tan Tanh TopK Trilu Where",
+    "onnxruntime 1.15",
+    source="2026-11-30 1.15.1: 84 operators",
+    since=19,
+    before=20,
+)
 def needs_a_cast_of_opset_19(node: Node) -> bool:
+    """{op} of float16 at opset 19 does not load."""
     return any(value.elem_type_or_none == T.FLOAT16 for value in node.inputs if value)
 
 
-@misread(
-    "Cast", "openvino 2022.1",
-    "Cast of floats to bool truncates first, so that numbers below 1 become false",
-    source="2026-11-23 measured in OpenVINO 2022.1: one node for each element type",
-)  # fmt: skip
+@misread("Cast", "openvino 2022.1", source="2026-11-23 2022.1: one node for each element type")
 def cuts_off_to_bool(node: Node) -> bool:
+    """Cast of floats to bool truncates first, so that numbers below 1 become false."""
     kinds = (T.FLOAT, T.DOUBLE, T.FLOAT16)
     return node.int("to") == T.BOOL and node["input"].elem_type_or_none in kinds
 

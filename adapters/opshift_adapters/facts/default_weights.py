@@ -7,7 +7,7 @@ from opshift.adapter import Node, Surroundings, T, misread
 
 MEASURED = partial(
     misread,
-    source="2026-11-29 measured in onnxruntime 1.17, 1.20 and 1.22 to 1.32: 18 nodes with a"
+    source="2026-11-29 1.17, 1.20 and 1.22..1.32: 18 nodes with a"
     " float16 weight that is also an input; in 1.22 to 1.24, 1.29 and 1.30: 44 operators; in 1.24:"
     " four exports of Chainer and tf2onnx",
 )

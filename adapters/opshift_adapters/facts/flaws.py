@@ -74,17 +74,19 @@ LEAST = (
 
 ALIKE = (
     alike("Attention", "Q K V", ranks_only=True),
-    alike("DeformConv", "X W offset mask", ranks_only=True), alike("MaxUnpool", "X I"),
+    alike("DeformConv", "X W offset mask", ranks_only=True),
+    alike("MaxUnpool", "X I"),
     alike("Scatter ScatterElements", "data indices", ranks_only=True),
     alike("Scatter ScatterElements", "indices updates"),
     sizes("Attention", Q="B ...", K="B ...", V="B ...", past_key="B ...", past_value="B ..."),
     sizes("Attention", K="... N k", V="... N v", past_key="... P i", past_value="... P j"),
     sizes("DeformConv", X="N ...", offset="N ..."),
-)  # fmt: skip
+)
 COUNTS = (
-    per_axis("CenterCropPad", "shape"), per_axis("Pad", "pads", each=2),
+    per_axis("CenterCropPad", "shape"),
+    per_axis("Pad", "pads", each=2),
     per_axis("Tile", "repeats"),
-)  # fmt: skip
+)
 
 AXES = (
     axes(

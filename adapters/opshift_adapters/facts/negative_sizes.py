@@ -33,13 +33,16 @@ def _given(node: Node, name: str) -> object:
 
 
 NEGATIVE = [
-    shrinks("TopK")(unless_negative("k K")), shrinks("Pad")(unless_negative("paddings pads")),
-    shrinks("Split")(unless_negative("split")), shrinks("Resize")(unless_negative("scales sizes")),
+    shrinks("TopK")(unless_negative("k K")),
+    shrinks("Pad")(unless_negative("paddings pads")),
+    shrinks("Split")(unless_negative("split")),
+    shrinks("Resize")(unless_negative("scales sizes")),
     shrinks("Upsample")(unless_negative("height_scale width_scale scales")),
     shrinks("RoiAlign")(unless_negative("output_height output_width")),
-    shrinks("Expand")(unless_negative("shape")), shrinks("Col2Im")(unless_negative("image_shape")),
+    shrinks("Expand")(unless_negative("shape")),
+    shrinks("Col2Im")(unless_negative("image_shape")),
     shrinks("TreeEnsembleRegressor", domain="ai.onnx.ml")(unless_negative("n_targets")),
-]  # fmt: skip
+]
 
 
 @shrinks("DFT MaxUnpool STFT")

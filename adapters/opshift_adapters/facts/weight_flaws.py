@@ -30,17 +30,19 @@ SIZES = (
     sizes("InstanceNormalization", input="N C ...", scale="C", B="C"),
     sizes("ConvTranspose", X="N C ...", W="C ..."),
     sizes("NonMaxSuppression", boxes="B P 4", scores="B C P"),
-    sizes("RoiAlign", rois="R 4", batch_indices="R"), sizes("MaxRoiPool", rois="R 5"),
+    sizes("RoiAlign", rois="R 4", batch_indices="R"),
+    sizes("MaxRoiPool", rois="R 5"),
     of_microsoft("ConvTransposeWithDynamicPads", X="N C ...", W="C ..."),
     of_microsoft("GatedRMSNorm", X="A B C", gate="A B C", scale="C"),
-    of_microsoft("BiasGelu", A="... C", B="C"), of_microsoft("FastGelu", X="... C", bias="C"),
+    of_microsoft("BiasGelu", A="... C", B="C"),
+    of_microsoft("FastGelu", X="... C", bias="C"),
     of_microsoft("SkipLayerNormalization", **SKIPPED, beta="C"),
     of_microsoft("SkipSimplifiedLayerNormalization", **SKIPPED),
     of_microsoft("Attention", input="B S I", weights="I W", bias="W"),
     of_microsoft("MultiHeadAttention", query="B ...", key="B ...", value="B ..."),
     of_microsoft("CDist", A="M K", B="N K"),
     of_microsoft("RotaryEmbedding", cos_cache="M R", sin_cache="M R"),
-)  # fmt: skip
+)
 
 
 @flaw("PRelu")

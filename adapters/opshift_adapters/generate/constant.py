@@ -66,12 +66,10 @@ def constant_12_11(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "Constant", "onnxruntime 1.3..1.11",
-    "Constant with a list of numbers or strings is read as a scalar",
-    source="2026-11-23 measured in onnxruntime 1.3 to 1.11: Constant with lists of numbers",
-    since=12,
-)  # fmt: skip
+    "Constant", "onnxruntime 1.3..1.11", source="2026-11-23 1.3..1.11: lists of numbers", since=12
+)
 def holds_a_list(node: Node) -> bool:
+    """Constant with a list of numbers or strings is read as a scalar."""
     return any(map(node.has, ("value_ints", "value_floats", "value_strings")))
 
 
@@ -84,7 +82,7 @@ ONE_FLOAT_IS_NOT_READ = [
         "Constant",
         releases,
         "Constant with value_float is not supported",
-        source="2026-11-22 measured in OpenVINO: all forms of 73 operators",
+        source="2026-11-22 OpenVINO: all forms of 73 operators",
         since=12,
     )(
         example(
@@ -118,11 +116,9 @@ def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
     return op.Expand(op.const(value.reshape(()), kind), node["input"])
 
 
-@misread(
-    "ConstantOfShape", "openvino 2022.1", "ConstantOfShape of an empty shape does not load",
-    source="2026-11-30 measured in OpenVINO 2022.1: constant shapes of zero to four sizes",
-)  # fmt: skip
+@misread("ConstantOfShape", "openvino 2022.1", source="2026-11-30 2022.1: shapes of 0 to 4 sizes")
 def fills_a_scalar(node: Node) -> bool:
+    """ConstantOfShape of an empty shape does not load."""
     shape = node["input"].const_or_none()
     return shape is not None and shape.size == 0
 

@@ -58,13 +58,9 @@ def grid_sample_20_19(node: Node, op: Builder) -> Result:
     return op.Squeeze(op.same(node, inputs=inputs, mode=mode), row)
 
 
-@misread(
-    "GridSample", "onnxruntime 1.11..1.16",
-    "GridSample of mode bicubic with padding_mode border returns wrong numbers",
-    source="2026-11-23 measured in onnxruntime 1.13 to 1.17: 18 combinations of attributes",
-    since=16,
-)  # fmt: skip
+@misread("GridSample", "onnxruntime 1.11..1.16", source="2026-11-23 1.13..1.17: 18 forms", since=16)
 def is_cubic_with_a_border(node: Node) -> bool:
+    """GridSample of mode bicubic with padding_mode border returns wrong numbers."""
     return node.str("mode") in ("bicubic", "cubic") and node.str("padding_mode") == "border"
 
 

@@ -50,9 +50,11 @@ def typed_scales(node: Node, op: Builder) -> Result:
 
 
 OF_KERNELS = functools.partial(
-    misread, "Resize Upsample", since=7,
-    source="2026-11-30 measured in 27 releases from 1.0 to 1.32: 2,000 forms of one to six axes",
-)  # fmt: skip
+    misread,
+    "Resize Upsample",
+    since=7,
+    source="2026-11-30 27 releases, 1.0..1.32: 2,000 forms of one to six axes",
+)
 FIRST_AXES = {"linear": {2: 0, 3: 0, 4: 2, 5: 2}, "cubic": {2: 0, 4: 2}}  # by mode and rank
 WITHIN = "asymmetric", "align_corners"  # the modes without positions outside of the input
 INNER = (4, {1}), (4, {1, 2})  # the rank and the axes of pictures whose channels are last
@@ -88,19 +90,18 @@ def blends_before_the_last_axis(node: Node) -> bool:
     return node.str("mode") == "linear" and _scaled(node) in INNER
 
 
-@misread(
-    "Resize", "onnxruntime 1.0..1.32", "Resize ignores a crop along an axis that keeps its size",
-    source="2026-11-30 measured in 27 releases from 1.0 to 1.32: 256 crops (up to 1.5, only some)",
-    since=11,
-)  # fmt: skip
+@misread("Resize", "onnxruntime 1.0..1.32", source="2026-11-30 1.0..1.32: 256 crops", since=11)
 def crops_without_scaling(node: Node) -> bool | None:
+    """Resize ignores a crop along an axis that keeps its size."""
     return resizing.ignores_a_crop(node)
 
 
 OF_AXES = functools.partial(
-    misread, "Resize", since=18,
-    source="2026-11-30 measured in 12 releases from 1.14 to 1.32: 162 forms of Resize with axes",
-)  # fmt: skip
+    misread,
+    "Resize",
+    since=18,
+    source="2026-11-30 12 releases, 1.14..1.32: 162 forms of Resize with axes",
+)
 
 
 @OF_AXES("onnxruntime 1.14..1.26", "Resize with negative axes crashes the process or is refused")
@@ -119,10 +120,10 @@ def _is_turned(node: Node) -> bool:
 
 
 @misread(
-    "Resize", "onnxruntime 1.12..1.32", "a cubic Resize between two Transposes does not load",
-    source="2026-11-30 measured in 9 releases from 1.11 to 1.32: 7 forms, and tf2onnx", since=11,
-)  # fmt: skip
+    "Resize", "onnxruntime 1.12..1.32", source="2026-11-30 1.11..1.32: 7 forms, tf2onnx", since=11
+)
 def is_between_transposes(node: Node, around: Surroundings) -> bool:
+    """{op} of mode cubic between two Transposes does not load."""
     y = node.outputs[0]
     after = around.readers(y) if y is not None and _is_turned(node) else ()
     return any(reader.op == "Transpose" for reader in after)
@@ -271,12 +272,10 @@ RESIZE_19_UP = boundary(19, "Resize:2a564e", directions="up")
 
 
 @misread(
-    "Resize", "onnxruntime 0.4..1.14",
-    "Resize below opset 19 with half_pixel_symmetric of opset 19 does not load",
-    source="2026-11-29 measured in onnxruntime 1.14.1 to 1.32: half_pixel_symmetric at opset 18",
-    since=11, before=19,
-)  # fmt: skip
+    "Resize", "onnxruntime 0.4..1.14", source="2026-11-29 1.14..1.32: opset 18", since=11, before=19
+)
 def is_symmetric_like_opset_19(node: Node) -> bool:
+    """Resize below opset 19 with half_pixel_symmetric of opset 19 does not load."""
     return node.str("coordinate_transformation_mode") == "half_pixel_symmetric"
 
 

@@ -257,11 +257,10 @@ def parts(attributes: Mapping[str, Any], inputs: int, outputs: int) -> str | Non
 
 
 @misread(
-    "Concat", "onnxruntime 1.9..1.14",
-    "Concat of an equal input twice, between DequantizeLinear and QuantizeLinear, does not load",
-    source="2026-11-30 measured in onnxruntime 1.7 to 1.15: 2 forms of Concat, a quantized llama",
-)  # fmt: skip
+    "Concat", "onnxruntime 1.9..1.14", source="2026-11-30 1.7..1.15: 2 forms, a quantized llama"
+)
 def joins_real_numbers_twice(node: Node, around: Surroundings) -> bool:
+    """Concat of one input twice, between DequantizeLinear and QuantizeLinear, does not load."""
     parts, result = [x for x in node.inputs if x is not None], node.outputs[0]
     is_quantized = result and [by.op for by in around.readers(result)] == ["QuantizeLinear"]
     makers = {x.producer.op for x in parts if x.producer is not None}
@@ -281,10 +280,10 @@ def copies(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "Split", "opencv 4.5.5", "Split of a constant is not supported",
-    source="2026-11-29 measured in OpenCV 4.5.5: Split of an initializer and of an input",
-)  # fmt: skip
+    "Split", "opencv 4.5.5", source="2026-11-29 4.5.5: Split of an initializer and of an input"
+)
 def splits_a_constant(node: Node) -> bool:
+    """Split of a constant is not supported."""
     return node["input"].const_or_none() is not None
 
 

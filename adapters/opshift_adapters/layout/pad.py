@@ -242,12 +242,14 @@ def _places(mode: str, begin: int, size: int, end: int) -> Array:
 
 
 @misread(
-    "CenterCropPad Pad", "onnxruntime 1.14", "{op} with negative axes crashes the process",
-    source="2026-11-28 measured in onnxruntime 1.14.1: 8 forms of Pad with axes = [-1] crash, 16"
+    "CenterCropPad Pad",
+    "onnxruntime 1.14",
+    source="2026-11-28 1.14.1: 8 forms of Pad with axes = [-1] crash, 16"
     " other forms run; all forms run in 1.16.3 and 1.17.3; CenterCropPad 2026-11-30: 4 forms",
     since=18,
-)  # fmt: skip
+)
 def counts_axes_from_the_end(node: Node) -> bool:
+    """{op} with negative axes crashes the process."""
     if node.op == "CenterCropPad":
         return any(axis < 0 for axis in node.ints_or_none("axes") or ())
     axes = node.input("axes")
@@ -255,21 +257,15 @@ def counts_axes_from_the_end(node: Node) -> bool:
     return constant is not None and bool((constant < 0).any())
 
 
-@misread(
-    "CenterCropPad", "onnxruntime 1.14..1.15", "CenterCropPad with int32 sizes does not load",
-    source="2026-11-30 measured in onnxruntime 1.14 to 1.32: 5 forms, each with int32 and int64",
-)  # fmt: skip
+@misread("CenterCropPad", "onnxruntime 1.14..1.15", source="2026-11-30 1.14..1.32: int32 and int64")
 def has_int32_sizes(node: Node) -> bool:
+    """CenterCropPad with int32 sizes does not load."""
     return node["shape"].elem_type == T.INT32
 
 
-@misread(
-    "Pad", "onnxruntime 0.4..1.15",
-    "Pad below opset 19 with the mode wrap of opset 19 does not load",
-    source="2026-11-29 measured in onnxruntime 1.10.0 to 1.32: Pad of mode wrap at 13 and 18",
-    before=19,
-)  # fmt: skip
+@misread("Pad", "onnxruntime 0.4..1.15", source="2026-11-29 1.10..1.32: wrap at 13, 18", before=19)
 def wraps_like_opset_19(node: Node) -> bool:
+    """Pad below opset 19 with the mode wrap of opset 19 does not load."""
     return node.str("mode") == "wrap"
 
 
@@ -282,11 +278,10 @@ def _known_pads(node: Node) -> list[int] | None:
 
 
 @misread(
-    "Pad", "onnxruntime 0.4..1.6",
-    "Pad of mode edge or reflect adds wrong numbers if the last axis is not padded", since=2,
-    source="2026-11-30 measured in onnxruntime 0.4 to 1.7: 22 forms of Pad", before=18,
-)  # fmt: skip
+    "Pad", "onnxruntime 0.4..1.6", since=2, source="2026-11-30 0.4..1.7: 22 forms of Pad", before=18
+)
 def leaves_the_last_axis(node: Node) -> bool | None:
+    """Pad of mode edge or reflect adds wrong numbers if the last axis is not padded."""
     pads = _known_pads(node) if node.str("mode") in ("edge", "reflect") else []
     rank = len(pads or ()) // 2
     return None if pads is None else any(pads) and not any(pads[rank - 1 :: rank])

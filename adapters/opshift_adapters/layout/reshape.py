@@ -135,7 +135,7 @@ CUT_SHAPES = [
         "Shape",
         "openvino 2022.1..2023.3",
         f"Shape ignores {name} and returns all sizes",
-        source="2026-11-29 measured in OpenVINO 2022.1 to 2026.4: a model of one node",
+        source="2026-11-29 2022.1..2026.4: one node",
         since=15,
     )(
         example(
@@ -174,10 +174,10 @@ IDENTITY_14 = boundary(14, "Identity:6d4702", cast=_passed_through_loop)
 
 
 @misread(
-    "Identity", "opencv 4.1.2, 4.5.5", "Identity of a constant is not supported",
-    source="2026-11-26 measured in OpenCV 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Identity of a constant",
-)  # fmt: skip
+    "Identity", "opencv 4.1.2, 4.5.5", source="2026-11-26 five releases, 4.1.2..5.0: of a constant"
+)
 def of_a_constant(node: Node) -> bool:
+    """Identity of a constant is not supported."""
     return node["input"].const_or_none() is not None
 
 
@@ -248,10 +248,11 @@ MOVED_THROUGH = frozenset(THROUGH.split())
 
 
 @misread(
-    "Transpose", "onnxruntime 1.10",
+    "Transpose",
+    "onnxruntime 1.10",
     "a Transpose may not load if both a Loop or If body and a node outside of it read its result",
-    source="2026-11-23 measured in onnxruntime 1.9 to 1.11: each operator between two Transposes",
-)  # fmt: skip
+    source="2026-11-23 1.9..1.11: each operator between two Transposes",
+)
 def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
     """Returns whether a subgraph and a node outside of it read the result of a Transpose.
 

@@ -34,10 +34,10 @@ TYPES_21 = boundary(21, "Squeeze:04451a Unsqueeze:97a1a4", cast=by_reshape)
 
 
 @misread(
-    "Unsqueeze", "opencv 4.5.5, 4.8, 4.11", "Unsqueeze of several axes is not supported",
-    source="2026-11-29 measured in OpenCV 4.5.5, 4.8.0, 4.12.0: one and two axes at opset 11 or 13",
-)  # fmt: skip
+    "Unsqueeze", "opencv 4.5.5, 4.8, 4.11", source="2026-11-29 4.5.5..4.12.0: one axis and two axes"
+)
 def adds_several_axes(node: Node) -> bool:
+    """Unsqueeze of several axes is not supported."""
     if "axes" in node.attributes:
         return len(node.ints("axes")) > 1
     axes = node.input_at(1)
@@ -56,9 +56,7 @@ def one_axis_after_the_other(node: Node, op: Builder) -> Result:
     return x
 
 
-@EMPTY_NAME(
-    "Squeeze", releases="onnxruntime 1.6..1.32", source="2026-11-29 measured in ten of them"
-)
+@EMPTY_NAME("Squeeze", releases="onnxruntime 1.6..1.32", source="2026-11-29 ten of them")
 def has_unnamed_axes(node: Node) -> bool:
     return has_empty_name(node)
 

@@ -158,7 +158,7 @@ ONE_NUMBER_IS_NOT_ADDED = [
 ]
 PRODUCTS = partial(
     misread,
-    source="2026-11-26 measured in five releases from 4.1.2 to 5.0: each attribute at 9, 11 and 13",
+    source="2026-11-26 five releases, 4.1.2..5.0: each attribute at 9, 11 and 13",
 )
 
 
@@ -229,7 +229,7 @@ def _zero_row(node: Node, op: Builder) -> Value | None:
 
 JOINED = partial(
     misread,
-    source="2026-11-29 measured in 22 releases from 1.2 to 1.32: 103 forms, and 300 random forms",
+    source="2026-11-29 22 releases, 1.2..1.32: 103 forms, and 300 random forms",
 )
 NARROW = (T.FLOAT16, T.BFLOAT16)
 
@@ -279,25 +279,30 @@ def multiplies_cast_swapped(node: Node) -> bool:
 
 
 @JOINED(
-    "MatMul", "onnxruntime 1.23..1.30",
+    "MatMul",
+    "onnxruntime 1.23..1.30",
     "MatMul after a Transpose and a Cast does not load if the Cast is an output",
-)  # fmt: skip
+)
 def multiplies_an_output(node: Node, around: Surroundings) -> bool:
     joined = (side for side in _sides(node) if side[0].cast is not None and _is_joined(side))
     return any(around.is_output(side[1]) and not _is_given(side[0], around) for side in joined)
 
 
 @JOINED(
-    "MatMul", "onnxruntime 1.19..1.32",
+    "MatMul",
+    "onnxruntime 1.19..1.32",
     "MatMul with a factor of another rank, after a Transpose of the first axis and a Cast, crashes"
     " the process",
-)  # fmt: skip
+)
 def multiplies_cast_batches(node: Node, around: Surroundings) -> bool:
     return node["A"].elem_type_or_none not in NARROW and any(
-        how.cast is not None and how.moves_the_first and _differ_in_rank(value, other)
-        and not _is_swapped(other) and not _is_given(how, around)
+        how.cast is not None
+        and how.moves_the_first
+        and _differ_in_rank(value, other)
+        and not _is_swapped(other)
+        and not _is_given(how, around)
         for how, value, other in _sides(node)
-    )  # fmt: skip
+    )
 
 
 def _is_swapped(value: Value) -> bool:
@@ -307,16 +312,20 @@ def _is_swapped(value: Value) -> bool:
 
 
 @JOINED(
-    "MatMul", "onnxruntime 1.23..1.28, 1.30..1.32",
+    "MatMul",
+    "onnxruntime 1.23..1.28, 1.30..1.32",
     "MatMul of float16 by a constant of another rank, after a Transpose of the first axis, crashes"
     " the process",
-)  # fmt: skip
+)
 def multiplies_batches_of_float16(node: Node, around: Surroundings) -> bool:
     return node["A"].elem_type_or_none == T.FLOAT16 and any(
-        how.cast is None and how.moves_the_first and _differ_in_rank(value, other)
-        and is_fixed(other) and not _is_given(how, around)
+        how.cast is None
+        and how.moves_the_first
+        and _differ_in_rank(value, other)
+        and is_fixed(other)
+        and not _is_given(how, around)
         for how, value, other in _sides(node)
-    )  # fmt: skip
+    )
 
 
 @alternative("MatMul", runtime="onnxruntime==1.24")

@@ -39,10 +39,10 @@ def layout_14_13(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "RNN GRU LSTM", "onnxruntime 0.4..1.32", "{op} with layout = 1 does not load",
-    source="2026-11-30 measured in 21 releases from 1.2 to 1.32: one model each", since=14,
-)  # fmt: skip
+    "RNN GRU LSTM", "onnxruntime 0.4..1.32", source="2026-11-30 21 releases, 1.2..1.32", since=14
+)
 def begins_with_the_batch(node: Node) -> bool:
+    """{op} with layout = 1 does not load."""
     return node.int("layout") == 1
 
 
@@ -84,8 +84,8 @@ def gru_2_3(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "GRU LSTM", "onnxruntime 0.4..1.32", "{op} of double loads but does not run",
-    source="2026-11-29 measured in onnxruntime 0.4 to 1.32: RNN, GRU and LSTM of double",
-)  # fmt: skip
+    "GRU LSTM", "onnxruntime 0.4..1.32", source="2026-11-29 0.4..1.32: RNN, GRU and LSTM of double"
+)
 def is_computed_in_double(node: Node) -> bool:
+    """{op} of double loads but does not run."""
     return node["X"].elem_type_or_none == T.DOUBLE

@@ -194,9 +194,13 @@ def _base(node: Node) -> Array | None:
 
 
 def _transformed(
-    node: Node, op: Builder, forest: Forest, targets: int, how: str = "SUM",
+    node: Node,
+    op: Builder,
+    forest: Forest,
+    targets: int,
+    how: str = "SUM",
     scores: Value | None = None,
-) -> Value:  # fmt: skip
+) -> Value:
     """Returns the transformed scores; TreeEnsemble computes SOFTMAX_ZERO and PROBIT itself."""
     post = node.str("post_transform")
     if post in TRANSFORMS[3:]:

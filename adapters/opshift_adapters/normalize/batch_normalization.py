@@ -179,7 +179,7 @@ def batch_normalization_6_5(node: Node, op: Builder) -> Result:
 
 
 measured = functools.partial(
-    misread, "BatchNormalization", source="2026-11-30 measured in 17 releases from 1.0 to 1.32"
+    misread, "BatchNormalization", source="2026-11-30 17 releases, 1.0..1.32"
 )
 
 

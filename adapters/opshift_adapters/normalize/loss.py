@@ -18,17 +18,15 @@ def loss_12_11(node: Node, op: Builder) -> Result:
     return (loss, logarithms)[: node.n_outputs]
 
 
-@misread(
-    OPS, "onnxruntime 1.3..1.8", "{op} without `reduction` crashes", source="2026-11-30 170 models"
-)
+@misread(OPS, "onnxruntime 1.3..1.8", source="2026-11-30 170 models")
 def has_no_reduction(node: Node) -> bool:
+    """{op} without `reduction` crashes."""
     return not node.has("reduction")
 
 
-@misread(
-    OPS, "onnxruntime 1.3..1.5", "{op} of double does not load", source="2026-11-30 170 models"
-)
+@misread(OPS, "onnxruntime 1.3..1.5", source="2026-11-30 170 models")
 def is_of_double(node: Node) -> bool:
+    """{op} of double does not load."""
     gathers = node.op[0] == "N" and node.str("reduction") == "none"
     return not gathers and node.outputs[0] is not None and node.outputs[0].elem_type == T.DOUBLE
 

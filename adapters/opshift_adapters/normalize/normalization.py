@@ -67,30 +67,36 @@ def mean_from(op: Builder, x: Value, axis: int) -> Value:
 
 
 @misread(
-    "LayerNormalization", "onnxruntime 1.14..1.16",
-    "LayerNormalization of float16 does not load at opset 18 and above",
-    source="2026-11-28 measured in onnxruntime 1.14 to 1.17.3: three operators at opsets 17 to 19",
-    since=18, wider="X",
-)  # fmt: skip
+    "LayerNormalization",
+    "onnxruntime 1.14..1.16",
+    source="2026-11-28 1.14..1.17: three opsets",
+    since=18,
+    wider="X",
+)
 def of_float16(node: Node) -> bool:
+    """LayerNormalization of float16 does not load at opset 18 and above."""
     return node["X"].elem_type_or_none == T.FLOAT16
 
 
 @misread(
-    "LayerNormalization", "onnxruntime 1.14..1.18",
-    "LayerNormalization of float16 before other nodes may return wrong numbers after the first run",
-    source="2026-11-29 measured in onnxruntime 1.13 to 1.24: 28 operators before MatMul", since=17,
+    "LayerNormalization",
+    "onnxruntime 1.14..1.18",
+    source="2026-11-29 1.13..1.24: 28 operators",
+    since=17,
     wider="X",
-)  # fmt: skip
+)
 def reuses_memory(node: Node) -> bool | None:
+    """LayerNormalization of float16 before other nodes may be wrong after the first run."""
     return None if node["X"].elem_type_or_none == T.FLOAT16 else False
 
 
 of_scales = functools.partial(
-    misread, "LayerNormalization",
+    misread,
+    "LayerNormalization",
     says="{op} does not run if its scale or bias has another size than the normalized axes",
-    source="2026-11-30 measured in 15 releases from 1.12 to 1.32: 122 scales and biases", since=17,
-)  # fmt: skip
+    source="2026-11-30 15 releases, 1.12..1.32: 122 scales and biases",
+    since=17,
+)
 
 
 @of_scales("onnxruntime 1.12")
@@ -305,7 +311,7 @@ MEAN_VARIANCE = undefaulted("MeanVarianceNormalization")
 
 
 mean_variance = functools.partial(
-    misread, "MeanVarianceNormalization", source="2026-11-30 measured in 31 releases: 25 forms"
+    misread, "MeanVarianceNormalization", source="2026-11-30 31 releases: 25 forms"
 )
 
 
@@ -365,12 +371,10 @@ def by_the_norm(node: Node, op: Builder) -> Result:
     return x / op.Max(norm, op.const(smallest, like=x))
 
 
-@misread(
-    "LRN", "onnxruntime 0.4..1.32", "LRN of an even size does not load",
-    source="2026-11-30 measured in 21 releases from 1.2 to 1.32: sizes 2 to 4",
-)  # fmt: skip
-def has_no_middle(node: Node) -> bool:
-    return node.int("size") % 2 == 0
+@misread("LRN", "onnxruntime 0.4..1.32", source="2026-11-30 1.2..1.32: sizes 2 to 4, 3 to 5 axes")
+def does_not_run(node: Node) -> bool:
+    """LRN of an even size or without four axes does not run."""
+    return node.int("size") % 2 == 0 or node["X"].rank != 4
 
 
 @in_other_words("LRN")

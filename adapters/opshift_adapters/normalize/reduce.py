@@ -227,11 +227,10 @@ def axes_in_order(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    f"{MOST} ReduceSum", "onnxruntime 1.6..1.23",
-    "{op} without `axes` does not support noop_with_empty_axes", since=13,
-    source="2026-11-30 measured in onnxruntime 1.6 to 1.32: ReduceSum at 13, ten at 18",
-)  # fmt: skip
+    f"{MOST} ReduceSum", "onnxruntime 1.6..1.23", since=13, source="2026-11-30 1.6..1.32: 2 opsets"
+)
 def keeps_all(node: Node) -> bool:
+    """{op} without `axes` does not support noop_with_empty_axes."""
     is_noop = "noop_with_empty_axes" in node.attributes and node.int("noop_with_empty_axes") == 1
     return is_noop and all(axes is None for axes in node.inputs[1:])
 
@@ -242,9 +241,10 @@ def has_empty_axes(node: Node) -> bool:
 
 
 @EMPTY_NAME(
-    f"{MOST} ReduceSum", releases="onnxruntime 1.6..1.16",
-    source="2026-11-29 measured in onnxruntime 1.7 to 1.32: ReduceSum at 13, four others at 18",
-)  # fmt: skip
+    f"{MOST} ReduceSum",
+    releases="onnxruntime 1.6..1.16",
+    source="2026-11-29 1.7..1.32: ReduceSum at 13, four others at 18",
+)
 def has_unnamed_axes(node: Node) -> bool:
     return has_empty_name(node)
 
@@ -298,9 +298,12 @@ def names_axes(node: Node) -> bool:
 
 
 NAMED = partial(
-    misread, says="{op} with the attribute `axes` reduces all axes instead",
-    source="2026-11-29 measured in OpenVINO 2022.1 to 2026.4: opsets 11 to 18", since=13, before=18,
-)  # fmt: skip
+    misread,
+    says="{op} with the attribute `axes` reduces all axes instead",
+    source="2026-11-29 2022.1..2026.4: opsets 11..18",
+    since=13,
+    before=18,
+)
 NAMED_AXES = (
     NAMED("ReduceL1", "openvino 2025.4..2026.4")(names_axes),
     NAMED("ReduceLogSum ReduceLogSumExp", "openvino 2026.4")(names_axes),
@@ -312,7 +315,7 @@ OF_OPENCV = partial(misread, "ReduceMax ReduceMean ReduceSum", "opencv 4.5.5")
 
 @OF_OPENCV(
     "{op} requires ascending `axes`",
-    source="2026-11-28 measured in OpenCV 4.5.5: three reductions at opset 11, 11 lists of axes",
+    source="2026-11-28 4.5.5: three reductions at opset 11, 11 lists of axes",
 )
 def names_axes_out_of_order(node: Node) -> bool:
     axes = node.ints("axes") if "axes" in node.attributes else []
@@ -324,7 +327,7 @@ def names_axes_out_of_order(node: Node) -> bool:
 
 @OF_OPENCV(
     "{op} of a matrix with the attribute `axes` is not supported",
-    source="2026-11-29 measured in OpenCV 4.5.5: three reductions of ranks 2 and 3 at opset 11",
+    source="2026-11-29 4.5.5: three reductions of ranks 2 and 3 at opset 11",
 )
 def reduces_a_matrix(node: Node) -> bool:
     return "axes" in node.attributes and node["data"].rank_or_none == 2
@@ -335,7 +338,7 @@ MERGING = "ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum
 MERGED = partial(
     misread,
     says="{op} may be merged with a scale or shift of its result, which gives wrong numbers",
-    source="2026-11-30 measured in 6 releases of OpenVINO: 1,588 forms of a reduction and Mul;"
+    source="2026-11-30 6 releases of OpenVINO: 1,588 forms of a reduction and Mul;"
     " 1,064 forms of global poolings in 2022.1, 2023.3, 2025.4 and 2026.4",
 )
 
@@ -385,12 +388,13 @@ def with_reduce_sum(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "ReduceLogSumExp", "openvino 2022.1..2025.4",
-    "ReduceLogSumExp of numbers far from 0 overflows to infinity",
-    source="2026-11-29 measured in OpenVINO 2022.1 to 2025.4: reductions at opsets 11 to 18",
+    "ReduceLogSumExp",
+    "openvino 2022.1..2025.4",
+    source="2026-11-29 2022.1..2025.4: opsets 11..18",
     since=11,
-)  # fmt: skip
+)
 def may_be_far_from_zero(node: Node) -> bool:
+    """ReduceLogSumExp of numbers far from 0 overflows to infinity."""
     return True
 
 

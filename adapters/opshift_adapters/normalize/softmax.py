@@ -48,12 +48,14 @@ SOFTMAX_11 = boundary(11, "Softmax:5908d9 LogSoftmax:b92fe2 Hardmax:97355a", dow
 
 
 @misread(
-    "Softmax LogSoftmax", "onnxruntime 1.14..1.16",
-    "{op} of float16 does not load at opset 18 and above",
-    source="2026-11-28 measured in onnxruntime 1.14 to 1.17.3: three operators at opsets 17 to 19",
-    since=18, wider="input",
-)  # fmt: skip
+    "Softmax LogSoftmax",
+    "onnxruntime 1.14..1.16",
+    source="2026-11-28 1.14..1.17: three opsets",
+    since=18,
+    wider="input",
+)
 def of_float16(node: Node) -> bool:
+    """{op} of float16 does not load at opset 18 and above."""
     return node["input"].elem_type_or_none == T.FLOAT16
 
 

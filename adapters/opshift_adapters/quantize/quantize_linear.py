@@ -59,22 +59,15 @@ def int32_multiplied(node: Node, op: Builder) -> Result:
     return op.Cast(node["x"], to=T.FLOAT) * node["x_scale"]
 
 
-@misread(
-    "DequantizeLinear", "onnxruntime 1.0..1.2",
-    "DequantizeLinear of a tensor of rank 0 crashes the process",
-    source="2026-11-22 measured in onnxruntime 1.0 to 1.2: DequantizeLinear of a scalar",
-)  # fmt: skip
+@misread("DequantizeLinear", "onnxruntime 1.0..1.2", source="2026-11-22 1.0..1.2: scalars")
 def of_a_scalar(node: Node) -> bool:
+    """DequantizeLinear of a tensor of rank 0 crashes the process."""
     return node["x"].rank_or_none == 0
 
 
-@misread(
-    "DequantizeLinear", "onnxruntime 1.9..1.13",
-    "DequantizeLinear whose result is a graph output and is read is fused with readers: the output"
-    " is lost, or the process crashes",
-    source="2026-11-29 measured in onnxruntime 1.7 to 1.14 and 1.17: six operators between the two",
-)  # fmt: skip
+@misread("DequantizeLinear", "onnxruntime 1.9..1.13", source="2026-11-29 1.7..1.17: six operators")
 def of_a_read_output(node: Node, around: Surroundings) -> bool:
+    """DequantizeLinear with a graph output that nodes read crashes, or the output is lost."""
     value = node.outputs[0]
     return value is not None and around.is_output(value) and bool(around.readers(value))
 
@@ -97,9 +90,10 @@ def plain_codes(node: Node, op: Builder) -> Result:
 
 
 @saturating(
-    "DequantizeLinear", "onnxruntime 1.8..1.32",
+    "DequantizeLinear",
+    "onnxruntime 1.8..1.32",
     f"MatMul, Gemm or Conv of uint8 codes and the int8 codes of a {{op}} {LIMIT}",
-)  # fmt: skip
+)
 def of_the_second_codes(node: Node, around: Surroundings) -> bool:
     codes = node.outputs[0]
     if codes is None or node["x"].elem_type_or_none != T.INT8:
@@ -115,21 +109,16 @@ def _multiplies_by(product: Node, second: Value) -> bool:
     return first is not None and first["x"].elem_type_or_none == T.UINT8
 
 
-@misread(
-    "QuantizeLinear", "onnxruntime 1.0..1.2", "QuantizeLinear of int8 returns -127 instead of -128",
-    source="2026-11-26 measured in five releases from 1.0.0 to 1.4.0: 1,206 numbers, 5 zero points",
-)  # fmt: skip
+@misread("QuantizeLinear", "onnxruntime 1.0..1.2", source="2026-11-26 1.0..1.4: 1,206 numbers")
 def to_int8(node: Node) -> bool:
+    """QuantizeLinear of int8 returns -127 instead of -128."""
     zero = node.input("y_zero_point")
     return zero is not None and zero.elem_type_or_none == T.INT8
 
 
-@misread(
-    "QuantizeLinear", "openvino 2022.1..2024.6",
-    "QuantizeLinear with a scale above 1e33 is rejected or returns wrong numbers",
-    source="2026-11-29 measured in OpenVINO 2022.1 to 2026.4: a model of one node",
-)  # fmt: skip
+@misread("QuantizeLinear", "openvino 2022.1..2024.6", source="2026-11-29 2022.1..2026.4: one node")
 def by_a_huge_scale(node: Node) -> bool:
+    """QuantizeLinear with a scale above 1e33 is rejected or returns wrong numbers."""
     scale = node["y_scale"].const_or_none()
     return scale is not None and bool((scale > 1e33).any())
 

@@ -51,9 +51,11 @@ def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
 
 
 early = partial(
-    misread, "MatMulInteger", "onnxruntime 1.0..1.3",
-    source="2026-11-23 measured in onnxruntime 1.0 to 1.3, 1.14: one node per element type",
-)  # fmt: skip
+    misread,
+    "MatMulInteger",
+    "onnxruntime 1.0..1.3",
+    source="2026-11-23 1.0..1.3, 1.14: one node per element type",
+)
 
 
 @early("MatMulInteger of int8 weights with a zero point does not run")
@@ -69,7 +71,7 @@ def with_the_second_zero_point_alone(node: Node) -> bool:
 per_axis = partial(
     misread,
     says="{op} with a zero point or scale per row, column or channel is wrong or does not run",
-    source="2026-11-29 measured in 24 releases from 1.0 to 1.32: 10 forms; up to 1.4, all rows,"
+    source="2026-11-29 24 releases, 1.0..1.32: 10 forms; up to 1.4, all rows,"
     " columns or channels use the first number",
 )
 
@@ -107,12 +109,10 @@ def _is_vector(x: Value | None) -> bool | None:
 
 
 @misread(
-    "MatMulInteger", "openvino 2023.0",
-    "MatMul of two values that DynamicQuantizeLinear and MatMulInteger compute may return wrong"
-    " numbers",
-    source="2026-11-23 measured in OpenVINO 2022.1, 2023.0 and 2026.4: products of a network",
-)  # fmt: skip
+    "MatMulInteger", "openvino 2023.0", source="2026-11-23 2022.1..2026.4: products of a network"
+)
 def of_dynamic_codes(node: Node) -> bool:
+    """MatMul of two values that DynamicQuantizeLinear and MatMulInteger compute may be wrong."""
     source = node["A"].producer
     return source is not None and source.op == "DynamicQuantizeLinear"
 

@@ -136,10 +136,10 @@ def depth_in_a_vector(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "OneHot", "onnxruntime 0.4..1.32", "OneHot of a scalar does not load",
-    source="2026-11-30 measured in 31 releases from 1.2 to 1.32: opsets 9 and 11, 2 axes",
-)  # fmt: skip
+    "OneHot", "onnxruntime 0.4..1.32", source="2026-11-30 31 releases, 1.2..1.32: 2 opsets, 2 axes"
+)
 def has_a_scalar_index(node: Node) -> bool:
+    """OneHot of a scalar does not load."""
     return node["indices"].rank == 0
 
 

@@ -63,20 +63,20 @@ def scatter_18_17(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "ScatterElements ScatterND", "onnxruntime 1.11..1.13",
-    "{op} below opset 18 with the reduction max or min of opset 18 only overwrites values",
-    source="2026-11-29 measured in onnxruntime 1.11.1 to 1.32: 14 nodes as exporters write them",
-    since=16, before=18,
-)  # fmt: skip
+    "ScatterElements ScatterND",
+    "onnxruntime 1.11..1.13",
+    source="2026-11-29 1.11.1..1.32: 14 nodes as exporters write them",
+    since=16,
+    before=18,
+)
 def reduces_like_opset_18(node: Node) -> bool:
+    """{op} below opset 18 with the reduction max or min of opset 18 only overwrites values."""
     return _is_extreme(node)
 
 
-@misread(
-    "ScatterND", "onnxruntime 1.0..1.10", "ScatterND with negative indices does not run",
-    source="2026-11-30 measured in 31 releases from 1.2 to 1.32: 3 forms, opsets 11 to 18",
-)  # fmt: skip
+@misread("ScatterND", "onnxruntime 1.0..1.10", source="2026-11-30 31 releases, 1.2..1.32: 3 forms")
 def has_negative_indices(node: Node) -> bool:
+    """ScatterND with negative indices does not run."""
     constant = node["indices"].const_or_none()
     return constant is not None and bool((constant < 0).any())
 

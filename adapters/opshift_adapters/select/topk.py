@@ -40,11 +40,13 @@ PASS_ON = ("Add", "Cast", "Div", "Identity", "Mul", "Sub")
 
 
 @misread(
-    "TopK", "onnxruntime 1.24..1.27", "TopK does not load if Gather reads k from a known shape",
-    source="2026-11-28 measured in seven releases from 1.17.3 to 1.32.0: 17 ways to compute k of"
+    "TopK",
+    "onnxruntime 1.24..1.27",
+    "TopK does not load if Gather reads k from a known shape",
+    source="2026-11-28 seven releases, 1.17.3..1.32.0: 17 ways to compute k of"
     " TopK, 20 operators between Gather and TopK, and a corpus",
     since=10,
-)  # fmt: skip
+)
 def counts_by_gather(node: Node) -> bool:
     """Returns whether a Gather, perhaps followed by arithmetic, computes k, and k is known."""
     waiting, seen = [node["K"]], set[str]()

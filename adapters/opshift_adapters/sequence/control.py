@@ -174,17 +174,22 @@ def _alike(one: Dims | None, other: Dims | None) -> bool:
 
 
 def _once(
-    op: Builder, branch: GraphProto, trips: Value, old: tuple[Value, ...],
+    op: Builder,
+    branch: GraphProto,
+    trips: Value,
+    old: tuple[Value, ...],
     kept: Sequence[tuple[int, int | None]],
-) -> tuple[Value, ...]:  # fmt: skip
+) -> tuple[Value, ...]:
     """Writes a Loop that returns the outputs of the branch if `trips` is 1, else the old values.
 
     The body declares a rank that is always the same, because onnxruntime 0.4 needs the rank.
     """
     body = op.graph(
-        lambda b, i, keep, *_: (b.Identity(keep), *b.inline(branch)), (T.INT64, ()), (T.BOOL, ()),
+        lambda b, i, keep, *_: (b.Identity(keep), *b.inline(branch)),
+        (T.INT64, ()),
+        (T.BOOL, ()),
         *((kind, [None] * rank if rank else None) for kind, rank in kept),
-    )  # fmt: skip
+    )
     return op.Loop(trips, op.const(True, T.BOOL), *old, body=body, outputs=len(old))
 
 
@@ -224,30 +229,26 @@ UNFOLDED = "Bernoulli If Loop Multinomial RandomNormalLike RandomUniformLike Sca
 
 
 @misread(
-    "Loop", "onnxruntime 0.4",
+    "Loop",
+    "onnxruntime 0.4",
     "the iteration number in the body of a Loop has the shape [1] instead of []",
-    source="2026-11-22 measured in onnxruntime 0.4: bodies of Loop",
-)  # fmt: skip
+    source="2026-11-22 0.4: bodies of Loop",
+)
 def reads_its_number(node: Node) -> bool:
     """Returns whether a body reads its iteration number, except as the data of a Reshape."""
     body = node.attr("body")
     return body.input[0].name in reads(body, "Reshape")
 
 
-@misread(
-    "If Loop Scan", "onnxruntime 0.4",
-    "{op} does not run if an input or output of its subgraph lacks a shape or the name of a size",
-    source="2026-11-23 measured in onnxruntime 0.4: models of a corpus with Loop, Scan and If",
-)  # fmt: skip
+@misread("If Loop Scan", "onnxruntime 0.4", source="2026-11-23 0.4: models of a corpus")
 def passes_unsized_values(node: Node) -> bool:
+    """{op} does not run if an input or output of a subgraph lacks a shape or a named size."""
     return any(has_unsized_ends(node.attr(name)) for name in GRAPHS[node.op])
 
 
-@misread(
-    "Loop", "onnxruntime 1.2..1.10", "a Loop without a condition crashes the process",
-    source="2026-11-22 measured in six releases from 1.2 to 1.11: Loop, and 8 models of a corpus",
-)  # fmt: skip
+@misread("Loop", "onnxruntime 1.2..1.10", source="2026-11-22 six releases, 1.2..1.11, and 8 models")
 def has_no_condition(node: Node) -> bool:
+    """{op} without a condition crashes the process."""
     return node.input("cond") is None
 
 
@@ -291,12 +292,9 @@ def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
     return (*(_unpacked(op, made, rank) for rank in ranks), *made)
 
 
-@misread(
-    "If Scan", "onnxruntime 0.4..1.2",
-    "a subgraph of {op} whose result is computed from constants returns wrong numbers",
-    source="2026-11-29 measured in onnxruntime 0.4 to 1.7: 320 forms of If, and bodies of Scan",
-)  # fmt: skip
+@misread("If Scan", "onnxruntime 0.4..1.2", source="2026-11-29 0.4..1.7: 320 forms, bodies of Scan")
 def gives_constants(node: Node) -> bool:
+    """{op} returns wrong numbers if its subgraph computes a result from constants."""
     return any(any(fixed_results(node, name)) for name in GRAPHS[node.op])
 
 
@@ -307,10 +305,11 @@ def _taken(node: Node) -> str:
 
 
 @misread(
-    "If", "onnxruntime 0.4..1.16",
+    "If",
+    "onnxruntime 0.4..1.16",
     "an If does not run if the branch that it always takes declares another shape of its result",
-    source="2026-11-29 measured in 11 releases from 0.4 to 1.17: scatter_reduce of torch",
-)  # fmt: skip
+    source="2026-11-29 11 releases, 0.4..1.17: scatter_reduce of torch",
+)
 def may_declare_another_shape(node: Node) -> bool | None:
     """Returns None if inference does not confirm a shape that this branch declares."""
     name = _taken(node)

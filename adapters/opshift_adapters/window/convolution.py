@@ -14,9 +14,10 @@ BFLOAT16_22 = boundary(22, "Conv:fa6396 ConvTranspose:ec0d21", cast=cast_around(
 TEXT_11 = boundary(11, "Conv:2d0976 ConvTranspose:52a9e2")
 
 transposed = functools.partial(
-    misread, "ConvTranspose",
-    source="2026-11-29 measured in 20 releases from 0.4 to 1.32: kernels of 3, one to three axes",
-)  # fmt: skip
+    misread,
+    "ConvTranspose",
+    source="2026-11-29 20 releases, 0.4..1.32: kernels of 3, one to three axes",
+)
 
 
 @transposed("onnxruntime 0.4..1.6", "ConvTranspose with auto_pad does not crop the result")
@@ -73,11 +74,10 @@ def _cut(node: Node) -> list[int] | None:
 
 
 @misread(
-    "Conv", "opencv 4.5.5",
-    "Conv along one axis adds equal pads to both ends, even if `pads` differ",
-    source="2026-11-29 measured in OpenCV 4.5.5: Conv of rank 3 and 4 with different pads",
-)  # fmt: skip
+    "Conv", "opencv 4.5.5", source="2026-11-29 4.5.5: Conv of rank 3 and 4 with different pads"
+)
 def pads_one_axis_unequally(node: Node) -> bool:
+    """Conv along one axis adds equal pads to both ends, even if `pads` differ."""
     pads = node.ints_or_none("pads") or []
     return len(pads) == 2 and pads[0] != pads[1]
 

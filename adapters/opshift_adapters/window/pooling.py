@@ -89,38 +89,37 @@ def _with_counted_pads_written(node: Node, op: Builder, x: Value) -> Result:
 
 
 @misread(
-    "AveragePool Conv LpPool MaxPool", "onnxruntime 0.4..1.32",
-    "{op} with dilations and auto_pad SAME does not load or returns wrong numbers",
-    source="2026-11-30 measured in 14 releases from 1.4 to 1.32: 426 forms of pooling and Conv",
-)  # fmt: skip
+    "AveragePool Conv LpPool MaxPool",
+    "onnxruntime 0.4..1.32",
+    source="2026-11-30 14 releases, 1.4..1.32: 426 forms",
+)
 def keeps_the_size_with_gaps(node: Node) -> bool:
+    """{op} with dilations and auto_pad SAME does not load or returns wrong numbers."""
     return windows.spread_in_same_size(node)
 
 
-@misread(
-    "AveragePool", "onnxruntime 0.4..1.20", COUNTS,
-    source="2026-11-29 measured in 12 releases from 0.4 to 1.20, compared with the specification",
-    since=10,
-)  # fmt: skip
+@misread("AveragePool", "onnxruntime 0.4..1.20", COUNTS, source="2026-11-29 0.4..1.20", since=10)
 def counts_beyond_the_end(node: Node) -> bool:
     return node.int("count_include_pad") == 1 and windows.adds_windows(node)
 
 
 @misread(
-    "AveragePool", "onnxruntime 1.21..1.28", COUNTS,
-    source="2026-11-29 measured in each onnxruntime from 1.21 to 1.32: 216 forms of AveragePool",
-    since=10, before=19,
-)  # fmt: skip
+    "AveragePool",
+    "onnxruntime 1.21..1.28",
+    COUNTS,
+    source="2026-11-29 1.21..1.32: 216 forms",
+    since=10,
+    before=19,
+)
 def counts_beyond_the_end_below_19(node: Node) -> bool | None:
     return counts_beyond_the_end.run(node)
 
 
 @misread(
-    "AveragePool", "onnxruntime 1.21..1.24",
-    "AveragePool with count_include_pad and different pads at begin and end returns wrong numbers",
-    source="2026-11-29 measured in onnxruntime 1.16 to 1.32: AveragePool, 3,360 forms", since=19,
-)  # fmt: skip
+    "AveragePool", "onnxruntime 1.21..1.24", source="2026-11-29 1.16..1.32: 3,360 forms", since=19
+)
 def counts_uneven_pads(node: Node) -> bool:
+    """AveragePool with count_include_pad and different pads at begin and end is wrong."""
     pads = node.ints_or_none("pads") or []
     return node.int("count_include_pad") == 1 and merged_pads.differ_by_side(pads)
 
@@ -129,7 +128,7 @@ AFTER_A_PAD = partial(
     misread,
     says="{op} after a Pad of zeros is merged with the Pad and returns wrong numbers or does"
     " not load",
-    source="2026-11-29 measured in onnxruntime 1.14 to 1.32: 9,008 forms of Pad and pooling",
+    source="2026-11-29 1.14..1.32: 9,008 forms of Pad and pooling",
 )
 
 
@@ -196,12 +195,9 @@ def _is_padded(x: Value) -> bool:
     return producer is not None and producer.op == "Pad"
 
 
-@misread(
-    "MaxPool", "onnxruntime 0.4..1.2", "MaxPool with storage_order=1 returns wrong Indices",
-    source="2026-11-29 measured in onnxruntime 0.4, 1.0 to 1.4 and 1.7: 384 forms of MaxPool",
-    since=10,
-)  # fmt: skip
+@misread("MaxPool", "onnxruntime 0.4..1.2", source="2026-11-29 0.4..1.7: 384 forms", since=10)
 def counts_by_columns(node: Node) -> bool:
+    """MaxPool with storage_order=1 returns wrong Indices."""
     indices, axes = node.output("Indices"), len(node.ints("kernel_shape"))
     return node.int("storage_order") == 1 and axes > 1 and indices is not None and indices.used
 

@@ -84,10 +84,10 @@ def dft_17_16(node: Node, op: Builder) -> Result:
 
 
 @misread(
-    "DFT", "onnxruntime 1.12..1.26", "an inverse DFT of half a spectrum is not supported", since=17,
-    source="2026-11-30 measured in onnxruntime 1.12 to 1.32: DFT at opsets 17 and 20",
-)  # fmt: skip
+    "DFT", "onnxruntime 1.12..1.26", since=17, source="2026-11-30 1.12..1.32: opsets 17 and 20"
+)
 def inverts_half(node: Node) -> bool:
+    """{op} to a signal from half of its spectrum is not supported."""
     return node.int("inverse") == 1 and node.int("onesided") == 1
 
 
@@ -236,9 +236,10 @@ def stft_17_16(node: Node, op: Builder) -> Result:
 
 
 WAVES = {
-    "HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.0),
+    "HannWindow": (0.5, 0.5, 0.0),
+    "HammingWindow": (25 / 46, 21 / 46, 0.0),
     "BlackmanWindow": (0.42, 0.5, 0.08),
-}  # fmt: skip
+}
 
 
 @adapter(tuple(WAVES), 17, 16, in_other_words=True)

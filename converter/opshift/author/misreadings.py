@@ -71,7 +71,7 @@ class Misread(Trait):
 def misread(
     ops: str,
     releases: str,
-    says: str,
+    says: str = "",
     *,
     source: str,
     since: int = 1,
@@ -85,11 +85,12 @@ def misread(
     `releases` names the runtime and its releases: `"onnxruntime 1.6..1.16"`. The decorated function
     returns whether a node is misread, at the opsets from `since` to below `before`, or None if the
     answer depends on an unknown fact; the support is then "not known". If the function has a second
-    parameter, it receives the `Surroundings` of the node. The text `{op}` in `says` stands for the
-    name of the operator. The parameter `wider` names inputs: the runtime reads the node correctly
-    if such an input is cast to a wider element type. If only some `processors` misread the node,
-    its support is "not known". If the support is "not known", a conversion writes an `@alternative`
-    or a wider type. The text `source` begins with a date, after which it names the evidence.
+    parameter, it receives the `Surroundings` of the node. Its docstring, or the text `says`,
+    describes the fault; `{op}` in it stands for the name of the operator. The parameter `wider`
+    names inputs: the runtime reads the node correctly if such an input is cast to a wider element
+    type. If only some `processors` misread the node, its support is "not known". If the support is
+    "not known", a conversion writes an `@alternative` or a wider type. The text `source` begins
+    with a date, after which it names the measured releases and nodes.
     """
     runtime, _, listed_releases = releases.partition(" ")
     names = listed(ops)
@@ -97,8 +98,11 @@ def misread(
 
     def declare(below: Callable[..., bool | None] | Draft) -> Misread:
         draft = drafted(below)
+        text = says or (inspect.getdoc(draft.run) or "").removesuffix(".")
+        if not text:
+            raise TypeError("a function with @misread needs a docstring that describes the fault")
         return Misread(
-            ops=names, domain=domain, runtime=runtime, releases=listed_releases, says=says,
+            ops=names, domain=domain, runtime=runtime, releases=listed_releases, says=text,
             source=source, date=date, run=draft.run, since=since, before=before,
             neighbours=len(inspect.signature(draft.run).parameters) > 1,
             wider=wider, processors=processors,
