@@ -382,7 +382,7 @@ def test_negative_indices_are_a_form_of_their_own(op):
             has = probed.NEGATIVE in one.features
             if "i" in made.inputs:
                 assert has == bool(np.any(made.inputs["i"] < 0))
-                forms.add(has)
+            forms.add(has)
             outcome = WRONG if has else RUNS
             results.append(ProbeResult(one.key, 13, one.types, one.features, outcome))
     assert forms == {True, False}

@@ -179,6 +179,9 @@ def _select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
         pair = op.Concat(op.Unsqueeze(y, axes=[0]), op.Unsqueeze(x, axes=[0]), axis=0)
         return op.Gather(pair, op.Cast(condition, to=T.INT32), axis=0)
     if condition.rank_or_none == 0 and (both := _as_large(op, x, y)) is not None:
+        if kind == T.STRING:  # onnxruntime loses strings in a Gather of slices
+            other, then = (op.graph(lambda b, v=v: b.Identity(v)) for v in both)
+            return op.If(condition, then_branch=then, else_branch=other)
         pair = op.Concat(*(op.Unsqueeze(v, axes=[0]) for v in both), axis=0)
         return op.Gather(pair, op.Cast(condition, to=T.INT64), axis=0)
     if op.version == 8 and None in (v.rank_or_none for v in (condition, x, y)):

@@ -447,7 +447,7 @@ def center_crop_pad_18_17(node: Node, op: Builder) -> Result:
     return op.Pad(x, op.Concat(*ends, axis=0))
 
 
-@in_other_words("Pad")
+@in_other_words("Pad", ignores=UNUSED_FILLER)
 def added_by_axis(node: Node, op: Builder) -> Result:
     """Pad is written axis by axis, as Concat for mode constant and as Gather for other modes."""
     if op.version < 11 or node["pads"].const_or_none() is None:

@@ -13,6 +13,7 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
+    misread,
     np,
 )
 
@@ -83,6 +84,15 @@ def _twice(data: Value, indices: Value, axis: int) -> Array | None:
 
 
 GATHER_11 = boundary(11, "Gather:6a21f0", down=gather_11_10)
+
+
+@misread("Gather", "onnxruntime 0.4..1.32", source="2026-11-30 1.1..1.32: slices of 6 strings")
+def loses_strings(node: Node) -> bool:
+    """Gather of strings copies only the first string of each slice."""
+    data = node["data"]
+    if data.elem_type_or_none != T.STRING:
+        return False
+    return any(size != 1 for size in data.dims[node.int("axis") % data.rank + 1 :])
 
 
 @adapter("GatherElements", 11, 10, in_other_words=True)

@@ -335,6 +335,7 @@ def in_other_words(
     domain: str = "",
     emits: str | Iterable[str] | None = None,
     approximate: bool = False,
+    ignores: Mapping[str, str] | None = None,
     mirrored: bool = False,
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares how operators that a runtime lacks are written with other operators.
@@ -347,7 +348,7 @@ def in_other_words(
     """
     return adapter(
         ops, *WORDS, domain=domain, emits=emits, handles_types=True, approximate=approximate,
-        mirrored=mirrored,
+        ignores=ignores, mirrored=mirrored,
     )  # fmt: skip
 
 
