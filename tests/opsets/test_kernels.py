@@ -154,10 +154,10 @@ IF = "(float[2] x, bool c) => (float[2] y) { y = If(c) <then_branch = t () => (f
             LOOP,
             (
                 "the iteration number in the body of a Loop has the shape [1]",
-                "Loop does not run if an input or output of its subgraph lacks a shape",
+                "Loop does not run if an input or output of a subgraph lacks a shape",
             ),
         ),
-        (IF, ("If does not run if an input or output of its subgraph lacks a shape",)),
+        (IF, ("If does not run if an input or output of a subgraph lacks a shape",)),
     ],
 )
 def test_a_graph_inside_a_node_gets_the_form_that_an_old_release_runs(graph, says):
