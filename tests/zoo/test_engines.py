@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -182,6 +183,22 @@ def test_a_child_stays_for_the_next_shard_of_the_same_work():
     before = child(first)
     assert child(first) == before
     assert child(other) != before
+
+
+def test_a_process_with_a_child_ends_when_nobody_reads_its_outcomes():
+    """An error keeps the connection to the child, which ignores the signals of Python's exit."""
+    worked = pool.Pool()
+    pickle.dump(packed(obey, (Order("a"),)), worked.process.stdin)
+    worked.process.stdout.close()
+    worked.process.stdin.close()
+    assert worked.process.wait(timeout=60) == 1
+
+
+def test_a_process_ends_with_the_process_that_started_it():
+    worked = pool.Pool()
+    worked.run(packed(obey, (Order("a"),)))
+    worked.life.close()
+    assert worked.process.wait(timeout=60) == -signal.SIGIO
 
 
 def test_a_process_that_nobody_needs_ends():

@@ -9,6 +9,7 @@ import select
 import signal
 import sys
 from multiprocessing.connection import Connection
+from typing import BinaryIO
 
 from opshift.child_limits import STOPS, die_with
 from opshift.zoo.workers.pool import IDLE
@@ -20,12 +21,19 @@ def main() -> None:
     """Reads shards from stdin and writes their outcomes until stdin ends."""
     for number in STOPS:
         signal.signal(number, signal.SIG_IGN)  # only the driver decides when to stop
-    if len(sys.argv) > 1:
-        die_with(Connection(int(sys.argv[1]), writable=False))
+    # the signal arrives only while the pipe is open
+    life = Connection(int(sys.argv[1]), writable=False) if len(sys.argv) > 1 else None
+    if life is not None:
+        die_with(life)
     answer = os.dup(1)
     os.dup2(2, 1)  # printed text goes to stderr, because stdout is for outcomes
-    current, supervisor = None, Supervisor(1)
     with os.fdopen(answer, "wb") as file:
+        _serve(file)
+
+
+def _serve(file: BinaryIO) -> None:
+    current, supervisor = None, Supervisor(1)
+    try:
         while _wanted():
             try:
                 work = pickle.load(sys.stdin.buffer)
@@ -38,6 +46,8 @@ def main() -> None:
                 current, supervisor = fn, Supervisor(1, limits)
             pickle.dump(list(supervisor.work(fn, shard)), file)
             file.flush()
+    finally:
+        supervisor.close()  # else Python waits at its exit for a child that ignores signals
 
 
 def _wanted() -> bool:
