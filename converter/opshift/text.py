@@ -196,3 +196,12 @@ def suggestion(
     by_key = {compared(candidate): candidate for candidate in candidates}
     near = difflib.get_close_matches(compared(word), by_key, n=count)
     return f"; did you mean {', '.join(by_key[one] for one in near)}?" if near else ""
+
+
+def is_utf8(text: bytes) -> bool:
+    """Returns whether bytes are a text in UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

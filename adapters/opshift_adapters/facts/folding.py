@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constant folding of operators that move elements or fill tensors, as in shape computations."""
+"""Constant folding of operators that move elements or fill tensors, as in shape computations.
+
+A folding function returns None, or raises a Refusal or an error, if it cannot compute the value.
+Depending on the opset, a parameter may be an attribute or an input.
+"""
 
 import contextlib
 import math

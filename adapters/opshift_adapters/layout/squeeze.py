@@ -56,7 +56,7 @@ def one_axis_after_the_other(node: Node, op: Builder) -> Result:
     return x
 
 
-@EMPTY_NAME("Squeeze", releases="onnxruntime 1.6..1.32", source="2026-11-29 ten of them")
+@EMPTY_NAME("Squeeze", releases="onnxruntime 1.6..1.32", source="2026-11-29 ten releases")
 def has_unnamed_axes(node: Node) -> bool:
     return has_empty_name(node)
 

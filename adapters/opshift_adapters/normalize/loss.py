@@ -13,7 +13,7 @@ def loss_12_11(node: Node, op: Builder) -> Result:
     scores, labels, weights = (*node.inputs, None)[:3]
     assert scores is not None
     assert labels is not None
-    logarithms = log_softmax(op, scores) if node.op[0] == "S" else scores
+    logarithms = log_softmax(op, scores) if node.op == "SoftmaxCrossEntropyLoss" else scores
     loss = reduced(node, op, logarithms, op.Unsqueeze(labels, axes=[1]), weights)
     return (loss, logarithms)[: node.n_outputs]
 
@@ -27,7 +27,7 @@ def has_no_reduction(node: Node) -> bool:
 @misread(OPS, "onnxruntime 1.3..1.5", source="2026-11-30 170 models")
 def is_of_double(node: Node) -> bool:
     """{op} of double does not load."""
-    gathers = node.op[0] == "N" and node.str("reduction") == "none"
+    gathers = node.op == "NegativeLogLikelihoodLoss" and node.str("reduction") == "none"
     return not gathers and node.outputs[0] is not None and node.outputs[0].elem_type == T.DOUBLE
 
 

@@ -14,6 +14,7 @@ from opshift.model.weights.payloads import has_payload
 from opshift.opsets.elements import ELEMENTS, T
 from opshift.opsets.types import LARGEST_RANK
 from opshift.protos import TensorProto
+from opshift.text import is_utf8
 
 _FIELDS = (*wire.PAYLOAD.values(), "string_data")
 
@@ -66,14 +67,6 @@ def _texts_with_flaws(texts: Iterable[bytes]) -> Iterator[str]:
             yield f"{text!r}, which ends with a zero byte"
         elif text.startswith(b"\xef\xbb\xbf"):
             yield f"{text!r}, which begins with a byte order mark"
-
-
-def is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _outside(tensor: TensorProto) -> Iterator[str]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from opshift.convert.ir import places
 from opshift.convert.legal.findings import Checked, NamedText
-from opshift.convert.legal.tensor_rules import is_utf8
 from opshift.model import walk
 from opshift.model.walk import named
+from opshift.text import is_utf8
 
 _TAG = re.compile(
     r"</?(a|b|body|br|code|div|em|h[1-6]|hr|html|i|img|li|ol|p|pre|script|span|strong|style|sub|sup"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from opshift.convert.ir import places
 from opshift.convert.legal.findings import Checked, NamedText, some
@@ -15,26 +15,20 @@ from opshift.protos import GraphProto, ModelProto, TensorShapeProto, TypeProto, 
 
 def negative_sizes(checked: Checked) -> Iterator[NamedText]:
     """Yields declared sizes below zero; every runtime takes them for unknown sizes."""
-    negative = {
-        value.name
-        for value in _values(checked.document.model)
-        if any(dim.dim_value < 0 for dim in _dims(value.type))
-    }
+    negative = _values_with(checked.document.model, lambda dim: dim.dim_value < 0)
     if negative:
         text = f"{some(negative, 'value')} with a negative size; leave out sizes that are not known"
-        yield frozenset(negative), text
+        yield negative, text
 
 
 def unnamed_dimensions(checked: Checked) -> Iterator[NamedText]:
     """Yields dimensions whose name is the empty string."""
-    empty = {
-        value.name
-        for value in _values(checked.document.model)
-        if any(dim.HasField("dim_param") and not dim.dim_param for dim in _dims(value.type))
-    }
+    empty = _values_with(
+        checked.document.model, lambda dim: dim.HasField("dim_param") and not dim.dim_param
+    )
     if empty:
         text = f"{some(empty, 'value')} with an empty name of a dimension; leave out the name"
-        yield frozenset(empty), text
+        yield empty, text
 
 
 def contents(checked: Checked) -> Iterator[NamedText]:
@@ -108,6 +102,13 @@ def variables(checked: Checked) -> Iterator[NamedText]:
 def dimension_names(model: ModelProto) -> set[str]:
     """Returns the names of the dimensions of all declared types."""
     return {dim.dim_param for value in _values(model) for dim in _dims(value.type)}
+
+
+def _values_with(
+    model: ModelProto, is_wrong: Callable[[TensorShapeProto.Dimension], bool]
+) -> frozenset[str]:
+    """Returns the values whose declared types have a wrong dimension."""
+    return frozenset(v.name for v in _values(model) if any(map(is_wrong, _dims(v.type))))
 
 
 def _values(model: ModelProto) -> Iterator[ValueInfoProto]:

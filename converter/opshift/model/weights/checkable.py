@@ -45,12 +45,12 @@ def checkable(
     tensors.
     """
     data = data or skeleton.SerializeToString(deterministic=True)
-    count = data.count(wire.MARK_KEY) + data.count(EXTERNAL_KEY)
-    if EXTERNAL_FIELD in data:
-        loaded = None if weights is None else _with_short_integers(skeleton, weights)
+    if weights is not None and EXTERNAL_FIELD in data:
+        loaded = _with_short_integers(skeleton, weights)
         if loaded is not None:
-            return checkable(loaded, weights=weights)
-    elif not count:
+            skeleton, data = loaded, loaded.SerializeToString(deterministic=True)
+    count = data.count(wire.MARK_KEY) + data.count(EXTERNAL_KEY)
+    if not count and EXTERNAL_FIELD not in data:
         return data
     stubs = [t for t in skeleton.graph.initializer if Weights.is_stub(t)]
     if not count and not stubs:

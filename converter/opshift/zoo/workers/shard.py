@@ -32,6 +32,7 @@ def main() -> None:
 
 
 def _serve(file: BinaryIO) -> None:
+    """Runs the shards, and ends their child processes in any case."""
     current, supervisor = None, Supervisor(1)
     try:
         while _wanted():
