@@ -6,7 +6,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import gc
 import importlib
 import os
 import pkgutil
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
 
 OTHER_NAMES = {"--json": "--json", "--format": "--output-format json"}
 DEFAULT = "info"  # `opshift MODEL` is `opshift info MODEL`
-# The garbage collector starts later, because imports create many objects that stay alive.
-COLLECT = 50_000
 
 
 class Commands(click.Group):
@@ -96,7 +93,6 @@ class Commands(click.Group):
         complete_var: str | None = None, standalone_mode: bool = True, **extra: Any,
     ) -> Any:  # fmt: skip
         """Runs a command, and prints usage errors in the form of all other errors."""
-        gc.set_threshold(COLLECT)
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         words = list(sys.argv[1:] if args is None else args)

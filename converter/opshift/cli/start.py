@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from typing import Any
@@ -11,9 +12,13 @@ from opshift.child_limits import STOPS
 from opshift.cli import streams
 from opshift.cli.exit_codes import INTERRUPTED
 
+# Most objects of a command stay alive until its end, so looking for garbage earlier is in vain.
+COLLECT = 250_000
+
 
 def run(prog_name: str | None = None) -> None:
     """Runs the command as the main function of a process; signals end it as Ctrl-C does."""
+    gc.set_threshold(COLLECT)
     streams.fill()
     for number in STOPS:
         if signal.getsignal(number) is signal.SIG_DFL:
