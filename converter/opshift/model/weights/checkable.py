@@ -45,7 +45,7 @@ def checkable(
     tensors.
     """
     data = data or skeleton.SerializeToString(deterministic=True)
-    if weights is not None and EXTERNAL_FIELD in data:
+    if weights is not None and weights.locations:
         loaded = _with_short_integers(skeleton, weights)
         if loaded is not None:
             skeleton, data = loaded, loaded.SerializeToString(deterministic=True)
