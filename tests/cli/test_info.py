@@ -23,6 +23,7 @@ from opshift import (
 )
 from opshift.cli.entry import main
 from opshift.look.info import info
+from opshift.model.bytes import foreign
 from opshift.opsets import installed_set, operator_set, schemas
 from text_models import model
 
@@ -88,6 +89,7 @@ FOREIGN = {
     "SAFETENSORS_FILE": (20).to_bytes(8, "little") + b'{"a": 1}',
     "TAR_FILE": b"model.onnx".ljust(257, b"\0") + b"ustar" + bytes(250),
     "JSON_FILE": b' {"model": 1}',
+    "TENSORFLOW_FILE": b'\x08\x01\x12\xa0\x0f\n\x07"\x05serve' + bytes(20),
     "TEXT_FILE": b"hello, I am no model",
 }
 
@@ -112,6 +114,33 @@ def test_a_file_that_is_nothing_known_is_no_model_to_check(command, tmp_path):
     assert "not a readable ONNX model" in done.stderr
     assert codes.page("UNREADABLE_MODEL").cure in done.stderr
     assert "opshift check" not in done.stderr
+
+
+def test_a_frozen_graph_is_a_tensorflow_file():
+    node = b"\n\x01x\x12\x0bPlaceholder*\x0b\n\x05dtype\x12\x020\x01"
+    assert foreign.code_of(b"\n" + bytes([len(node)]) + node) == "TENSORFLOW_FILE"
+
+
+@pytest.mark.parametrize(("versions", "status"), [((13, 13), 0), ((13, 12), 1)])
+def test_info_and_check_agree_about_repeated_imports(versions, status, tmp_path):
+    import onnx
+
+    proto = onnx.load(MODEL)
+    del proto.opset_import[:]
+    for domain, version in zip(("", "ai.onnx"), versions, strict=True):
+        proto.opset_import.add(domain=domain, version=version)
+    onnx.save(proto, path := tmp_path / "m.onnx")
+    message = "the model imports domain 'ai.onnx' at several versions (12, 13); keep one"
+    for command in ("info", "check"):
+        done = run(command, path)
+        assert done.exit_code == status
+        assert (message in done.stdout + done.stderr) == bool(status)
+
+
+def test_a_hint_for_a_name_with_a_leading_dash_is_a_command_that_works(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-m.onnx").write_bytes(MODEL.read_bytes())
+    assert "opshift lowest ./-m.onnx\n" in run("info", "--", "-m.onnx").stdout
 
 
 @pytest.mark.parametrize("ending", ["textproto", "json"])
@@ -153,7 +182,7 @@ def test_a_tensor_is_no_model(tmp_path):
 
     path = tmp_path / "input_0.pb"
     path.write_bytes(numpy_helper.from_array(np.zeros(3, np.float32)).SerializeToString())
-    assert "not a readable ONNX model: the file holds no graph" in run("info", path).stderr
+    assert "the model has no graph; is it an ONNX model?" in run("info", path).stderr
 
 
 def test_a_message_names_no_message_type_of_ours(tmp_path):

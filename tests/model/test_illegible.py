@@ -73,3 +73,14 @@ def test_a_tensor_of_any_bytes_is_no_text():
     made = named()
     made.graph.initializer.add(name="w", data_type=3, dims=[2], raw_data=b"\xff\xfe")
     require_legible(made.SerializeToString())
+
+
+def test_a_message_shows_only_the_beginning_of_a_text() -> None:
+    proto = model("(float[2] x) => (float[2] y) { y = Relu(x) }")
+    proto.producer_name = "p" * 9000
+    data = proto.SerializeToString().replace(b"p" * 9000, b"\xff" * 9000)
+    with pytest.raises(
+        InvalidModel, match=r"^the producer_name b'.*'\.\.\. of a ModelProto"
+    ) as caught:
+        require_legible(data)
+    assert len(str(caught.value)) < 400

@@ -45,7 +45,7 @@ def rows(model: str = MODEL) -> list[tuple[str, str]]:
 
 def lines(path: str) -> Iterator[Line]:
     """Yields the next commands for one model, which `opshift info` prints below its description."""
-    model = shlex.quote(path)
+    model = shlex.quote(f"./{path}" if path.startswith("-") else path)
     yield Line(f"{TITLE}:")
     looks = [
         ("Which versions?", f"opshift lowest {model}"),

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from google.protobuf.message import DecodeError
 
 from opshift.errors import BadTarget, InvalidModel
+from opshift.model.bytes import foreign, wire
 from opshift.model.bytes import outline_pb2 as outline
-from opshift.model.bytes import wire
 from opshift.model.bytes.outline import Content, skeleton
 from opshift.model.bytes.source import Opened, is_text
 from opshift.model.illegible import require_legible
 from opshift.opsets import changelog
-from opshift.opsets.identity import normal
+from opshift.opsets.identity import normal, require_one_version
 from opshift.opsets.wanted import Wanted
 from opshift.records import dataclass
 
@@ -46,6 +46,7 @@ class _Root:
     imports: dict[str, int]
     operators: Counter[Key]  # the number of nodes of each operator
     sparse: bool  # whether a graph has a sparse initializer
+    repeats: bool  # whether a domain is imported twice
 
 
 def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnly | None:
@@ -59,6 +60,8 @@ def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnl
         roots = list(roots_of(listing))
         if not roots[0].imports:
             return None  # a whole conversion adds the import that the IR version implies
+        if any(root.repeats for root in roots):
+            return None  # a whole conversion merges the imports
         goal = _goal(target, roots)
         if not _ir_fits(data, listing.ir_version, target, goal or {}):
             return None
@@ -143,7 +146,7 @@ def _unchanged(root: _Root, goal: Mapping[str, int]) -> bool:
 def roots_of(listing: outline.Listing) -> Iterator[_Root]:
     """Yields the contents of the model, then of each function."""
     if not listing.HasField("graph"):
-        raise wire.Malformed("the file holds no graph")
+        raise InvalidModel(foreign.NO_GRAPH)
     functions = {
         (normal(function.domain.decode()), function.name.decode(), function.overload.decode())
         for function in listing.functions
@@ -151,20 +154,25 @@ def roots_of(listing: outline.Listing) -> Iterator[_Root]:
     graphs = [listing.graph]
     for training in listing.training_info:
         graphs += [training.initialization, training.algorithm]
-    yield _root(listing.opset_import, graphs, functions)
+    yield _root("the model", listing.opset_import, graphs, functions)
     for function in listing.functions:
-        yield _root(function.opset_import, [function], functions)
+        where = f"function {function.name.decode()!r}"
+        yield _root(where, function.opset_import, [function], functions)
 
 
 def _root(
+    where: str,
     imports: Sequence[outline.Import],
     tops: Iterable[outline.ListedGraph | outline.ListedFunction],
     functions: set[tuple[str, str, str]],
 ) -> _Root:
     imports_by_domain = {normal(opset.domain.decode()): opset.version for opset in imports}
-    if len(imports_by_domain) != len(imports):
-        raise wire.Malformed("a domain is imported twice")
-    names: Counter[tuple[bytes, bytes, bytes]] = Counter()
+    repeats = len(imports_by_domain) != len(imports)
+    if repeats:
+        for name in imports_by_domain:
+            same = (entry.version for entry in imports if normal(entry.domain.decode()) == name)
+            require_one_version(name, same, where)
+    nodes: Counter[tuple[bytes, bytes, bytes]] = Counter()
     waiting, sparse = list(tops), False
     while waiting:
         container = waiting.pop()
@@ -173,12 +181,12 @@ def _root(
         else:  # the default attributes of a function may hold graphs
             waiting += [*container.attribute_proto.g, *container.attribute_proto.graphs]
         for node in container.node:
-            names[node.domain, node.op_type, node.overload] += 1
+            nodes[node.domain, node.op_type, node.overload] += 1
             if node.HasField("attribute"):
                 waiting += [*node.attribute.g, *node.attribute.graphs]
     operators: Counter[Key] = Counter()
-    for (domain, op, overload), count in names.items():
+    for (domain, op, overload), count in nodes.items():
         which = normal(domain.decode()), op.decode(), overload.decode()
         if which not in functions:
             operators[which[:2]] += count
-    return _Root(imports_by_domain, operators, sparse)
+    return _Root(imports_by_domain, operators, sparse, repeats)

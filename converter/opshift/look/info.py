@@ -223,6 +223,7 @@ def info(model: ModelProto | str | os.PathLike[str]) -> Info:
 
 def _read(data: Buffer, path: str, length: int) -> Info:
     """Returns the facts that are read from the bytes of a model."""
+    foreign.refuse_other(path, head := bytes(data[: foreign.HEAD]))
     try:
         bare = skeleton(data)
         require_legible(bare)
@@ -252,7 +253,7 @@ def _read(data: Buffer, path: str, length: int) -> Info:
     except (wire.Malformed, DecodeError, UnicodeDecodeError, ValueError, IndexError) as error:
         if isinstance(error, InvalidModel):
             raise
-        raise foreign.unreadable(path, bytes(data[: foreign.HEAD]), error) from None
+        raise foreign.unreadable(path, head, error) from None
 
 
 def _binary(file: Opened) -> Opened:

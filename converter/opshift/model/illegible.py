@@ -16,6 +16,7 @@ from opshift.errors import InvalidModel
 from opshift.protos import ModelProto
 
 PACKAGE = "opshift.legible"
+LONGEST = 60  # the number of bytes of a text that a message shows
 
 
 def texts(message: Message) -> Iterator[tuple[Message, FieldDescriptor, str | bytes]]:
@@ -72,5 +73,6 @@ def illegible(message: Message) -> str | None:
     """Describes the first text field that is not UTF-8, which protobuf returns as bytes."""
     for owner, field, text in texts(message):
         if isinstance(text, bytes):
-            return f"the {field.name} {text!r} of a {owner.DESCRIPTOR.name} is not UTF-8"
+            shown = repr(text[:LONGEST]) + "..." * (len(text) > LONGEST)
+            return f"the {field.name} {shown} of a {owner.DESCRIPTOR.name} is not UTF-8"
     return None

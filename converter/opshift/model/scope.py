@@ -10,9 +10,9 @@ from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from opshift.errors import InvalidModel
 from opshift.model.walk import Container, graphs_of
 from opshift.opsets import layouts, schemas
+from opshift.opsets.identity import require_one_version
 from opshift.protos import (
     FunctionProto,
     GraphProto,
@@ -204,12 +204,7 @@ class Imports:
         for proto in protos:
             self._protos.setdefault(schemas.normal(proto.domain), []).append(proto)
         for domain, same in self._protos.items():
-            versions = sorted({proto.version for proto in same})
-            if len(versions) > 1:
-                raise InvalidModel(
-                    f"{where} imports domain {domain or 'ai.onnx'!r} at several versions "
-                    f"({', '.join(map(str, versions))}); keep one opset_import of it"
-                )
+            require_one_version(domain, (proto.version for proto in same), where)
 
     def __getitem__(self, domain: str) -> int:
         return self._protos[domain][0].version

@@ -7,6 +7,7 @@ from opshift.convert.legal.model_rules import unknown_version
 from opshift.errors import InvalidModel
 from opshift.model import functions
 from opshift.model.arrays import refuse_torn
+from opshift.model.bytes import foreign
 from opshift.model.bytes.external import location_of, require_inside
 from opshift.model.bytes.outline import Content, read_as
 from opshift.model.walk import items, named, nodes_in, tensors
@@ -20,7 +21,7 @@ _REFERENCE = b"\xaa\x01"  # the protobuf tag of the field ref_attr_name
 def header(model: ModelProto) -> None:
     """Raises InvalidModel for a model that cannot be opened."""
     if not model.HasField("graph"):
-        raise InvalidModel("the model has no graph; is it an ONNX model?")
+        raise InvalidModel(foreign.NO_GRAPH)
     if not model.opset_import:
         raise InvalidModel("the model imports no operator set; add an opset_import")
     if not all(function.name for function in model.functions):

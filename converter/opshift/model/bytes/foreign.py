@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 from google.protobuf.message import DecodeError
 
 from opshift import codes
@@ -10,6 +12,7 @@ from opshift.errors import InvalidModel
 from opshift.opsets import described
 
 HEAD = 512  # the number of bytes that are checked
+NO_GRAPH = "the model has no graph; is it an ONNX model?"
 
 _MARKS: tuple[tuple[int, bytes, str], ...] = (
     (0, b"version https://git-lfs.github.com/spec", "GIT_LFS_POINTER"),
@@ -34,6 +37,18 @@ _IN_ZIP = (
 )  # fmt: skip
 
 
+# A SavedModel begins with its schema version and a MetaGraphDef; a frozen graph with a node.
+_TENSORFLOW = re.compile(
+    rb"\x08\x01\x12[\x80-\xff]*[\0-\x7f]\n|\n.*?(?:\x12\x0bPlaceholder|\x12\x05Const)", re.DOTALL
+)
+
+
+def refuse_other(path: str, head: bytes) -> None:
+    """Raises InvalidModel if the first bytes of a file are those of another kind of file."""
+    if (code := code_of(head)) is not None:
+        raise error(path, code)
+
+
 def code_of(head: bytes) -> str | None:
     """Returns the code of a file that begins with `head`; None if it may be a model."""
     for start, mark, code in _MARKS:
@@ -44,6 +59,8 @@ def code_of(head: bytes) -> str | None:
         return next(kinds, "ZIP_FILE")
     if len(head) > 9 and head[8:10] == b'{"' and int.from_bytes(head[:8], "little") < 1 << 30:
         return "SAFETENSORS_FILE"
+    if _TENSORFLOW.match(head):
+        return "TENSORFLOW_FILE"
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if text.startswith(b"<?xml") and b"<net" in text:
         return "OPENVINO_FILE"

@@ -25,8 +25,7 @@ def carve_file(path: str | os.PathLike[str] | Opened) -> tuple[ModelProto, Weigh
     named = opened(path)
     name, file = named.path, forms.binary(named)
     head = bytes(file.view[: foreign.HEAD])
-    if (code := foreign.code_of(head)) is not None:
-        raise foreign.error(name, code)
+    foreign.refuse_other(name, head)
     try:
         whole = file.view.whole
         data, payloads = wire.carve(file.view if whole is None else whole, copy.THRESHOLD)
