@@ -221,3 +221,11 @@ def test_a_long_value_is_shortened_in_the_text_and_whole_in_the_json():
     assert "layer norm of the encoder" in line
     assert len(line) < 100
     assert repr(value) in [row["after"] for row in difference.as_dict()["differences"]]
+
+
+@pytest.mark.parametrize("ir", [1, 99])
+def test_a_model_with_an_ir_version_that_no_conversion_writes_is_compared(ir):
+    other = weighted()
+    other.ir_version = ir
+    difference = diff(weighted(), other)
+    assert rows(difference, "version")["IR"][1] == str(ir)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -57,3 +58,13 @@ def test_a_result_with_a_name_that_is_not_utf8_has_a_data_file(tmp_path: Path) -
         weight = numpy_helper.to_array(onnx.load(result).graph.initializer[0])
         assert weight.tolist() == numbers.tolist()
         assert len([*tmp_path.iterdir()]) == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other file systems need UTF-8")
+def test_a_locale_without_letters_can_write_any_name(tmp_path: Path) -> None:
+    source = tmp_path / "in.onnx"
+    onnx.save(model("(float[2] x) => (float[2] y) { y = Relu(x) }"), source)
+    settings = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    words = ["-m", "opshift", "convert", source, "--to", "13", "-o", tmp_path / "größe.onnx"]
+    subprocess.run([sys.executable, *words], env={**os.environ, **settings}, check=True)
+    assert (tmp_path / "größe.onnx").exists()

@@ -181,3 +181,8 @@ def test_an_operator_that_is_not_registered_is_named(call):
     told = str(verify(proto, proto))
     assert f"operator {call} is not registered in this onnxruntime" in told
     assert "or raise the time limit" not in told
+
+
+def test_an_input_that_is_too_large_is_not_generated():
+    with pytest.raises(MemoryError, match=r"an input of the shape \[.*\] has \d+ elements"):
+        made(f"(float[{1 << 62},{1 << 62}] x) => (float[n,m] y) {{ y = Neg(x) }}")

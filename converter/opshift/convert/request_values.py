@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from opshift.errors import BadTarget
 from opshift.opsets.type_pairs import BY_NAMES, name_of_type
 
+BELOW = " from 0 to 9223372036854775807"  # the sizes that a model can contain
+
 
 def shapes_of(shape: object) -> dict[str, tuple[int, ...]] | None:
     """Returns the shapes of the option `shape` by input, or None if the option is empty."""
@@ -19,7 +21,9 @@ def shapes_of(shape: object) -> dict[str, tuple[int, ...]] | None:
     shapes: dict[str, tuple[int, ...]] = {}
     for name, dims in shape.items():
         if not isinstance(dims, Sequence) or isinstance(dims, str) or not all(map(_is_size, dims)):
-            raise BadTarget(f"the shape of {name!r} is {dims!r}; give a list of whole numbers")
+            raise BadTarget(
+                f"the shape of {name!r} is {dims!r}; give a list of whole numbers{BELOW}"
+            )
         shapes[str(name)] = tuple(map(int, dims))
     return dict(sorted(shapes.items()))
 
@@ -32,12 +36,14 @@ def sizes_of(dim: object) -> dict[str, int] | None:
         raise BadTarget(f"dim is {dim!r}; give a mapping such as {{'batch': 1}}")
     for name, size in dim.items():
         if not _is_size(size):
-            raise BadTarget(f"the size of dimension {name!r} is {size!r}; give a whole number")
+            raise BadTarget(
+                f"the size of dimension {name!r} is {size!r}; give a whole number{BELOW}"
+            )
     return {str(name): int(dim[name]) for name in sorted(dim)}
 
 
 def _is_size(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
 def types_of(types: object) -> dict[str, str] | None:

@@ -370,8 +370,8 @@ def _same(first: Model, a: _Side, b: _Side) -> str | None:
         return None
     goal = _goal(a.model, imports.versions(b.model))
     for prune in (False, True):
-        request = Request(goal, b.model.ir_version, prune_imports=prune)
         try:
+            request = Request(goal, b.model.ir_version, prune_imports=prune)
             model, weights, _ = convert(opener_of(first), request)
         except OpshiftError:
             return None

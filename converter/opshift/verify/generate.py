@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +24,8 @@ from opshift.verify.oracle.values import dtype_of, is_float
 
 Sizes = dict[str, int]
 Array = np.ndarray[Any, np.dtype[Any]]
+
+MOST_ELEMENTS = sys.maxsize // 16  # numpy overflows above this number; 16 bytes are the widest type
 
 FIRST: tuple[tuple[int, ...], ...] = ((2, 3, 4), (3, 4, 5))
 """Sizes of the dynamic axes in the first and the second set of inputs; all axes differ in size."""
@@ -139,11 +143,13 @@ def _value(
         shape = (2, 3)
     elem_type = declared.tensor_type.elem_type
     dtype = dtype_of(elem_type)
+    count = math.prod(shape)
+    if count > MOST_ELEMENTS:
+        raise MemoryError(f"an input of the shape {list(shape)} has {count} elements")
     if kind == "index":
         return rng.integers(0, bound, shape).astype(dtype)
     if kind in (hints.KEYS, hints.LAST_KEY):
         return np.full(shape, bound - (kind == hints.LAST_KEY), dtype)
-    count = int(np.prod(shape, dtype=int))
     if not kind or dtype.kind == "O":
         return plain.make_elements(elem_type, count, rng).reshape(shape)
     numbers = rng.normal(0, 2, shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -34,7 +35,9 @@ def stem(name: str) -> str:
     if len(data) <= _LONGEST and name == name.encode(errors="ignore").decode():
         return name
     exact = hashlib.sha256(data).hexdigest()[:12]
-    return f"{data[: _LONGEST - 13].decode(errors='ignore')}-{exact}"
+    start = data[: _LONGEST - 13].decode(errors="ignore")
+    encoding = sys.getfilesystemencoding()  # it lacks letters if the locale is C
+    return f"{start.encode(encoding, 'ignore').decode(encoding)}-{exact}"
 
 
 @contextmanager
