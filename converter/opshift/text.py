@@ -194,7 +194,7 @@ def suggestion(
         return key(text).lower().lstrip("-")
 
     by_key = {compared(candidate): candidate for candidate in candidates}
-    near = difflib.get_close_matches(compared(word), by_key, n=count)
+    near = difflib.get_close_matches(compared(word), by_key, n=count, cutoff=0.65)
     return f"; did you mean {', '.join(by_key[one] for one in near)}?" if near else ""
 
 

@@ -226,6 +226,8 @@ def test_an_attribute_without_a_type_is_found():
     ("node", "patterns"),
     [
         ("y = Sofmax(x)", ["no operator of that name.* 11; did you mean Softmax"]),
+        ("y = ReLU(x)", ["no operator of that name.* 11; did you mean Relu"]),
+        ("y = Frobnicate(x)", ["no operator of that name exists in ai.onnx 11$"]),
         ("y = Qqqqqq(x)", ["no operator of that name[^;]*11$"]),
         ("y = Celu(x) z = Celu(x)", ["'y': it first appears in ai.onnx 12.* 11$", "'z'.*12"]),
         ("y = Crop(x) z = Upsample(x, x)", []),

@@ -121,6 +121,13 @@ def test_every_place_of_a_type_changes():
         assert name not in onnx.printer.to_text(converted)
 
 
+def test_a_type_that_no_value_has_is_noted():
+    request = {"bfloat16": "float", "double": "float"}
+    report = convert(model("(float[2] x) => (float[2] y) { y = Relu(x) }"), types=request).report
+    (note,) = report.notes
+    assert note == "no element type changed, because no value has the type bfloat16 or double"
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("keep", [False, True])
 def test_widened_then_run_is_near_the_model(name, keep):

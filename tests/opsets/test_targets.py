@@ -110,7 +110,10 @@ def test_a_name_has_a_ceiling(text, opset, ir):
         ("sentis:", "'sentis:' has no release after ':'; give one"),
         ("13", "'13' is a version and not a runtime; give it as the version: `target=13`"),
         ("opset 13", "'opset 13' is a version and not a runtime"),
-        ("latest", "'latest' is a version and not a runtime; give it as the version: `target=N`"),
+        (
+            "latest",
+            "'latest' is a version and not a runtime; give the number of the version: `target=N`",
+        ),
         ("ai.onnx.ml=3", 'give it as the version: `target={"ai.onnx.ml": 3}`'),
         ("onnxruntime<=1.14", "names the newest release; give the oldest one that has to run"),
         ("ort < 1.12", "names the newest release"),

@@ -78,11 +78,9 @@ def _require_runtime(text: str, plain: str) -> None:
     version = re.sub(r"^opset-*", "", plain)
     if is_version(version):
         only_command = version == "latest" and terms.caller() is not terms.Caller.COMMAND
-        value = "N" if only_command else version
-        raise BadTarget(
-            f"{text!r} is a version and not a runtime; give it as the version:"
-            f" {terms.option('target', value)}"
-        )
+        how = "the number of the version" if only_command else "it as the version"
+        value = terms.option("target", "N" if only_command else version)
+        raise BadTarget(f"{text!r} is a version and not a runtime; give {how}: {value}")
     if "<" in plain:
         raise BadTarget(
             f"{text!r} names the newest release; give the oldest one that has to run the model,"

@@ -17,7 +17,7 @@ from opshift.model.walk import named
 from opshift.opsets import late_changes, schemas
 from opshift.opsets.elements import OLDEST
 from opshift.protos import AttributeProto, GraphProto, NodeProto
-from opshift.text import counted
+from opshift.text import counted, suggestion
 
 MOST_SHOWN = 12  # values of a cycle in a message
 
@@ -269,8 +269,5 @@ def _unknown(domain: str, op: str, version: int) -> str:
     if later:
         since = f"it first appears in {shown} {later[0].since}"
         return f"{since}, but the model imports {shown} {version}"
-    import difflib
-
-    near = difflib.get_close_matches(op, list(schemas.operators(domain)))
-    guess = f"; did you mean {near[0]}?" if near else ""
-    return f"no operator of that name exists in {shown} {version}{guess}"
+    near = suggestion(op, list(schemas.operators(domain)), 1)
+    return f"no operator of that name exists in {shown} {version}{near}"

@@ -31,6 +31,8 @@ def retype(state: State, changes: Mapping[str, str], *, keep_io: bool) -> None:
     number = schemas.element_number
     types = {number(start): number(to) for start, to in changes.items()}
     if not collected(state, types).kinds:
+        names = " or ".join(map(named_type, types))
+        state.notes.append(f"no element type changed, because no value has the type {names}")
         return
     if state.skeleton.functions:
         _inline_functions(state)
