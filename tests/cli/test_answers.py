@@ -7,10 +7,11 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from onnx import parser
+from onnx import numpy_helper, parser
 from opshift import codes, plugins, terms
 from opshift.author import registry
 from opshift.cli import exit_codes as cli
@@ -61,6 +62,19 @@ def test_the_verdict_is_first_then_what_was_written(folder):
     assert "nodes (+" in lines[1]
     again = run("convert", "out.onnx", "--in-place", "--to", "13")
     assert again.stdout.startswith("Nothing to do: the model has opset 13.")
+    assert "wrote" not in again.stdout
+
+
+@pytest.mark.parametrize("external", ["keep", "copy", "inline", "one-file"])
+def test_the_data_files_of_a_result_are_listed(external, folder):
+    proto = parser.parse_model(SOFTMAX)
+    proto.graph.initializer.append(numpy_helper.from_array(np.ones(9, np.float32), "w"))
+    onnx.external_data_helper.convert_model_to_external_data(proto, True, "w.bin", 0)
+    onnx.save(proto, "outside.onnx")
+    words = ("outside.onnx", "-o", "out.onnx", "--to", "13", "--external-data", external)
+    data = {"inline": None, "one-file": "out.onnx.data"}.get(external, "w.bin")
+    shown = [line for line in run("convert", *words).stdout.splitlines() if "data" in line]
+    assert shown == ([f"  data files: {data} (36 B)"] if data else [])
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opshift.cli.exit_codes import DONE, REFUSED, WOULD_CHANGE
 from opshift.cli.terminal import Output
-from opshift.text import Line, Role, size
+from opshift.text import Line, Role, shortened, size
 
 if TYPE_CHECKING:
     from opshift.report import Report
@@ -20,11 +20,12 @@ VERBS = {"write": "Converted", "check": "Would change", "dry run": "Would conver
 
 
 def converted(
-    talk: Output, report: Report, action: str, target: str,
+    talk: Output, report: Report, action: str, written: Sequence[str],
     verification: Verification | None = None, trials: Trials | None = None, *, kept: bool = True,
 ) -> int:  # fmt: skip
     """Prints the report of a conversion, or of a dry run, and returns the exit code.
 
+    `written` has the files of the result: the model, then its data files.
     `kept` is False if the runtime ran none of the tried results, so that no file was written.
     """
 
@@ -42,14 +43,14 @@ def converted(
     runs = trials.runs if trials is not None else not (report.runtime and report.runtime.reasons)
     changes = action == "check" and report.changed
     good = runs and not changes
-    talk.result(lambda: _done(report, action, target, verification, trials), data, good=good)
+    talk.result(lambda: _done(report, action, written, verification, trials), data, good=good)
     return REFUSED if not runs else WOULD_CHANGE if changes else DONE
 
 
 def _done(
     report: Report,
     action: str,
-    target: str,
+    written: Sequence[str],
     verification: Verification | None,
     trials: Trials | None,
 ) -> Iterator[Line]:
@@ -57,9 +58,13 @@ def _done(
     yield verdict._replace(role=Role.CAUTION) if action == "check" and report.changed else verdict
     if verification is not None:
         yield verification.proof
-    if action == "write" and os.path.isfile(target):
+    if written and os.path.isfile(written[0]):
         growth = f", {report.growth}" if report.growth else ""
-        yield Line(f"wrote {target}  {size(os.path.getsize(target))}{growth}")
+        yield Line(f"wrote {written[0]}  {size(os.path.getsize(written[0]))}{growth}")
+        folder = os.path.dirname(written[0]) or os.curdir
+        names = {path: os.path.relpath(path, folder) for path in written[1:]}
+        if data := [f"{name} ({size(os.path.getsize(path))})" for path, name in names.items()]:
+            yield Line(f"  data files: {shortened(data, 4, 'files')}")
     elif report.growth:
         yield Line(f"  {report.growth}")
     if trials is not None:

@@ -180,10 +180,9 @@ def _convert_file(
     from opshift.convert.ir import restamp
 
     if not verifies and (stamp := restamp.header_change(file, request, target, external_data)):
-        if action == "write":
-            stamp.write(target, in_place=in_place)
+        written = stamp.write(target, in_place=in_place) if action == "write" else []
         talk.page(page, lambda: _page(stamp.report, models().converted(file, request), file))
-        return converted(talk, stamp.report, action, target.name)
+        return converted(talk, stamp.report, action, written)
 
     from opshift.convert.cheapest_strategy import convert
     from opshift.errors import Refused
@@ -199,23 +198,19 @@ def _convert_file(
         raise
     # Writing may remove parts of the skeleton, such as weights that go to another file.
     shown = (copied(skeleton), large_tensors) if page else None
-    verification = None
+    verification, written = None, list[str]()
     if verifies:
         with talk.working("verifying"):
             sites = [site.value for site in report.modernized]
             verification = _verified(file, target.name, skeleton, large_tensors, sites, request)
     if action == "write" and (verification is None or verification.equal):
         with talk.working(f"writing {os.path.basename(target.name)}"):
-            weights.put(
-                skeleton,
-                large_tensors,
-                target,
-                report.changed,
-                external=external_data,
-                in_place=in_place,
-            )
+            written = weights.put(
+                skeleton, large_tensors, target, report.changed,
+                external=external_data, in_place=in_place,
+            )  # fmt: skip
     talk.page(page, lambda: _page(report, models().of(file, shown), file, verification))
-    return converted(talk, report, action, target.name, verification)
+    return converted(talk, report, action, written, verification)
 
 
 def _judge(python: str, request: Request) -> OtherRuntime:
@@ -252,9 +247,10 @@ def _convert_and_run(
     found = outcome.verification
     verified = None if found is None else _named(found, file, target.name)
     kept = outcome.trials.runs or request.keep_unrunnable
+    written = list[str]()
     if action == "write" and kept:
         with talk.working(f"writing {os.path.basename(target.name)}"):
-            weights.put(
+            written = weights.put(
                 conversion.skeleton, conversion.weights, target, conversion.report.changed,
                 external=external_data, in_place=in_place,
             )  # fmt: skip
@@ -262,9 +258,7 @@ def _convert_and_run(
         page,
         lambda: _page(conversion.report, models().of(file, shown), file, verified, outcome.trials),
     )
-    return converted(
-        talk, conversion.report, action, target.name, verified, outcome.trials, kept=kept
-    )
+    return converted(talk, conversion.report, action, written, verified, outcome.trials, kept=kept)
 
 
 def models() -> type[Models]:

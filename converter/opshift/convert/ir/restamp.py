@@ -36,12 +36,12 @@ class Restamp:
     field: tuple[int, int]
     report: Report
 
-    def write(self, dst: Place, *, in_place: bool = False) -> None:
-        """Writes the complete file with the other IR version, or writes nothing."""
+    def write(self, dst: Place, *, in_place: bool = False) -> list[str]:
+        """Writes the complete file with the other IR version; returns the paths that it wrote."""
         goal = place.at(dst)
         if in_place and (not self.report.changed or self._overwrite()):
             tidy(goal.name)
-            return
+            return [goal.name] if self.report.changed else []
         start, end = self.field
         size = len(self.file.view)
         pieces: list[bytes | memoryview | Moved] = [
@@ -50,7 +50,7 @@ class Restamp:
         if not isinstance(goal, File):
             goal.write(pieces)
             self.file.check_unchanged()
-            return
+            return [goal.name]
         with Staging(goal.path, in_place=in_place) as staging:
             if not in_place:
                 own_files = (place.the_source(), self.file.seen)
@@ -58,6 +58,7 @@ class Restamp:
             staging.use_data()
             staging.write_model(pieces, [self.file.readers])
             staging.commit(self.file.check_unchanged)
+        return [goal.name]
 
     @property
     def _written(self) -> bytes:

@@ -117,12 +117,12 @@ def put(
     *,
     external: str = "keep",
     in_place: bool = False,
-) -> None:
-    """Writes a result, unless it would replace its source without a change."""
+) -> list[str]:
+    """Writes a result, unless it would replace its source without a change; returns its files."""
     if changed or not in_place:
-        splice(skeleton, weights, dst, external=external, in_place=in_place)
-    else:
-        tidy(place.at(dst).name)
+        return splice(skeleton, weights, dst, external=external, in_place=in_place)
+    tidy(place.at(dst).name)
+    return []
 
 
 class _Result:
