@@ -35,6 +35,7 @@ def test_the_whole_way_from_a_refusal_to_a_conversion():
     assert done.returncode == 0, done.stderr
     stages = dict(line.split(":", 1) for line in done.stdout.splitlines())
     assert stages["unknown"].strip().startswith("BadTarget: ")
+    assert stages["unknown"].strip().endswith("or install a newer opshift")
     assert stages["no verdict"].strip().startswith("Refused: ")
     assert "attribute tilt was added, with the default 0.0" in stages["stubs"]
     new = versions.RELEASES[-1].onnx + 1

@@ -374,13 +374,15 @@ def _in_range(domain: str, shown: str, version: int) -> None:
         )
     if version > newest:
         release = versions.release_of(domain, version)
-        brings = f"onnx {release.name} brings it" if release else "no known release of onnx has it"
+        installed = f"the installed onnx {versions.installed_name()}"
+        is_there = version <= schemas.newest_installed(domain)
+        absent = f"{installed} has it" if is_there else "no known release of onnx has it"
+        brings = f"onnx {release.name} brings it" if release else absent
         # whether the installed onnx, not the database, is older
         short = newest < (schemas.known().newest(domain) or 0)
-        installed = f"the installed onnx {versions.installed_name()}"
         who = installed if short else "opshift's operator database"
-        helps = f"give {newest} or a lower one"
-        helps += ", or install a newer onnx" if short and release else ""
+        cure = "onnx" if short and release else "opshift" if is_there else ""
+        helps = f"give {newest} or a lower one" + (f", or install a newer {cure}" if cure else "")
         raise BadTarget(
             f"{shown} {version} is above {newest}, the newest in {who} ({brings}); {helps}"
         )

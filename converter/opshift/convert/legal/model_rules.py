@@ -33,9 +33,10 @@ def unknown_version(domain: str, version: int) -> str | None:
     newest = schemas.latest(domain)
     if newest is None or 1 <= version <= newest:
         return None
+    package = "onnx" if newest < (schemas.known().newest(domain) or 0) else "opshift"
     return (
         f"{domain or 'ai.onnx'} {version}, but only versions 1 to {newest} are known; correct the"
-        " import, or install a newer onnx"
+        f" import, or install a newer {package}"
     )
 
 
