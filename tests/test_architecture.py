@@ -150,16 +150,17 @@ def test_one_verdict_for_every_operator_boundary_and_direction(domain):
 
 
 def test_every_claim_was_made_about_the_installed_schemas():
-    open_again = []
+    open_again = set()
     for (domain, op, start, to), adapter in registry.default():
         if op in adapter.reviewed and schemas.history(domain, op):
             since = max(start, to)
             if since <= (schemas.latest(domain) or 0):
                 marked = adapter.reviewed[op]
                 if not marked or not registry.reviewed(adapter, op):
-                    open_again.append(f"{op} {since}: {schemas.fingerprint(domain, op, since)}")
+                    open_again.add(f"{op} {since}: {schemas.fingerprint(domain, op, since)}")
     assert not open_again, (
-        "review these schemas, and write their fingerprints in `boundary`: " + ", ".join(open_again)
+        "review these schemas, and write their fingerprints in `boundary`: "
+        + ", ".join(sorted(open_again))
     )
 
 
