@@ -2,6 +2,7 @@
 """What is computed from constants and static shapes counts as a constant."""
 
 import os
+from dataclasses import replace
 from functools import cache
 from random import Random
 
@@ -16,10 +17,12 @@ from onnx.backend.test.case.test_case import TestCase
 from opshift import Refused, convert_version
 from opshift.author import registry
 from opshift.author.facts import Facts
+from opshift.author.node import Node
 from opshift.author.traits import Fold
 from opshift.model.arrays import Array
 from opshift.model.document import Document
 from opshift.model.weights import Weights
+from opshift.opsets import schemas
 from opshift.verify import oracle
 from opshift.verify.oracle import trust
 
@@ -106,6 +109,19 @@ def test_computed_axes_become_an_attribute(case: str) -> None:
 @pytest.mark.parametrize("case", NOT_KNOWN)
 def test_what_is_not_sure_is_no_constant(case: str) -> None:
     assert not folds(best(NOT_KNOWN[case]))
+
+
+def test_a_fold_that_does_not_read_an_attribute_gives_no_constant() -> None:
+    """An older function does not know the attribute that a new opset adds to its operator."""
+    rule = Fold(ops=("Trilu",), run=lambda node: np.zeros(1))
+    schema = schemas.schema("", "Trilu", 14)
+    upper, lower = (
+        Node(onnx.helper.make_node("Trilu", ["x"], ["y"], upper=upper), schema, None)
+        for upper in (1, 0)
+    )
+    assert rule.value(upper) is not None  # the default
+    assert rule.value(lower) is None
+    assert replace(rule, ignores={"upper": "zeros stay"}).value(lower) is not None
 
 
 def test_weights_are_not_read_for_nothing() -> None:

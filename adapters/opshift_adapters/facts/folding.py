@@ -212,7 +212,7 @@ def constant_of_shape(node: Node) -> Array | None:
     return np.full(sized(row(node, 0)), filler.flat[0], dtype=filler.dtype)
 
 
-@fold("Range")
+@fold("Range", ignores={"stash_type": "integers are exact"})
 def range_(node: Node) -> Array | None:
     start, limit, delta = (numbers(node, i) for i in range(3))
     if start.dtype.kind != "i" or not delta:

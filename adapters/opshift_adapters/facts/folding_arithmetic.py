@@ -14,7 +14,7 @@ Compute = Callable[..., Any]
 Run = Callable[[Node], Array | None]
 
 
-@fold("Cast")
+@fold("Cast", ignores=dict.fromkeys(("saturate", "round_mode"), "types of 8 bits are not folded"))
 def cast(node: Node) -> Array | None:
     data, to = numbers(node, 0), node.attr("to")
     number = T.__members__.get(to.decode(), T.UNDEFINED) if isinstance(to, bytes) else int(to)
@@ -107,13 +107,13 @@ def reduction(compute: Compute) -> Run:
     """Returns a function that folds a reduction of integers (a float sum depends on the order)."""
 
     def run(node: Node) -> Array | None:
-        data, axes = numbers(node, 0), listed(node, "axes", 1)
+        data, axes = numbers(node, 0), tuple(listed(node, "axes", 1) or ()) or None
         if data.dtype.kind not in "iu" or not data.size:
             return None
-        if not axes and setting(node, "noop_with_empty_axes", 0):
+        keepdims, is_noop = setting(node, "keepdims", 1), setting(node, "noop_with_empty_axes", 0)
+        if axes is None and is_noop:
             return data
-        over, keepdims = tuple(axes) if axes else None, bool(setting(node, "keepdims", 1))
-        return np.asarray(compute(data, axis=over, keepdims=keepdims)).astype(data.dtype)
+        return np.asarray(compute(data, axis=axes, keepdims=bool(keepdims))).astype(data.dtype)
 
     return run
 

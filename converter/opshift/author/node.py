@@ -633,13 +633,17 @@ class Node:
             if param is None or param.name not in without:
                 self.reads.add(i)
 
+    def unread_attributes(self) -> list[builtins.str]:
+        """Returns the attributes without their default values that the function has not read."""
+        unread = [proto for name, proto in self.attributes.items() if name not in self.reads]
+        return [proto.name for proto in unread if not is_default(self.schema, proto)]
+
     def overlooked(self) -> list[builtins.str]:
         """Returns the attributes and inputs of the node that the adapter has not read.
 
         An attribute with its default value counts as absent.
         """
-        unread = [proto for name, proto in self.attributes.items() if name not in self.reads]
-        names = [proto.name for proto in unread if not is_default(self.schema, proto)]
+        names = self.unread_attributes()
         for i, name in enumerate(self.proto.input):
             if name and i not in self.reads:
                 param = self.schema.input_at(i) if self.schema is not None else None

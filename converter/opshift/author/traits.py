@@ -108,14 +108,21 @@ class Fold(SingleTrait):
     run: Callable[[Node], Array | None]
     examples: tuple[Example, ...] = ()
     sizes: tuple[int, ...] = ()  # inputs whose shape may suffice, without their values
+    ignores: Mapping[str, str] = field(default_factory=dict)  # reasons for unread attributes
 
     def needs(self, position: int) -> bool:
         """Returns whether the result can be constant only if this input is constant."""
         return position not in self.sizes
 
     def value(self, node: Node) -> Array | None:
-        """Returns the value of a node; None if an input is not constant or the node is invalid."""
-        return answer_of(self.run, node)
+        """Returns the value of a node.
+
+        The value is None if an input is not constant, if the node is invalid, or if the function
+        has not read an attribute, which a later opset may have added.
+        """
+        value = answer_of(self.run, node)
+        is_complete = value is None or self.ignores.keys() >= {*node.unread_attributes()}
+        return value if is_complete else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,14 +368,20 @@ def _rule(
 
 
 def fold(
-    op: str, *, domain: str = "", sizes: tuple[int, ...] = ()
+    op: str,
+    *,
+    domain: str = "",
+    sizes: tuple[int, ...] = (),
+    ignores: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[[Node], Array | None] | Draft], Fold]:
     """Declares how an operator is evaluated on constants.
 
     For the inputs at the positions in `sizes`, a static shape may be enough to evaluate the node.
+    `ignores` names the attributes that do not change the value, each with the reason.
     """
     declare = _rule(Fold, (op,), domain)
-    return lambda below: replace(declare(below), sizes=sizes)
+    reasons = {"consumed_inputs": "it is only a hint about memory", **(ignores or {})}
+    return lambda below: replace(declare(below), sizes=sizes, ignores=reasons)
 
 
 def output_ranks(
