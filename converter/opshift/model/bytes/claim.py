@@ -73,7 +73,7 @@ class Claim:
         while True:
             self.count += 1
             path = leftovers.temporary(self.folder, self.token, self.count)
-            if self.is_new or not os.path.lexists(path):
+            if not os.path.lexists(path):
                 self.temporary.append(path)
                 return path
 
@@ -132,9 +132,10 @@ def tidy(model: str) -> None:
 def _claimed(folder: str, token: str, name: str) -> Claim | None:
     """Claims a name; returns None if another run holds the claim."""
     path, claim = leftovers.run_file(folder, token), None
-    fd, is_new = _opened(path, name)
-    if fd is None:
+    opened = _opened(path, name)
+    if opened is None:
         return None
+    fd, is_new = opened
     try:
         locked = locks.lock(fd)
         if locked is None and not is_new and leftovers.is_stale(path):
@@ -153,8 +154,8 @@ def _claimed(folder: str, token: str, name: str) -> Claim | None:
     return claim
 
 
-def _opened(path: str, name: str) -> tuple[int | None, bool]:
-    """Opens or creates the lock file; also returns whether the file is new."""
+def _opened(path: str, name: str) -> tuple[int, bool] | None:
+    """Opens or creates the lock file, and returns whether it is new; None if it was removed."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY, 0o666), True
     except FileExistsError:
@@ -163,7 +164,7 @@ def _opened(path: str, name: str) -> tuple[int | None, bool]:
         try:
             return os.open(path, mode | BINARY | NOFOLLOW), False
         except FileNotFoundError:
-            return None, False
+            return None
         except PermissionError:
             continue
     raise _of_another_user(path, name)
