@@ -12,13 +12,15 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 from opshift.cli.entry import main
 from opshift.errors import BadDestination
+from opshift.model.bytes import leftovers
 from opshift.zoo import journal as journals
-from opshift.zoo.journal import Journal
+from opshift.zoo.journal import Journal, reading
 from opshift.zoo.outcome import Fate, Outcome
 from zoos import zoo
 
@@ -186,6 +188,16 @@ def test_no_damage_costs_a_byte(tmp_path):
     assert aside > FLIPS / 3  # otherwise the damage is not seen
 
 
+def test_damage_that_the_first_rows_hide_is_seen(tmp_path):
+    path = tmp_path / "j"
+    filled(path)
+    with path.open("r+b") as file:
+        file.seek(-4096, os.SEEK_END)  # the last page
+        file.write(b"\xff" * 100)
+    with pytest.raises(BadDestination, match="the journal is damaged"):
+        Journal(str(path))
+
+
 def test_a_second_damaged_journal_does_not_replace_the_first(tmp_path):
     for number in (1, 2):
         (tmp_path / "j").write_text(f"text {number}")
@@ -244,6 +256,87 @@ def test_a_journal_that_fails_later_is_not_used_again(tmp_path):
     journal.close()
     assert "j.sqlite: the journal failed: no such table" in journal.fault
     assert not journal.notes
+
+
+def test_a_journal_that_failed_is_not_used_if_it_works_again(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path))
+    database(path, "DROP TABLE outcomes")
+    assert journal.get("r", "m") is None
+    database(path, OUR_TABLE)
+    journal.put("r", Outcome("m", Fate.OK))
+    assert not list(reading(str(path)))
+    filled(path, 1)
+    assert journal.get("r", "m0") is None
+    journal.close()
+
+
+def test_outcomes_are_written_at_once_and_then_after_pauses(tmp_path, monkeypatch):
+    path, clock = str(tmp_path / "j"), SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr(journals, "time", clock)
+    journal, counts = Journal(path), list[int]()
+    for now in (journals.EVERY + 0.1, journals.EVERY + 0.3, 2 * journals.EVERY + 0.2):
+        journal.put("r", Outcome(f"at {now}", Fate.OK))
+        counts.append(len(list(reading(path))))
+    assert counts == [1, 1, 3]
+    journal.close()
+
+
+def test_a_reader_sees_what_a_writer_has_written_and_leaves_no_file(tmp_path):
+    path = tmp_path / "j"
+    filled(path, 2)
+    before = held(tmp_path)
+    assert [outcome.name for outcome in reading(str(path))] == ["m0", "m1"]
+    assert held(tmp_path) == before
+    journal = Journal(str(path))
+    assert works(journal)
+    assert [outcome.name for outcome in reading(str(path))] == ["m0", "m1", "n"]
+    journal.close()
+
+
+def test_a_journal_that_exists_is_not_created(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    filled(Path("j"), 1)
+    monkeypatch.setattr(journals, "_create", None)
+    Journal("j").close()
+
+
+def test_a_new_journal_removes_what_killed_runs_left(tmp_path):
+    left = Path(leftovers.run_file(str(tmp_path), "0123456789ac"))
+    left.touch()
+    filled(tmp_path / "j", 1)
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "this file is empty, and not a journal"),
+        (b"SQLite format 3\0" + bytes(90), "this database is not a journal"),
+    ],
+)
+def test_the_error_names_the_kind_of_the_file(content, reason, tmp_path):
+    (tmp_path / "j").write_bytes(content)
+    with pytest.raises(BadDestination, match=reason):
+        Journal(str(tmp_path / "j"))
+
+
+def test_an_error_of_the_system_is_named_without_its_number(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(BadDestination, match=r"used: (?!\[Errno)"):
+        Journal(str(tmp_path / "file" / "j"))
+
+
+def test_the_journal_of_a_store_keeps_its_place(monkeypatch, tmp_path):
+    """Another place would forget the outcomes of earlier releases."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    name = journals.cache_of("s3://bucket/folder/")
+    assert name == str(tmp_path / "opshift" / "632d25f7b51bd5b5")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    other = journals.cache_of("s3://bucket/folder")
+    assert other == str(tmp_path / ".cache" / "opshift" / "632d25f7b51bd5b5")
 
 
 def test_a_journal_that_is_locked_during_a_run_is_an_error(tmp_path, monkeypatch):
