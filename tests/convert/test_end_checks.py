@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
 from opshift import accepts, convert, convert_version, plan
 from opshift.convert import end_checks
-from opshift.convert.legal import checker
+from opshift.convert.blockers import StepRefused
+from opshift.convert.change import Step, Suspect
+from opshift.convert.legal import checker, diagnose, inferred_part, nested_lengths, rules
+from opshift.errors import AdapterBug, FaultyChange, InvalidModel
+from opshift.model import imports, repair, weights
 from opshift.opsets import schemas
 from text_models import model, ops
 
@@ -160,3 +166,203 @@ def test_axes_in_another_file_are_judged_as_axes_in_the_model(target, rows, tmp_
     plans = [str(plan(path, target)) for path in (inside, outside)]
     assert plans[0] == plans[1]
     assert ("type inference rejects the model" in plans[0]) is (rows == 4)
+
+
+# --- what an error of the checker means, by everything else that is known -------------------------
+
+
+class World:
+    """How each check ends, for a source "view" and a result "shown"."""
+
+    def __init__(self, **known):
+        self.error, self.structure, self.before = "broken", None, None
+        self.namesakes, self.objected, self.tolerated = frozenset(), False, False
+        self.contradicted, self.names, self.contradiction = [], [], ""
+        self.typed, self.findings, self.check = [], [], "default"
+        for name, value in known.items():
+            assert hasattr(self, name)
+            setattr(self, name, value)
+        facts = SimpleNamespace(correct=lambda: self._mended(self.names))
+        self.state = SimpleNamespace(
+            adapters=None, document=None, view="view", skeleton="shown", weights=None, facts=facts,
+            options=SimpleNamespace(check=self.check), notes=[], broken=None, typed=["a", "b"],
+            done=lambda step: None,
+        )  # fmt: skip
+
+    def _mended(self, reason):
+        """The reason, if a correction that it leads to ends the error."""
+        if reason:
+            self.error = None
+        return reason
+
+    def lenient(self, model, adapters, *, full):
+        if model == "view":
+            assert full
+            return self.before
+        return self.error if full else self.structure
+
+    def at_end(self, document, adapters, *, visit_all):
+        assert visit_all is (self.check == "full")
+        return SimpleNamespace(beyond=lambda broken: self.findings)
+
+
+@pytest.fixture
+def world(monkeypatch):
+    def build(**known):
+        w = World(**known)
+        for module, name, answer in [
+            (checker, "lenient", w.lenient),
+            (checker, "in_order", lambda document: "shown"),
+            (checker, "tolerates", lambda *_: w.tolerated),
+            (weights, "checkable", lambda model, *, weights: model),
+            (nested_lengths, "drop_contradicted", lambda *_: w.contradicted),
+            (diagnose, "declarations", lambda *_: w.contradiction),
+            (repair, "remove_shapes", lambda *_: bool(w._mended(w.typed))),
+            (rules, "at_end", w.at_end),
+            (end_checks, "copied", lambda model: model),
+            (end_checks, "_namesakes", lambda state: w.namesakes),
+            (end_checks, "_objected_before", lambda state, error: w.objected),
+        ]:
+            monkeypatch.setattr(module, name, answer)
+        return w.state
+
+    return build
+
+
+SURE, INFERRED = (Suspect("Gelu wrote", inferred, frozenset("x")) for inferred in (False, True))
+NAMES = [*"abcdef"]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"error": None},
+        {"namesakes": frozenset({("", "Relu", "")})},
+        {"objected": True},
+        {"contradicted": ["y"]},
+        {"tolerated": True},
+    ],
+)
+def test_a_step_is_not_to_blame(known, world):
+    state = world(**known)
+    end_checks.check_fully(state, Step("", 13, 12))
+    assert not state.notes
+
+
+def test_declarations_are_corrected_after_a_step(world):
+    state = world(names=NAMES)
+    end_checks.check_fully(state, Step("", 13, 12))
+    assert "the declared shapes of 'a', 'b', 'c', 'd' and 2 more," in state.notes[0]
+
+
+ORIGIN = "; the fault first appears in the nodes that Gelu wrote"
+
+
+@pytest.mark.parametrize(
+    ("contradiction", "suspects", "rewritten", "error", "text"),
+    [
+        ("y is wrong", [], True, InvalidModel, "y is wrong"),
+        ("y is wrong", [SURE], True, InvalidModel, "y is wrong" + ORIGIN),
+        ("y is wrong", [INFERRED], True, FaultyChange, "rejects the model: broken" + ORIGIN),
+        ("", [SURE], False, FaultyChange, "rejects the model: broken" + ORIGIN),
+        ("", [], False, InvalidModel, "at ai.onnx 12, although no node changed: broken"),
+        ("", [], True, FaultyChange, "broken; this step wrote nodes by adapters.gelu on Gelu"),
+    ],
+)
+def test_a_step_is_to_blame(contradiction, suspects, rewritten, error, text, world):
+    step = Step("", 13, 12)
+    step.suspects = suspects
+    step.rewritten = [SimpleNamespace(adapter="adapters.gelu", op="Gelu")] if rewritten else []
+    with pytest.raises(error) as raised:
+        end_checks.check_fully(world(contradiction=contradiction), step)
+    assert text in str(raised.value)
+    assert (ORIGIN in str(raised.value)) is bool(suspects)
+    if error is FaultyChange and suspects:
+        assert raised.value.depends_on == {"x"}
+
+
+REMOVED = "removed declared shapes that inference contradicts: a, b, c, d and 2 more"
+CORRECTED = "corrected the declared shapes of 'y'"
+REMAINS = "type inference rejects the model, as it did"
+TOLERATED = "the checker rejects an operator that the model had"
+
+
+@pytest.mark.parametrize(
+    ("known", "notes"),
+    [
+        ({"error": None}, []),
+        ({"error": None, "check": "full"}, []),
+        ({"typed": ["y"]}, ["the shape that was added to 'a', 'b' does not fit"]),
+        ({"typed": ["y"], "structure": "broken", "tolerated": True}, [TOLERATED]),
+        ({"contradicted": NAMES}, [REMOVED]),
+        ({"contradicted": NAMES, "objected": True}, [REMAINS]),
+        ({"contradicted": NAMES, "structure": "broken", "tolerated": True}, [TOLERATED]),
+        ({"names": ["y"]}, [CORRECTED]),
+        ({"names": ["y"], "objected": True}, [CORRECTED]),
+        ({"names": ["y"], "structure": "broken", "tolerated": True}, [TOLERATED]),
+        ({"objected": True}, [REMAINS]),
+        ({"objected": True, "structure": "broken", "tolerated": True}, [TOLERATED]),
+        ({"tolerated": True}, [TOLERATED]),
+    ],
+)
+def test_an_error_of_the_result_becomes_a_note(known, notes, world):
+    written = end_checks.check_whole(world(**known))
+    assert len(written) == len(notes)
+    for text, note in zip(written, notes, strict=True):
+        assert text.startswith(note)
+
+
+@pytest.mark.parametrize(
+    ("known", "error", "text"),
+    [
+        ({"findings": [SimpleNamespace(text="a rule")]}, AdapterBug, "breaks a rule: a rule"),
+        ({"namesakes": frozenset({1})}, StepRefused, ""),
+        ({"contradiction": "y is wrong", "before": "old"}, InvalidModel, "y is wrong"),
+        ({"before": "old"}, InvalidModel, "old; the check at a later opset reports: broken"),
+        ({"before": "old", "structure": "broken"}, AdapterBug, "the converted model: broken"),
+        ({}, AdapterBug, "the checker rejects the converted model: broken"),
+        ({"structure": "broken"}, AdapterBug, "the checker rejects the converted model: broken"),
+    ],
+)
+def test_an_error_of_the_result_ends_the_conversion(known, error, text, world):
+    with pytest.raises(error) as raised:
+        end_checks.check_whole(world(**known))
+    assert text in str(raised.value)
+
+
+OLD = "No Op registered for Relu with domain_version of 1"
+
+
+@pytest.mark.parametrize(
+    ("error", "inferred", "function", "inlined", "objected"),
+    [
+        (None, None, None, None, False),
+        ("wrong type", None, None, None, True),
+        (OLD, None, None, None, False),
+        (OLD, "wrong type", None, None, True),
+        (None, "wrong type", None, None, True),
+        (None, None, {"": 13}, "wrong type", True),
+        (None, None, {"": 13}, None, False),
+        (None, None, {"": 12}, "wrong type", False),  # the model has no such version
+    ],
+)
+def test_what_the_source_already_had(error, inferred, function, inlined, objected, monkeypatch):
+    assert checker.is_of_operators(OLD)
+    key, hidden = ("", "Relu", ""), list[object]()
+    monkeypatch.setattr(inferred_part, "types", lambda *_: inferred)
+    monkeypatch.setattr(end_checks, "copied", lambda model: model)
+    functions = {key: "function", ("mine", "Relu", ""): "other"} if function else {}
+    monkeypatch.setattr(end_checks, "functions_of", lambda model: functions)
+    monkeypatch.setattr(
+        imports, "versions", lambda proto: function if proto == "function" else {"": 13}
+    )
+    monkeypatch.setattr(end_checks, "inline_functions", lambda model, keys, _: hidden.extend(keys))
+
+    def lenient(model, adapters, *, full):
+        assert full
+        return inlined if hidden else "not inlined"
+
+    monkeypatch.setattr(checker, "lenient", lenient)
+    state = SimpleNamespace(view="view", adapters=None, document=SimpleNamespace(fresh=None))
+    assert end_checks._objected_before(state, error) is objected
+    assert hidden == ([key] if function == {"": 13} else [])

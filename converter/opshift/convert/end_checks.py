@@ -105,8 +105,8 @@ def corrected(facts: Facts) -> list[str]:
     """Corrects declared shapes that contradict inferred shapes; returns a note about them."""
     if not (names := facts.correct()):
         return []
-    values = shortened(list(map(repr, names)), 4)
-    return [f"corrected the declared shapes of {values}, which contradict the inputs"]
+    named = repair.first_names(names)
+    return [f"corrected the declared shapes of {named}, which contradict the inputs"]
 
 
 def _objected_before(state: State, error: str | None) -> bool:
