@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import pytest
-from opshift import AdapterBug, convert_version
+from opshift import AdapterBug
 from opshift.author import registry
 from opshift.author.formula import Axes, Free, Number, Term, operators, parts
 from opshift.author.verdicts import mirrors_of
 from opshift.convert.mirror import formulas
 from opshift.opsets import schemas
-from opshift.testing.model_text import parse_model
 
 ADAPTERS = registry.default()
 
@@ -60,16 +59,3 @@ def test_an_adapter_that_takes_no_operator_away_has_no_mirror() -> None:
     assert upwards is not None
     with pytest.raises(AdapterBug, match="does not replace an operator at a lower version"):
         mirrors_of(upwards)
-
-
-ROUND = """<ir_version: 8, opset_import: ["" : 13]> g (float[2] x) => (float[2] y)
-    <float w = {{12582912}}> {{ a = Ceil(x) {cast} n = Add(d, w) h = Add(e, w) l = Less(n, h)
-    c = Cast<to = 1>(l) y = Sub(a, c) }}"""
-
-
-def test_nodes_of_a_form_for_another_type_are_not_confirmed() -> None:
-    """The sum rounds only in a type that is wider than that of the data."""
-    for cast in ("d = Cast<to = 1>(x) e = Cast<to = 1>(a)", "d = Identity(x) e = Identity(a)"):
-        model = parse_model(ROUND.format(cast=cast))
-        converted = convert_version(model, modernize=True)
-        assert "Round" not in {node.op_type for node in converted.graph.node}

@@ -5,13 +5,19 @@ from __future__ import annotations
 
 import json
 import random
+from types import SimpleNamespace
 
+import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
+from onnx import numpy_helper
 from opshift import Request, convert_version, plan
 from opshift.adapter import modern
+from opshift.author import formula, registry
+from opshift.author.verdicts import Mirror
 from opshift.cli.entry import main
+from opshift.convert import modernize
 from opshift.convert.api import convert_with_report
 from opshift.opsets import schemas
 from opshift.report import Report
@@ -176,6 +182,202 @@ def test_added_axes_count_in_the_result(axis, found, with_adapters):
     pair = f"<int64[1] a = {{{axis}}}> {{ u = Unsqueeze(x, a) y = Squeeze(u, a) }}"
     converted = convert_version(model(ONE + pair, 20), modernize=True)
     assert (operators(converted) == ["Mish"]) is found
+
+
+# --- rules that no adapter declares ---------------------------------------------------------------
+
+
+def rule(op: str, run, **more):
+    """A false rule, which finds the nodes of a formula."""
+    run.__doc__ = "A false rule."
+    return modern(op, since=13, **more)(run)
+
+
+SIN_COS = ONE + "{ c = Cos(x) y = Sin(c) }"
+
+
+def found(text: str, opset: int = 20, **options) -> list[str]:
+    return operators(convert_version(model(text, opset), modernize=True, **options))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "written"),
+    [
+        ({"alpha": 0.5}, {"alpha": 0.5}),
+        ({"alpha": 1.0}, {}),  # the default
+        ({"alpha": 0.1}, None),  # no float32
+        (None, None),  # the nodes compute something else
+    ],
+)
+@pytest.mark.parametrize("declared", [True, False])
+def test_attributes_are_written_if_they_are_exact(numbers, written, declared, with_adapters):
+    by_when = {"when": lambda found: numbers}
+    told = {"attributes": numbers} if declared and numbers else by_when
+    with_adapters(rule("Elu", lambda op, X: op.Sin(op.Cos(X)), **told))  # noqa: N803
+    (node, *_) = convert_version(model(SIN_COS, 20), modernize=True).graph.node
+    if written is None:
+        assert node.op_type == "Cos"
+    else:
+        assert node.op_type == "Elu"
+        assert {one.name: one.f for one in node.attribute} == written
+
+
+def test_a_parameter_may_be_a_constant(with_adapters):
+    def power(op, X, Y):  # noqa: N803
+        return op.Sin(op.Cos(X))
+
+    two = np.array([2], np.float32)
+    with_adapters(rule("Pow", power, when=lambda found: {"Y": two}))
+    result = convert_version(model(SIN_COS, 20), modernize=True)
+    (node,) = result.graph.node
+    assert (node.op_type, node.input[0]) == ("Pow", "x")
+    (constant,) = result.graph.initializer
+    assert (constant.name, numpy_helper.to_array(constant)) == (node.input[1], two)
+
+
+@pytest.mark.parametrize(
+    ("op", "reason"),
+    [
+        ("BitwiseNot", "it does not take floats"),
+        ("IsNaN", "its result has another type"),
+        ("NonZero", "its result has another type and shape"),
+    ],
+)
+def test_an_operator_of_other_types_is_not_written(op, reason, with_adapters):
+    with_adapters(rule(op, lambda op, X: op.Sin(op.Cos(X))))  # noqa: N803
+    assert found(SIN_COS) == ["Cos", "Sin"], reason
+
+
+def test_an_operator_of_another_rank_is_not_written(with_adapters):
+    with_adapters(rule("Abs", lambda op, X: op.Squeeze(op.Neg(X))))  # noqa: N803
+    text = "(float[1,3] x) => (float[3] y) { n = Neg(x) y = Squeeze(n) }"
+    assert found(text) == ["Neg", "Squeeze"]
+    assert found(text.replace("[1,3]", "[3]")) == ["Abs"]
+
+
+def test_an_operator_that_does_not_take_the_type_is_not_written(with_adapters):
+    """The result of IsNaN has the same type for all inputs, but IsNaN takes no integers."""
+    with_adapters(rule("IsNaN", lambda op, X: op.Not(op.Equal(X, X))))  # noqa: N803
+    text = "({0}[3] x) => (bool[3] y) {{ e = Equal(x, x) y = Not(e) }}"
+    assert found(text.format("float")) == ["IsNaN"]
+    assert found(text.format("int32")) == ["Equal", "Not"]
+    unknown = """(int32[3] x) => (bool[3] y) { y = own.f(x) }
+        <opset_import: ["" : 20], domain: "own"> f (x) => (y) { e = Equal(x, x) y = Not(e) }"""
+    (function,) = convert_version(model(unknown, 20, more=', "own" : 1'), modernize=True).functions
+    assert [node.op_type for node in function.node] == ["Equal", "Not"]
+
+
+@pytest.mark.parametrize(("outputs", "kept"), [("y", False), ("y, mask", True)])
+def test_a_node_with_two_results_stays(outputs, kept, with_adapters):
+    with_adapters(rule("Abs", lambda op, X: op.Dropout(op.Cos(X))))  # noqa: N803
+    written = found(ONE + f"{{ c = Cos(x) {outputs} = Dropout(c) }}")
+    assert written == (["Cos", "Dropout"] if kept else ["Abs"])
+
+
+def test_a_rule_whose_result_differs_needs_permission(with_adapters):
+    differing = rule("Abs", lambda op, X: op.Sin(op.Cos(X)), differs="by much")  # noqa: N803
+    with_adapters(differing)
+    assert found(SIN_COS) == ["Cos", "Sin"]
+    result = convert_with_report(model(SIN_COS, 20), modernize=True, allow_approximate=True)
+    assert operators(result.model) == ["Abs"]
+    assert "by much" in str(result.report)
+
+
+@pytest.mark.skipif(
+    "device_configurations" not in onnx.NodeProto.DESCRIPTOR.fields_by_name, reason="onnx is older"
+)
+def test_a_node_with_a_placement_stays(with_adapters):
+    with_adapters(rule("Abs", lambda op, X: op.Sin(op.Cos(X))))  # noqa: N803
+    proto = model(SIN_COS, 20)
+    proto.ir_version = 11
+    proto.configuration.add(name="two", num_devices=2)
+    proto.graph.node[0].device_configurations.add(configuration_id="two")
+    assert operators(convert_version(proto, modernize=True)) == ["Cos", "Sin"]
+
+
+ROUND = """<ir_version: 8, opset_import: ["" : 13]> g (float[2] x) => (float[2] y)
+    <float w = {{12582912}}> {{ a = Ceil(x) {cast} n = Add(d, w) h = Add(e, w) l = Less(n, h)
+    c = Cast<to = 1>(l) y = Sub(a, c) }}"""
+
+
+def test_nodes_of_a_form_for_another_type_are_not_confirmed() -> None:
+    """The sum rounds only in a type that is wider than that of the data."""
+    for cast in ("d = Cast<to = 1>(x) e = Cast<to = 1>(a)", "d = Identity(x) e = Identity(a)"):
+        model = parse_model(ROUND.format(cast=cast))
+        converted = convert_version(model, modernize=True)
+        assert "Round" not in {node.op_type for node in converted.graph.node}
+
+
+# --- parts of the search --------------------------------------------------------------------------
+
+
+def test_the_rules_for_an_opset_write_operators_of_the_opset():
+    adapters = registry.default()
+    for version in (12, 17, 20):
+        rules = modernize.rules(adapters, version)
+        assert {isinstance(rule.declared, Mirror) for rule in rules} == {True, False}
+        assert {rule.op for rule in rules if rule.declared.since > version} == set()
+    assert len(modernize.rules(adapters, 12)) < len(rules)
+
+
+def test_operators_that_formulas_contain_are_written_first():
+    """Rules of equal rank come in the order of their sizes, so that no part hides the whole."""
+    ordered = modernize.in_order(registry.default(), schemas.latest("") or 0)
+    later = [rule.op for rule in ordered]
+    for rule in ordered:
+        later.remove(rule.op)
+        assert not (formula.operators(rule.formula) - {rule.op}) & set(later)
+    assert len({rule.op for rule in ordered}) > 5
+
+
+def test_rules_that_depend_on_each_other_are_kept(monkeypatch):
+    a, b, c = (
+        SimpleNamespace(op=op, formula=needs, declared=SimpleNamespace(source=op))
+        for op, needs in [("A", "B"), ("B", "A"), ("C", "D")]
+    )
+    monkeypatch.setattr(modernize, "rules", lambda *_: [a, b, c])
+    monkeypatch.setattr(formula, "size", lambda _: 1)
+    monkeypatch.setattr(formula, "operators", set)
+    assert modernize.in_order(registry.default(), 20) == [c, a, b]
+
+
+FLOAT, INT = "tensor(float)", "tensor(int64)"
+
+
+@pytest.mark.parametrize(
+    ("texts", "takes"),
+    [
+        ([FLOAT, FLOAT], True),
+        ([FLOAT, INT], False),
+        ([FLOAT, None], False),
+        (["tensor(string)", "tensor(string)"], False),
+        ([FLOAT, FLOAT, FLOAT], False),
+    ],
+)
+def test_an_operator_takes_the_types_of_its_schema(texts, takes):
+    values = [SimpleNamespace(type_text=text) for text in texts]
+    assert modernize._takes(schemas.schema("", "Add", 14), values) is takes
+
+
+@pytest.mark.parametrize(
+    ("types", "ranks", "shaped", "replaces"),
+    [
+        ((1, 1), (2, 2), True, True),
+        ((1, 1), (2, 3), False, False),
+        ((1, 1), (None, 3), False, True),
+        ((1, 1), (2, None), False, True),
+        ((1, 1), (2, None), True, False),
+        ((1, 1), (None, None), True, True),
+        ((1, 7), (2, 2), False, False),
+        ((None, None), (2, 2), False, False),
+    ],
+)
+def test_a_value_replaces_a_value_of_its_type_and_rank(types, ranks, shaped, replaces):
+    old, new = (
+        SimpleNamespace(elem_type_or_none=kind, rank_or_none=rank)
+        for kind, rank in zip(types, ranks, strict=True)
+    )
+    assert modernize._replaces(old, new, shaped=shaped) is replaces
 
 
 def test_the_plan_shows_it():

@@ -119,7 +119,7 @@ class Modernizer(Stepper):
             if ("", op) in root.index and self._places(root, ("", op)):
                 adapter = Adapter(
                     (op,), *MODERN,
-                    Rewrite(self._write, handles_types=True, approximate=bool(declared.differs)),
+                    Rewrite(self._write, approximate=bool(declared.differs)),
                     named=frozenset({declared.op}), source=declared.source,
                 )  # fmt: skip
                 self.plan.edge(("", op), MODERN)  # the plan then contains the operator of the rule
@@ -136,10 +136,7 @@ class Modernizer(Stepper):
 
     def _write(self, position: Node, op: Builder) -> Result:
         """Returns the new operator's output for the formula's result; KEEP if nothing matches."""
-        name = position.proto.output[0] if position.n_outputs == 1 else ""
-        root = op.scope.owner(name) if name else None
-        if root is not op.scope:
-            return KEEP
+        name, root = position.proto.output[0], op.scope
         for binding in FormulaSearch(op.env, self.adapters).find(self.rule.formula, name):
             matched = {(id(root), position) for position in binding.nodes}
             if matched & self._taken or not _stands_alone(self.document, root, name, binding):
@@ -162,8 +159,6 @@ class Modernizer(Stepper):
         inputs = {key: found.values.get(key) for key in self.rule.inputs if key in found.values}
         for chosen in choices(mirror, self.adapters):
             attributes = {**chosen, **numbers}
-            if any(chosen[key] != attributes[key] for key in chosen):
-                continue
             written = traced(mirror, self.adapters, env, inputs, attributes)
             again = search.find(written[0], name, found.values) if written else ()
             if any(key.nodes == found.nodes for key in again):
