@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import opshift
 import pytest
 from onnx import ModelProto, TensorProto, TypeProto, helper, numpy_helper, shape_inference
+from opshift.author import registry
+from opshift.convert import declare
+from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
 from opshift.verify import oracle
 from text_models import model
@@ -113,3 +117,122 @@ def test_a_rank_that_is_only_declared_proves_nothing() -> None:
     value.type.tensor_type.elem_type = TensorProto.INT64
     value.type.tensor_type.shape.dim.add().dim_value = 3
     assert list(ranks(converted(given, 9))) == ["q"]
+
+
+# --- which ranks are asked for --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("op", "version", "position"),
+    [
+        ("Reshape", 9, 1),
+        ("MaxUnpool", 9, 2),
+        ("ReduceSum", 9, None),  # the last input is no list of lengths
+        ("ConstantOfShape", 9, None),  # inference finds the rank
+        ("Constant", 9, None),
+        ("MeanVarianceNormalization", 9, declare.NO_INFERENCE),
+        ("Gelu", 9, None),  # the opset has no such operator
+    ],
+)
+def test_the_input_that_determines_the_rank(op: str, version: int, position: int | None) -> None:
+    assert declare._needed(op, version, registry.default()) == position
+
+
+@pytest.mark.parametrize(
+    ("nodes", "lost"),
+    [
+        ("y = Reshape(x, s)", ["y"]),
+        ("y = Reshape(x, given)", []),
+        ("k = Constant<value_ints=[6]>() y = Reshape(x, k)", []),
+        ("k = Relu(s) y = Reshape(x, k) z = Reshape(y, s)", ["y", "z"]),
+        ("y = MaxUnpool<kernel_shape=[1]>(x, i)", []),
+        ("y = MaxUnpool<kernel_shape=[1]>(x, i, s)", ["y"]),
+        ("y = MeanVarianceNormalization(x)", ["y"]),
+        ("y = MeanVarianceNormalization(fixed)", ["y"]),
+        ("y = acme.Reshape(x, s)", []),
+    ],
+)
+def test_which_ranks_inference_loses(nodes: str, lost: list[str]) -> None:
+    proto = model(
+        f"(float[N] x, int64[M] s, int64[N] i) => (float[K] y)"
+        f" <int64[1] given = {{6}}, float[1] fixed = {{1}}> {{ {nodes} }}",
+        9,
+        more=', "acme": 1',
+    )
+    assert [*declare._without_rank(proto.graph, 9, registry.default())] == lost
+
+
+LOST = "(float[N] x, int64[M] s) => (float y) { r = Reshape(x, s) y = ReduceSum(r) }"
+
+
+def tensor(kind: int = TensorProto.FLOAT, shape: tuple[int, ...] | None = (2, 3)) -> TypeProto:
+    return helper.make_tensor_type_proto(kind, shape)
+
+
+@pytest.mark.parametrize(
+    ("kind", "declares"),
+    [(tensor(), True), (tensor(0), False), (tensor(shape=None), False), (None, False)],
+)
+@pytest.mark.parametrize("version", [5, 6, 10, 11])
+def test_a_rank_is_declared_with_its_type(
+    kind: TypeProto | None, version: int, declares: bool
+) -> None:
+    graph = model(LOST, version).graph
+    declares &= version in (6, 10)
+    assert declare.ranks(graph, version, registry.default(), lambda name: kind) is declares
+    assert {value.name: rank_of(value.type) for value in graph.value_info} == (
+        {"r": 2} if declares else {}
+    )
+
+
+@pytest.mark.parametrize("field", ["output", "value_info"])
+def test_a_declared_value_is_not_declared_again(field: str) -> None:
+    graph = model(LOST, 9).graph
+    getattr(graph, field).add(name="r")
+    before = graph.SerializeToString()
+    assert not declare.ranks(graph, 9, registry.default(), lambda name: tensor())
+    assert graph.SerializeToString() == before
+
+
+def test_nothing_is_declared_if_no_rank_is_lost() -> None:
+    graph = model("(float[N] x) => (float[N] y) { y = Neg(x) }", 9).graph
+    assert not declare.ranks(graph, 9, registry.default(), lambda name: tensor())
+
+
+# --- operators without inference ------------------------------------------------------------------
+
+KINDS = {
+    "a": tensor(), "b": tensor(), "c": tensor(), "d": tensor(0), "f": tensor(), "y": tensor(),
+}  # fmt: skip
+
+
+def test_the_outputs_of_operators_without_inference_get_their_types() -> None:
+    parts = [
+        f"{name} = MeanVarianceNormalization(x)" for name in ("a", "b", "c", "d", "e", "y")
+    ] + ["f = Neg(x)", "g = acme.Own(x)"]
+    proto = model(
+        f"(float[2,3] x) => (float[2,3] y) {{ {' '.join(parts)} }}", 9, more=', "acme": 1'
+    )
+    proto.graph.node[0].output.append("")
+    scope = SimpleNamespace(
+        proto=proto.graph,
+        removed={2},
+        root=SimpleNamespace(
+            schema_of=lambda node: None if node.domain else schemas.schema("", node.op_type, 9)
+        ),
+    )
+    asked: list[str] = []
+    facts: Any = SimpleNamespace(
+        type=lambda scope, name: (asked.append(name), KINDS.get(name))[1],
+        is_unconfirmed=lambda scope, name: name == "b",
+        document=SimpleNamespace(
+            roots=[
+                SimpleNamespace(kind="graph", scopes=[scope]),
+                SimpleNamespace(kind="function", scopes=[None]),
+            ]
+        ),
+    )
+    declare.untyped(facts)
+    assert ranks(proto) == {"a": 2, "b": None}
+    assert all(value.type.tensor_type.elem_type for value in proto.graph.value_info)
+    assert asked == ["a", "b", "d", "e"]

@@ -17,6 +17,7 @@ from opshift.protos import GraphProto, NodeProto, TypeProto
 AXES_MAY_BE_NEGATIVE = 11
 """The opset that introduced negative axes. Below it, only the rank identifies the last axis."""
 LENGTHS = frozenset(("tensor(int64)",))
+NO_INFERENCE = -1
 
 
 def untyped(facts: Facts) -> None:
@@ -32,8 +33,7 @@ def untyped(facts: Facts) -> None:
 
 def _known(scope: Scope, facts: Facts) -> Iterator[tuple[str, TypeProto]]:
     proto = scope.proto
-    if not isinstance(proto, GraphProto):
-        return
+    assert isinstance(proto, GraphProto)
     declared = {value.name for value in (*proto.output, *proto.value_info)}
     for i, node in enumerate(proto.node):
         schema = None if i in scope.removed else scope.root.schema_of(node)
@@ -87,19 +87,19 @@ def _without_rank(graph: GraphProto, version: int, adapters: Registry) -> Iterat
         if node.op_type not in positions:
             positions[node.op_type] = _needed(node.op_type, version, adapters)
         at = positions[node.op_type]
-        if at is not None and (at < 0 or _input(node, at) not in constants):
+        if at == NO_INFERENCE or (at is not None and _input(node, at) not in constants):
             yield from filter(None, node.output)
 
 
 def _needed(op: str, version: int, adapters: Registry) -> int | None:
-    """Returns the index of the input that determines the rank; -1 without inference."""
+    """Returns the index of the input that determines the rank, or NO_INFERENCE."""
     schema = schemas.schema("", op, version)
     if schema is None:
         return None
     raw = schemas.raw("", schema.name, schema.since)
     if not raw.has_type_and_shape_inference_function:
-        return -1
-    ruled = ("", op) in adapters.rules(OutputRanks) and len(schema.inputs) > 1
+        return NO_INFERENCE
+    ruled = ("", op) in adapters.rules(OutputRanks)
     return len(schema.inputs) - 1 if ruled and schema.inputs[-1].types == LENGTHS else None
 
 
