@@ -121,6 +121,13 @@ def test_a_frozen_graph_is_a_tensorflow_file():
     assert foreign.code_of(b"\n" + bytes([len(node)]) + node) == "TENSORFLOW_FILE"
 
 
+@pytest.mark.parametrize(("ir", "opset"), [(0, 13), (8, 0), (8, -1)])
+def test_no_runtime_reads_a_version_that_does_not_exist(ir, opset):
+    proto = model("(float[2] x) => (float[2] y) { y = Relu(x) }")
+    proto.ir_version, proto.opset_import[0].version = ir, opset
+    assert info(proto).runtimes == ()
+
+
 @pytest.mark.parametrize(("versions", "status"), [((13, 13), 0), ((13, 12), 1)])
 def test_info_and_check_agree_about_repeated_imports(versions, status, tmp_path):
     import onnx

@@ -53,6 +53,12 @@ def test_a_conversion_is_equal_on_two_sizes_of_every_dynamic_axis():
     ]
 
 
+def test_models_without_outputs_cannot_be_compared():
+    silent = model("(float[2] x) => () { y = Neg(x) }")
+    with pytest.raises(InvalidModel, match=r"^both models have no outputs; add an output"):
+        verify(silent, silent)
+
+
 def test_the_first_difference_is_named_and_reproduced(tmp_path):
     verification = verify(model(SOFTMAX), spoiled(), engine="opshift", reduce=tmp_path)
     assert verification.different

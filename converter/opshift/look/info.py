@@ -358,6 +358,8 @@ def _reach(
 
 def _loading(imports: Mapping[str, int], ir_version: int) -> tuple[str, ...]:
     """Returns the runtimes with at least one release that reads the model's versions."""
+    if min(ir_version, *imports.values()) < 1:
+        return ()  # no release reads versions that do not exist
     names = {release.name for release in targets.table() if release.reads(imports, ir_version)}
     return tuple(sorted(names & _runtime_names()))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from opshift.author import registry
 from opshift.child_task import Limits
-from opshift.errors import BadTarget, MissingExtra
+from opshift.errors import BadTarget, InvalidModel, MissingExtra
 from opshift.model.bytes import documents
 from opshift.verify import (
     engine_choice,
@@ -115,6 +115,9 @@ def verify(
             StatedTolerance(rtol, atol, ulp), (limits or Limits()) if isolated else None, adapters,
             found_runtime, in_double,
         )  # fmt: skip
+        models = (pair.a.model, pair.b.model)
+        if not values and not any(model.graph.output or model.training_info for model in models):
+            raise InvalidModel("both models have no outputs; add an output that can be compared")
         verification = compared(pair, reference_of(pair, inputs), reduce, folder, values)
         if values:
             verification = inner_values.with_values(verification, pair, values, folder)

@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from opshift.cli import options, streams
 from opshift.cli.answers import converted
@@ -122,6 +123,11 @@ def command(
     if python and request.minimal:
         raise click.UsageError(
             "--minimal and --runtime both choose the versions of the result; give one of them"
+        )
+    given = click.get_current_context().get_parameter_source("inputs")
+    if given is ParameterSource.COMMANDLINE and not (verifies or python or request.types):
+        raise click.UsageError(
+            "--inputs has no effect in this conversion; add --verify, --runtime or --types"
         )
     action = "check" if only_check else "dry run" if dry_run else "write"
     judge = _judge(python, request) if python else None
