@@ -95,7 +95,7 @@ def floor_pads(node: Node, x: Value) -> list[int]:
 
 
 def _end(length: int, end: int, span: int, stride: int) -> int:
-    """Returns the end pad nearest to `end` in which no window starts."""
+    """Returns the pad nearest to `end` with which every window starts before the end padding."""
     count = -(-(length + end - span) // stride) + 1
     if (count - 1) * stride >= length:
         count -= 1

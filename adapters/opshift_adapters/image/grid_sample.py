@@ -240,7 +240,7 @@ def _elements(op: Builder, x: Value, data: Value, place: Value, sizes: Value, fr
 
 
 def _every_tap(op: Builder, values: Value, number: int, count: int, taps: int) -> Value:
-    """Repeats the values of coordinate `number` along one axis with all combinations of taps."""
+    """Repeats the values of a coordinate, so that one axis has all combinations of taps."""
     which = np.arange(taps**count) // taps**number % taps
     return op.Gather(op.Gather(values, op.const(number), axis=0), op.const(which), axis=0)
 

@@ -180,7 +180,7 @@ def _may_be_hidden(model: ModelBytes, adapters: DeclaredRules) -> bool:
 
 
 def _survivable(source: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) -> ShownModel:
-    """Copies a model, hides what inference misjudges, and adds attributes that inference needs.
+    """Copies a model, hides nodes that inference misjudges, and adds attributes that it needs.
 
     To hide a node, the copy gives the node a domain that inference does not know.
     """

@@ -185,8 +185,8 @@ def _value(path: object, key: str, option: click.Option, value: Any) -> Any:
     """Converts a setting to the text, flag or list that click expects for the option."""
     if not may_set(key, option):
         raise click.UsageError(
-            f"{path}: settings cannot set --{key}, because it names a program, or a file that"
-            " changes the answers or is written; give it on the command line"
+            f"{path}: settings cannot set --{key}, because this option runs a program, writes a"
+            " file, or names a file with runtimes; give it on the command line"
         )
     if key in ONLY_READ:
         _require_plain(path, key, value if isinstance(value, list) else [value])

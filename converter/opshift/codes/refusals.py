@@ -35,8 +35,9 @@ An element type must be known.
 
 ## What it means
 
-The converted nodes depend on the element type of a value. Neither the model states this type, nor
-does type inference find it. A typical cause is an operator of an unknown domain before the value.
+The converted nodes depend on the element type of a value. The model does not state this type,
+and type inference does not find it. A typical cause is an operator of an unknown domain before the
+value.
 
 ## What to do
 
@@ -49,7 +50,8 @@ A rank must be known.
 ## What it means
 
 The converted nodes depend on the number of dimensions of a value, for example if a negative axis
-becomes a positive axis. Neither the model states this number, nor does shape inference find it.
+becomes a positive axis. The model does not state this number, and shape inference does not
+find it.
 
 ## What to do
 
@@ -62,8 +64,8 @@ A shape must be known.
 
 ## What it means
 
-The operator of the other version needs the sizes of a value as numbers. The model states symbolic
-or no sizes, and shape inference finds no numbers.
+The operator of the other version needs the sizes of a value as numbers. The model states
+symbolic sizes or none, and shape inference finds no numbers.
 
 ## What to do
 
@@ -182,7 +184,7 @@ Choose the IR version that the message names, or remove the content with
 """
 
     TARGET_LACKS = """\
-The target runtime does not implement an operator, or not with this type or attribute.
+The target runtime does not implement an operator with this type and these attributes.
 
 ## What it means
 

@@ -269,7 +269,7 @@ def _named(state: State, release: RuntimeRelease) -> Iterator[tuple[Place, Key]]
 def _misread(
     state: State, release: RuntimeRelease, *, neighbours: bool = False, doubtful: bool = False
 ) -> Iterator[tuple[Place, Key]]:
-    """Yields the nodes that a runtime handles wrongly, or only those due to neighbouring nodes."""
+    """Yields the nodes that a runtime misreads, or only those misread because of adjacent nodes."""
     for key, misread, places in form_lacks.misread_nodes(state.facts, release, doubtful=doubtful):
         if misread.neighbours or not neighbours:
             yield from ((place, key) for place in places)

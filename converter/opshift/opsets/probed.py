@@ -94,7 +94,7 @@ class ProbeTable:
         return tuple(release.name for release in self.releases)
 
     def around(self, release: str) -> frozenset[int]:
-        """Returns the numbers of the probed releases that represent a release.
+        """Returns the numbers of the probed releases whose outcomes stand for a release.
 
         A probed release represents itself and its patches: 1.15 also represents 1.15.1. Other
         releases are represented by the probed releases before and after them.

@@ -127,7 +127,7 @@ def varied(
 
 
 def _converted(subject: ListedExample, before: ModelProto) -> ModelProto | str:
-    """Returns the converted variant or an error text, which is empty if it is refused."""
+    """Returns the converted variant, or the text of an error; empty if the model is refused."""
     try:
         return convert_version(before, example_target(subject.adapter, subject.example))
     except (InvalidModel, Refused):

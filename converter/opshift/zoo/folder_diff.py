@@ -28,7 +28,7 @@ class UnreadModel:
     """A model that cannot be compared."""
 
     model: str
-    """The path of the model below the folders."""
+    """The path of the model, relative to its folder."""
     reason: str
     """The error about the model."""
 
@@ -49,7 +49,7 @@ class ModelChange(Form):
 
     @property
     def model(self) -> str:
-        """The path of the model below the folders."""
+        """The path of the model, relative to its folder."""
         return self.name
 
     @property
