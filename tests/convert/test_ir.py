@@ -29,6 +29,19 @@ from text_models import model, ops
 
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
 X = np.array([1, -2], np.float32)
+# The newest field of each message that a model contains; `convert/ir/features.py` lists by IR
+# version what the newer fields hold.
+NEWEST_FIELDS = {
+    onnx.ModelProto: 26, onnx.GraphProto: 16, onnx.NodeProto: 10, onnx.FunctionProto: 14,
+    onnx.AttributeProto: 23, onnx.TensorProto: 16, onnx.SparseTensorProto: 3, onnx.TypeProto: 9,
+    onnx.ValueInfoProto: 4, onnx.TrainingInfoProto: 4, onnx.OperatorSetIdProto: 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", NEWEST_FIELDS, ids=lambda message: message.__name__)
+def test_no_message_has_a_field_of_an_unknown_ir_version(message):
+    new = [f.name for f in message.DESCRIPTOR.fields if f.number > NEWEST_FIELDS[message]]
+    assert not new, "describe these fields in convert/ir/features.py, then raise the number here"
 
 
 def results(proto, **more):

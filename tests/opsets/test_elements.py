@@ -44,6 +44,11 @@ def codes(row):
     return numpy_helper.to_array(tensor)
 
 
+def test_every_element_type_of_the_installed_onnx_has_a_row():
+    others = {onnx.TensorProto.UNDEFINED, onnx.TensorProto.STRING}
+    assert {*onnx.TensorProto.DataType.values()} - others <= ELEMENTS.keys()
+
+
 @pytest.mark.parametrize("row", REPLACED, ids=name_of)
 def test_a_replacement_is_older_and_holds_each_value(row):
     for kind in (row.replacement, row.oldest_replacement):
