@@ -21,6 +21,7 @@ from opshift.look.accepts import accepts
 from opshift.look.consumer import Consumer, may_use
 from opshift.look.info import info
 from opshift.model.bytes import documents
+from opshift.model.bytes.source import Opened
 from opshift.opsets import changelog, described, operator_set
 from opshift.zoo.migrate import prepare
 from opshift.zoo.task import Item, migrate_one
@@ -330,3 +331,75 @@ def test_work_inside_of_other_work_has_the_documents_of_both(tmp_path):
             assert changelog.default().newest("com.acme") == 2
         assert changelog.default().newest("com.acme") == 1
     assert changelog.default().newest("com.acme") is None
+
+
+# -- which folders are looked into, and what is read -----------------------------------------------
+
+
+def looked_into(model: object) -> list[str]:
+    return list(documents._folder(model))
+
+
+def test_only_the_folders_of_files_that_import_other_domains_count(tmp_path):
+    onnx.save(vendors_model(), tmp_path / "m.onnx")
+    onnx.save(onnx.parser.parse_model(PLAIN), tmp_path / "plain.onnx")
+    (tmp_path / "plain.textproto").write_text("ir_version: 7")
+    (tmp_path / "empty.onnx").touch()
+    (tmp_path / "broken.onnx").write_bytes(b"\xff")
+    folder = str(tmp_path)
+    assert looked_into(tmp_path / "m.onnx") == looked_into(str(tmp_path / "m.onnx")) == [folder]
+    assert looked_into(tmp_path / "plain.textproto") == [folder]
+    for name in ("plain.onnx", "empty.onnx", "broken.onnx", "none.onnx", ""):
+        assert looked_into(tmp_path / name) == []
+    assert looked_into(vendors_model()) == []
+    assert looked_into(Opened(str(tmp_path / "m.onnx"))) == [folder]
+    piped = Opened(str(tmp_path / "m.onnx"), os.open(tmp_path / "m.onnx", os.O_RDONLY))
+    assert looked_into(piped) == []
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {os.path.basename(path): data for path, data in documents._documents(str(folder))}
+
+
+def test_documents_have_one_limit_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(described, "LARGEST", 100)
+    (tmp_path / "a.onnxopset").write_bytes(b"a" * 60)
+    (tmp_path / "b.onnxopset").write_bytes(b"b" * 40)
+    (tmp_path / "c.txt").write_bytes(b"c" * 200)
+    assert contents(tmp_path) == {"a.onnxopset": b"a" * 60, "b.onnxopset": b"b" * 40}
+    (tmp_path / "b.onnxopset").write_bytes(b"b" * 41)
+    with pytest.raises(BadTarget, match="the documents before it have together more than"):
+        contents(tmp_path)
+
+
+def test_the_limit_is_named_in_mebibytes(tmp_path):
+    with (tmp_path / "a.onnxopset").open("wb") as file:
+        file.truncate(described.LARGEST + 1)
+    with pytest.raises(BadTarget, match=f"more than {described.LARGEST // 2**20} MiB"):
+        contents(tmp_path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no FIFOs")
+def test_a_document_is_a_file_of_the_folder(tmp_path):
+    (tmp_path / "acme").write_bytes(b"1")
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (folder / "x.onnxopset").symlink_to(tmp_path / "acme")
+    with pytest.raises(BadTarget, match="is a link to a file outside of the model's folder"):
+        contents(folder)
+    (folder / "x.onnxopset").unlink()
+    os.mkfifo(folder / "x.onnxopset")
+    with pytest.raises(BadTarget, match="is not a regular file"):
+        contents(folder)
+
+
+def test_a_folder_that_has_just_changed_is_listed_again(tmp_path):
+    """Two changes may have one time, so that a list of this time may be too short."""
+    status = tmp_path.stat()
+    names = []
+    for name in ("a.onnxopset", "b.onnxopset", ".c.onnxopset"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path, ns=(status.st_mtime_ns, status.st_mtime_ns))
+        names.append(documents._names(str(tmp_path)))
+    assert [len(found) for found in names] == [1, 2, 2]
+    assert documents._names(str(tmp_path / "none")) == ()

@@ -7,9 +7,11 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from opshift import toml
 from opshift.cli import exit_codes as cli
 from opshift.cli.entry import main
-from opshift.opsets import targets
+from opshift.errors import BadTarget
+from opshift.opsets import learned, targets
 
 FAILED = {
     "opset": 19, "other_forms": [], "without": [], "functions": True, "outcome": "no answer",
@@ -100,3 +102,53 @@ def test_a_file_that_cannot_be_read_is_named(learn):
     done = CliRunner().invoke(main, ["targets", "onnxruntime==1.15.1"])
     assert done.exit_code == cli.BAD_INPUT
     assert f"{learn.file} cannot be read: " in done.stderr
+
+
+# --- without the command --------------------------------------------------------------------------
+
+
+def recorded(path, *tried, source, runs=True):
+    """The facts that a report adds to a file, without their source and date."""
+    trials = {"target": "ort==1.15.1", "python": "/d/python", "runs": runs}
+    trials["trials"] = [{**FAILED, **one} for one in tried]
+    learned.record_settings({"source": source, "trials": trials}, "r.json", path)
+    fact = toml.loads(path.read_text("utf-8"))["ort==1.15.1"]
+    assert (fact.pop("source"), len(fact.pop("date"))) == ("a model ran in /d/python", 10)
+    return fact
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "source", "fact"),
+    [
+        ({}, {"opset": 16}, {"": 20}, {"prefer": 16}),
+        ({}, {"opset": 21}, {"": 20}, {"lowest": 21}),
+        ({}, {"opset": 20}, {"": 20}, {"prefer": 20}),
+        ({"opset": 2}, {"opset": 1}, {"ai.onnx.ml": 3}, {"lowest": 1}),
+        ({}, {"functions": False}, {"": 20}, {"functions": False}),
+        ({}, {"without": ["Celu"]}, {"": 20}, {"without": ["Celu"]}),
+        (
+            {"opset": 20},
+            {"other_forms": ["Where"], "opset": 20},
+            {"": 9},
+            {"other_forms": ["Where"]},
+        ),
+    ],
+)
+def test_a_fact_is_what_differs_from_the_first_result(first, last, source, fact, tmp_path):
+    assert recorded(tmp_path / "new" / "folder" / "f.toml", first, last, source=source) == fact
+
+
+def test_each_target_has_its_facts(tmp_path):
+    path = tmp_path / "f.toml"
+    assert learned.fact_about("ort==1.15.1", path) is None
+    recorded(path, {}, {"opset": 16}, source={"": 20})
+    recorded(path, {}, {"opset": 15}, source={"": 20})
+    assert path.read_text("utf-8").startswith(learned.HEAD)
+    assert learned.fact_about("ort==1.15.1", path).prefer == 15
+    assert learned.fact_about("ort==1.15", path) is None
+
+
+@pytest.mark.parametrize("report", [[], {}, {"trials": None}, "text"])
+def test_another_report_is_an_error(report, tmp_path):
+    with pytest.raises(BadTarget, match="is not a report of a run in a runtime"):
+        learned.record_settings(report, "r.json", tmp_path / "f.toml")
