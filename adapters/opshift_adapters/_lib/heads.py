@@ -25,9 +25,7 @@ def with_last_split(op: Builder, x: Value, sizes: Sequence[int]) -> Value:
         return op.Reshape(x, op.const([0, 0, *sizes[:at], whole // product, *sizes[at + 1 :]]))
     shape = op.Shape(x)
     rest = part(op, shape, 2) / op.const([product])
-    before, after = (
-        [op.const(list(some))] if some else [] for some in (sizes[:at], sizes[at + 1 :])
-    )
+    before, after = ([op.const(list(s))] if s else [] for s in (sizes[:at], sizes[at + 1 :]))
     goal = op.Concat(part(op, shape, 0, 2), *before, rest, *after, axis=0)
     return op.Reshape(x, goal, allowzero=1)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
 from opshift_adapters._lib.blocks import element, shape_of, size_of
+from opshift_adapters._lib.makers import maker
 from opshift_adapters._lib.sampling import (
     Filter,
     ResampledAxis,
@@ -88,10 +89,9 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAx
 
 def _copied(x: Value, sizes: Value) -> int:
     """Returns how many leading sizes are copied from `x` by Concat(Slice(Shape(x)), ...)."""
-    joined = sizes.producer
-    first = joined.inputs[0] if joined is not None and joined.op == "Concat" else None
-    cut = first.producer if first is not None else None
-    if cut is None or cut.op != "Slice" or len(cut.inputs) not in (3, 4):
+    joined = maker(sizes, "Concat")
+    cut = maker(joined.inputs[0], "Slice") if joined is not None else None
+    if cut is None or len(cut.inputs) not in (3, 4):
         return 0
     whole, start, end = (value for value in cut.inputs[:3] if value is not None)
     shape = whole.producer

@@ -7,6 +7,7 @@ from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
 from opshift_adapters._lib.blocks import size_of
 from opshift_adapters._lib.kinds import SMALL_INTS, as_type
+from opshift_adapters._lib.makers import maker
 from opshift_adapters.facts.output_bounds import MOVES
 
 FLOAT8 = tuple(kind for kind in T if kind.is_float8)
@@ -181,14 +182,6 @@ def repeated(node: Node) -> Value | None:
     steps = None if first is None else _steps(first, "x", first["x"].elem_type_or_none)
     ends = _steps(second, "y", T.UINT8), _steps(node, "x", node["x"].elem_type_or_none)
     return second["x"] if steps is not None and ends == (steps, steps) else None
-
-
-def maker(x: Value, *ops: str) -> Node | None:
-    """Returns the node that computes a value, if it is one of these operators of ai.onnx."""
-    producer = x.producer
-    if producer is None or producer.proto.domain not in ("", "ai.onnx") or producer.schema is None:
-        return None
-    return producer if producer.op in ops else None
 
 
 def _steps(node: Node, side: str, kind: int | None) -> tuple[float, int | None, int] | None:

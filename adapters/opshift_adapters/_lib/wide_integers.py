@@ -11,6 +11,7 @@ from typing import Any
 from opshift.adapter import Builder, Node, T, Value, np
 
 from opshift_adapters._lib.kinds import WIDE_INTS, held_by_double, in_double
+from opshift_adapters._lib.makers import maker
 
 UNDER_ONE = 1 - 2.0**-50  # makes a rounded quotient not larger than the exact quotient
 
@@ -62,24 +63,18 @@ MOST_ZEROS = 1024  # a larger constant would enlarge the model
 
 def combine_rows(op: Builder, x: Value) -> Value | None:
     """Replaces a sum or product of a few stacked rows by Add or Mul (opset >= 6), else None."""
-    reduction = x.producer
-    if reduction is None or reduction.op not in ("ReduceSum", "ReduceProd"):
+    reduction = maker(x, "ReduceSum", "ReduceProd")
+    if reduction is None or x.elem_type_or_none not in WIDE_INTS or reduction.int("keepdims"):
         return None
-    if x.elem_type_or_none not in WIDE_INTS or reduction.int("keepdims"):
-        return None
-    if reduction.ints_or_none("axes") != [0]:
-        return None
-    rows = _rows(op, reduction["data"])
-    return (
-        functools.reduce(op.Add if reduction.op == "ReduceSum" else op.Mul, rows) if rows else None
-    )
+    rows = _rows(op, reduction["data"]) if reduction.ints_or_none("axes") == [0] else []
+    combine = op.Add if reduction.op == "ReduceSum" else op.Mul
+    return functools.reduce(combine, rows) if rows else None
 
 
 def _rows(op: Builder, stack: Value) -> list[Value]:
     """Returns the value in each row of a stack, or [] if the rows are unknown."""
-    producer = stack.producer
-    if producer is not None and producer.op == "Cast":
-        rows = [op.Cast(row, to=stack.elem_type) for row in _stacked_values(producer["input"])]
+    if (cast := maker(stack, "Cast")) is not None:
+        rows = [op.Cast(row, to=stack.elem_type) for row in _stacked_values(cast["input"])]
     else:
         rows = _stacked_values(stack)
     count = (stack.dims_or_none or (None,))[0]
@@ -90,16 +85,16 @@ def _rows(op: Builder, stack: Value) -> list[Value]:
 
 def _stacked_values(stack: Value) -> list[Value]:
     """Returns the values that Unsqueeze and Concat stack, or [] if other nodes compute `stack`."""
-    concat = stack.producer
-    if concat is None or concat.op != "Concat" or concat.int("axis") != 0:
+    concat = maker(stack, "Concat")
+    if concat is None or concat.int("axis") != 0:
         return []
     values = [_unsqueezed(row) for row in concat.inputs]
     return [] if None in values else [value for value in values if value is not None]
 
 
 def _unsqueezed(row: Value | None) -> Value | None:
-    one = row.producer if row is not None else None
-    return one.inputs[0] if one and one.op == "Unsqueeze" and one.ints("axes") == [0] else None
+    one = maker(row, "Unsqueeze")
+    return one.inputs[0] if one and one.ints("axes") == [0] else None
 
 
 def _difference(op: Builder, a: Value, b: Value, kind: int = T.INT64) -> Value:

@@ -42,10 +42,8 @@ def spread_in_same_size(node: Node) -> bool:
 
 def with_pads(node: Node, op: Builder) -> Result:
     """Writes the node with `pads` instead of `auto_pad`, with which `ceil_mode` has no effect."""
-    rounded = (
-        {"ceil_mode": None} if "ceil_mode" in node.attributes and node.has("ceil_mode") else {}
-    )
-    return op.same(node, auto_pad=None, pads=explicit_pads(node, node["X"]), **rounded)
+    ceil = {"ceil_mode": None} if "ceil_mode" in node.attributes and node.has("ceil_mode") else {}
+    return op.same(node, auto_pad=None, pads=explicit_pads(node, node["X"]), **ceil)
 
 
 def size(x: Value, axis: int) -> int | None:

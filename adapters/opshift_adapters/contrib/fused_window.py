@@ -21,9 +21,7 @@ def fused_conv(node: Node, op: Builder) -> Result:
     return activated(op, y, name, parameters) if name else y
 
 
-@misread(
-    "FusedConv", "onnxruntime 1.8..1.11", source="2026-11-30 1.3..1.32: with Z", domain=MICROSOFT
-)
+@misread("FusedConv", "onnxruntime 1.8..1.11", source="2026-11-30 1.3..1.32", domain=MICROSOFT)
 def adds_a_tensor(node: Node) -> bool:
     """FusedConv applies the activation before it adds Z."""
     return node.input("Z") is not None

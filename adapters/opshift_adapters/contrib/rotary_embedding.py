@@ -19,9 +19,7 @@ def rotary_embedding(node: Node, op: Builder) -> Result:
     x, partly = node["input"], attribute(node, "rotary_embedding_dim", 0)
     packed = x.rank == 3
     heads = with_last_split(op, x, _heads(node, partly)) if packed else x
-    cos, sin = (
-        _angles(node, op, cache, packed) for cache in (node["cos_cache"], node["sin_cache"])
-    )
+    cos, sin = (_angles(node, op, node[f"{wave}_cache"], packed) for wave in ("cos", "sin"))
     pairs, half = bool(attribute(node, "interleaved", 0)), _half(node, partly)
     turned = turn(op, heads, cos, sin, pairs=pairs, half=half, partly=bool(partly))
     return op.Reshape(turned, op.Shape(x), allowzero=1) if packed else turned

@@ -36,6 +36,7 @@ from opshift_adapters._lib.kinds import (
     in_double,
 )
 from opshift_adapters._lib.legacy_broadcast import drop_legacy_broadcast, to_legacy_broadcast
+from opshift_adapters._lib.makers import maker
 from opshift_adapters._lib.remainder import float_remainder
 from opshift_adapters._lib.wide_integers import wide_arithmetic
 
@@ -180,8 +181,7 @@ def ends_a_normalization(node: Node, around: Surroundings) -> bool:
 
 def _made_by(node: Node, op: str) -> Node | None:
     """Returns the first node of this operator that computes an input of `node`, or None."""
-    producers = (x.producer for x in node.inputs if x is not None)
-    return next((one for one in producers if one is not None and one.op == op), None)
+    return next(filter(None, (maker(x, op) for x in node.inputs)), None)
 
 
 def leads_to(value: Value | None, around: Surroundings, *ops: str) -> bool:
@@ -400,9 +400,7 @@ def with_the_negative(node: Node, op: Builder) -> Result:
     return a - -b if node.op == "Add" else a + -b
 
 
-@misread(
-    "Mul", "opencv 4.5.5", source="2026-11-29 4.5.5: four operators with constants of six shapes"
-)
+@misread("Mul", "opencv 4.5.5", source="2026-11-29 4.5.5: 4 operators, constants of 6 shapes")
 def scales_another_axis(node: Node) -> bool:
     """Mul fails for a constant that varies only along an axis other than the second."""
     return _scaled_axis(node) is not None

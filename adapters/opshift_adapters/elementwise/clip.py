@@ -79,9 +79,7 @@ def by_max_and_min(node: Node, op: Builder) -> Result:
     return KEEP if bounded is x else bounded
 
 
-@misread(
-    "Clip", "onnxruntime 1.0..1.7", source="2026-11-29 12 releases from 1.0 on: 18 forms", since=11
-)
+@misread("Clip", "onnxruntime 1.0..1.7", source="2026-11-29 12 releases: 18 forms", since=11)
 def has_a_vector_as_bound(node: Node) -> bool:
     """{op} with a bound that is a vector of one element, not a scalar, is rejected."""
     return any(value is not None and value.rank_or_none == 1 for value in node.inputs[1:])

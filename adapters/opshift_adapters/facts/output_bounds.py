@@ -8,6 +8,8 @@ from typing import Any
 
 from opshift.adapter import Bounds, Node, T, Value, for_all, moved_bounds, np, output_bounds
 
+from opshift_adapters._lib.makers import maker
+
 LONGEST = 2**40  # no axis is longer, because the tensor would not fit into memory
 # Operators that copy the elements of their first input without a computation.
 MOVES = (
@@ -182,9 +184,7 @@ def absolute(node: Node) -> Told:
 
 def is_never_negative(x: Value) -> bool:
     """Returns whether no element of a value can be negative."""
-    producer = x.producer
-    by_operator = producer is not None and not producer.proto.domain and producer.op in FROM_ZERO_UP
-    return by_operator or x.never_negative
+    return maker(x, *FROM_ZERO_UP) is not None or x.never_negative
 
 
 @output_bounds("Div", "Mod")

@@ -44,9 +44,7 @@ CONSTANT_11 = boundary(11, "Constant:c0237c", directions="up")
 @adapter("Constant", 11, 10)
 def constant_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added `sparse_value` to Constant; below opset 11, a dense value is written."""
-    if node.has(
-        "sparse_value"
-    ):  # pragma: no cover: examples cannot hold one; test_constant.py does
+    if node.has("sparse_value"):  # pragma: no cover: no example can hold one; a test does
         (dense,) = node.outputs
         assert dense is not None
         return op.same(node, sparse_value=None, value=dense.const())
@@ -65,9 +63,7 @@ def constant_12_11(node: Node, op: Builder) -> Result:
     return KEEP
 
 
-@misread(
-    "Constant", "onnxruntime 1.3..1.11", source="2026-11-23 1.3..1.11: lists of numbers", since=12
-)
+@misread("Constant", "onnxruntime 1.3..1.11", source="2026-11-23 1.3..1.11: lists", since=12)
 def holds_a_list(node: Node) -> bool:
     """Constant with a list of numbers or strings is read as a scalar."""
     return any(map(node.has, ("value_ints", "value_floats", "value_strings")))

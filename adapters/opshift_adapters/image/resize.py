@@ -24,6 +24,7 @@ from opshift.adapter import (
 
 from opshift_adapters._lib import resizing
 from opshift_adapters._lib.kinds import parted
+from opshift_adapters._lib.makers import maker
 from opshift_adapters._lib.sampling import Filter, by_scales, takes_nearest
 
 ROUNDED = by_width("Resize", unless=takes_nearest)  # interpolated integers are rounded
@@ -115,13 +116,10 @@ def scales_axes_from_the_end(node: Node) -> bool:
 
 
 def _is_turned(node: Node) -> bool:
-    maker = node["X"].producer
-    return node.str("mode") == "cubic" and maker is not None and maker.op == "Transpose"
+    return node.str("mode") == "cubic" and maker(node["X"], "Transpose") is not None
 
 
-@misread(
-    "Resize", "onnxruntime 1.12..1.32", source="2026-11-30 1.11..1.32: 7 forms, tf2onnx", since=11
-)
+@misread("Resize", "onnxruntime 1.12..1.32", source="2026-11-30 1.11..1.32: 7 forms", since=11)
 def is_between_transposes(node: Node, around: Surroundings) -> bool:
     """{op} of mode cubic between two Transposes does not load."""
     y = node.outputs[0]
@@ -271,9 +269,7 @@ def _whole_sizes(node: Node, op: Builder, sizes: Value | None) -> Value | None:
 RESIZE_19_UP = boundary(19, "Resize:2a564e", directions="up")
 
 
-@misread(
-    "Resize", "onnxruntime 0.4..1.14", source="2026-11-29 1.14..1.32: opset 18", since=11, before=19
-)
+@misread("Resize", "onnxruntime 0.4..1.14", source="2026-11-29 1.14..1.32", since=11, before=19)
 def is_symmetric_like_opset_19(node: Node) -> bool:
     """Resize below opset 19 with half_pixel_symmetric of opset 19 does not load."""
     return node.str("coordinate_transformation_mode") == "half_pixel_symmetric"

@@ -32,9 +32,7 @@ def upsample_7_6(node: Node, op: Builder) -> Result:
         larger = op.same(node, inputs={"X": picture}, mode=mode, **named)
         return op.Squeeze(larger, axes=list(range(4 - rank))) if rank < 4 else larger
     dims = x.dims
-    if any(
-        scale != 1 and not isinstance(size, int) for size, scale in zip(dims, scales, strict=True)
-    ):
+    if any(by != 1 and not isinstance(size, int) for size, by in zip(dims, scales, strict=True)):
         raise Refusal(Why.NEEDS_SHAPE, "before opset 7, Upsample needs known sizes of scaled axes")
     return by_scales(op, x, op.const(scales, T.FLOAT), Filter(node.str("mode")))
 

@@ -256,9 +256,7 @@ def parts(attributes: Mapping[str, Any], inputs: int, outputs: int) -> str | Non
     return None if num_outputs == outputs else f"num_outputs is {num_outputs} instead of {outputs}"
 
 
-@misread(
-    "Concat", "onnxruntime 1.9..1.14", source="2026-11-30 1.7..1.15: 2 forms, a quantized llama"
-)
+@misread("Concat", "onnxruntime 1.9..1.14", source="2026-11-30 1.7..1.15: 2 forms, a llama")
 def joins_real_numbers_twice(node: Node, around: Surroundings) -> bool:
     """Concat of one input twice, between DequantizeLinear and QuantizeLinear, does not load."""
     parts, result = [x for x in node.inputs if x is not None], node.outputs[0]
@@ -279,9 +277,7 @@ def copies(node: Node, op: Builder) -> Result:
     return op.Tile(x, op.const(repeats))
 
 
-@misread(
-    "Split", "opencv 4.5.5", source="2026-11-29 4.5.5: Split of an initializer and of an input"
-)
+@misread("Split", "opencv 4.5.5", source="2026-11-29 4.5.5: Split of initializers and inputs")
 def splits_a_constant(node: Node) -> bool:
     """Split of a constant is not supported."""
     return node["input"].const_or_none() is not None

@@ -277,9 +277,7 @@ def _known_pads(node: Node) -> list[int] | None:
     return None if constant is None else [int(amount) for amount in constant]
 
 
-@misread(
-    "Pad", "onnxruntime 0.4..1.6", since=2, source="2026-11-30 0.4..1.7: 22 forms of Pad", before=18
-)
+@misread("Pad", "onnxruntime 0.4..1.6", since=2, source="2026-11-30 0.4..1.7: 22 forms", before=18)
 def leaves_the_last_axis(node: Node) -> bool | None:
     """Pad of mode edge or reflect adds wrong numbers if the last axis is not padded."""
     pads = _known_pads(node) if node.str("mode") in ("edge", "reflect") else []

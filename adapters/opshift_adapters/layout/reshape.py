@@ -173,9 +173,7 @@ def _passed_through_loop(node: Node, op: Builder) -> Result:
 IDENTITY_14 = boundary(14, "Identity:6d4702", cast=_passed_through_loop)
 
 
-@misread(
-    "Identity", "opencv 4.1.2, 4.5.5", source="2026-11-26 five releases, 4.1.2..5.0: of a constant"
-)
+@misread("Identity", "opencv 4.1.2, 4.5.5", source="2026-11-26 4.1.2..5.0: of a constant")
 def of_a_constant(node: Node) -> bool:
     """Identity of a constant is not supported."""
     return node["input"].const_or_none() is not None

@@ -22,6 +22,7 @@ from opshift.adapter import (
 from opshift_adapters._lib.axes import in_order
 from opshift_adapters._lib.blocks import END, arange, counted_axis, part, shape_of
 from opshift_adapters._lib.kinds import as_type, in_double
+from opshift_adapters._lib.makers import maker
 
 TYPES_13 = boundary(13, "Slice:2a2b15")
 SLICE_11_UP = boundary(11, "Slice:8c259c", directions="up")
@@ -99,8 +100,8 @@ def slice_10_9(node: Node, op: Builder) -> Result:
 
 def _before_the_rank_was_added(axes: Value, x: Value) -> Array | None:
     """Returns constant axes that slice_11_10 made non-negative with the computed rank of `x`."""
-    chosen = _made_by(axes, "Where")
-    total = chosen and _made_by(chosen["X"], "Add")
+    chosen = maker(axes, "Where")
+    total = chosen and maker(chosen["X"], "Add")
     if chosen is None or total is None:
         return None
     negative, own, kept = (
@@ -108,16 +109,11 @@ def _before_the_rank_was_added(axes: Value, x: Value) -> Array | None:
     )
     if own is None or negative is None or kept is None or (negative != (kept < 0)).any():
         return None
-    cast = _made_by(total["B"], "Cast")
-    rank = _made_by(total["B"] if cast is None else cast["input"], "Shape")
-    shape = rank and _made_by(rank["data"], "Shape")
+    cast = maker(total["B"], "Cast")
+    rank = maker(total["B"] if cast is None else cast["input"], "Shape")
+    shape = rank and maker(rank["data"], "Shape")
     same = (own == kept).all()
     return kept if same and shape and shape["data"].is_same(x) else None
-
-
-def _made_by(x: Value, op: str) -> Node | None:
-    producer = x.producer
-    return producer if producer is not None and producer.op == op else None
 
 
 def _of_all_axes(
@@ -153,9 +149,7 @@ def _indices(op: Builder, start: int, end: int, step: int, size: int) -> Value:
     return op.const([start]) + arange(op, op.const([len(picked)])) * op.const([step])
 
 
-def _one(
-    op: Builder, values: Value | None, known: Sequence[int] | None, i: int, kind: int
-) -> Value:
+def _one(op: Builder, values: Value | None, known: list[int] | None, i: int, kind: int) -> Value:
     """Returns the bound at index `i` as a vector of one element of type `kind`."""
     if known is not None:
         return op.const([known[i]], kind)

@@ -33,9 +33,7 @@ TYPES_23 = boundary(23, "Squeeze:3c4191 Unsqueeze:3e77e5")
 TYPES_21 = boundary(21, "Squeeze:04451a Unsqueeze:97a1a4", cast=by_reshape)
 
 
-@misread(
-    "Unsqueeze", "opencv 4.5.5, 4.8, 4.11", source="2026-11-29 4.5.5..4.12.0: one axis and two axes"
-)
+@misread("Unsqueeze", "opencv 4.5.5, 4.8, 4.11", source="2026-11-29 4.5.5..4.12.0: 1 or 2 axes")
 def adds_several_axes(node: Node) -> bool:
     """Unsqueeze of several axes is not supported."""
     if "axes" in node.attributes:

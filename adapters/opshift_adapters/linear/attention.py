@@ -27,9 +27,7 @@ def attention_24_25(node: Node, op: Builder) -> Result:
     if any(presents) and not all(presents):
         made = op.same(node, outputs=max(node.n_outputs, 3), **changed)  # opset 25 has both or none
         # A value that is also returned for an output without a name would lose its own name.
-        return tuple(
-            value if old else made[0] for value, old in zip(made, node.outputs, strict=False)
-        )
+        return tuple(y if old else made[0] for y, old in zip(made, node.outputs, strict=False))
     return op.same(node, **changed) if changed else KEEP
 
 
@@ -108,9 +106,7 @@ def attention_23_22(node: Node, op: Builder) -> Result:
     packed, kind = parts.is_packed(node), node["Q"].elem_type
     if node["V"].elem_type != kind:
         raise Refusal(Why.AMBIGUOUS, "no specification lets V have another type than Q")
-    query, keys, values = (
-        parts.by_head(op, node, name) if packed else node[name] for name in "QKV"
-    )
+    query, keys, values = (parts.by_head(op, node, q) if packed else node[q] for q in "QKV")
     past = node.input("past_key")
     if past is not None:
         keys = op.Concat(past, keys, axis=2)

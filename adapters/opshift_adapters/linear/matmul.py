@@ -156,10 +156,7 @@ ONE_NUMBER_IS_NOT_ADDED = [
         ),
     )
 ]
-PRODUCTS = partial(
-    misread,
-    source="2026-11-26 five releases, 4.1.2..5.0: each attribute at 9, 11 and 13",
-)
+PRODUCTS = partial(misread, source="2026-11-26 4.1.2..5.0: each attribute at 9, 11 and 13")
 
 
 @PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5", "Gemm without transB is not supported")
@@ -227,10 +224,7 @@ def _zero_row(node: Node, op: Builder) -> Value | None:
     return op.const(np.zeros(count), like=node["B"]) if known else None
 
 
-JOINED = partial(
-    misread,
-    source="2026-11-29 22 releases, 1.2..1.32: 103 forms, and 300 random forms",
-)
+JOINED = partial(misread, source="2026-11-29 22 releases, 1.2..1.32: 103 forms, 300 random")
 NARROW = (T.FLOAT16, T.BFLOAT16)
 
 

@@ -178,9 +178,7 @@ def batch_normalization_6_5(node: Node, op: Builder) -> Result:
     return from_image(op, values[0], x), *values[1:]
 
 
-measured = functools.partial(
-    misread, "BatchNormalization", source="2026-11-30 17 releases, 1.0..1.32"
-)
+measured = functools.partial(misread, "BatchNormalization", source="2026-11-30 1.0..1.32")
 
 
 @measured("onnxruntime 1.0..1.8", "{op} in training crashes the process or does not load", since=7)

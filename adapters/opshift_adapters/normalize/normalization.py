@@ -69,7 +69,7 @@ def mean_from(op: Builder, x: Value, axis: int) -> Value:
 @misread(
     "LayerNormalization",
     "onnxruntime 1.14..1.16",
-    source="2026-11-28 1.14..1.17: three opsets",
+    source="2026-11-28 1.14..1.17",
     since=18,
     wider="X",
 )
@@ -81,7 +81,7 @@ def of_float16(node: Node) -> bool:
 @misread(
     "LayerNormalization",
     "onnxruntime 1.14..1.18",
-    source="2026-11-29 1.13..1.24: 28 operators",
+    source="2026-11-29 1.13..1.24",
     since=17,
     wider="X",
 )
@@ -390,8 +390,6 @@ def sum_of_neighbours(node: Node, op: Builder) -> Result:
         (op.const([at]) for at in range(size)),
         (op.const([at - size + 1 or END]) for at in range(size)),
     )
-    shifted = [
-        op.Slice(squares, start, end, op.const([1])) for start, end in zip(*ends, strict=True)
-    ]
+    shifted = [op.Slice(squares, *pair, op.const([1])) for pair in zip(*ends, strict=True)]
     base = functools.reduce(op.Add, shifted) * (node.float("alpha") / size) + node.float("bias")
     return x / op.Pow(base, op.const(node.float("beta"), like=x))

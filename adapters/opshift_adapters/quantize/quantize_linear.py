@@ -25,11 +25,11 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.kinds import as_type
+from opshift_adapters._lib.makers import maker
 from opshift_adapters._lib.saturation import LIMIT, saturating
 from opshift_adapters._lib.scales import (
     FLOAT8,
     along,
-    maker,
     multiplied,
     per_tensor,
     raised,
@@ -105,7 +105,7 @@ def _multiplies_by(product: Node, second: Value) -> bool:
     """Returns whether a product multiplies dequantized uint8 codes by `second`."""
     if product.op not in ("MatMul", "Gemm", "Conv") or product.proto.input[1] != second.name:
         return False
-    first = maker(product.inputs[0], "DequantizeLinear") if product.inputs[0] else None
+    first = maker(product.inputs[0], "DequantizeLinear")
     return first is not None and first["x"].elem_type_or_none == T.UINT8
 
 

@@ -21,6 +21,7 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.kinds import as_type
+from opshift_adapters._lib.makers import maker
 from opshift_adapters._lib.saturation import SAYS, differ, saturating, with_unsigned
 from opshift_adapters._lib.scales import quantized, requantized, unsigned
 
@@ -108,13 +109,10 @@ def _is_vector(x: Value | None) -> bool | None:
     return None if dims is None else len(dims) == 1 and dims[0] != 1
 
 
-@misread(
-    "MatMulInteger", "openvino 2023.0", source="2026-11-23 2022.1..2026.4: products of a network"
-)
+@misread("MatMulInteger", "openvino 2023.0", source="2026-11-23 2022.1..2026.4: a network")
 def of_dynamic_codes(node: Node) -> bool:
     """MatMul of two values that DynamicQuantizeLinear and MatMulInteger compute may be wrong."""
-    source = node["A"].producer
-    return source is not None and source.op == "DynamicQuantizeLinear"
+    return maker(node["A"], "DynamicQuantizeLinear") is not None
 
 
 @alternative("MatMulInteger", runtime="onnxruntime==1.2")

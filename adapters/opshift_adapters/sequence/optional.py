@@ -3,6 +3,8 @@
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, adapter, boundary
 
+from opshift_adapters._lib.makers import maker
+
 GONE = "optional values do not exist before opset 15"
 
 TYPES_28 = boundary(28, "Optional:f19530 OptionalGetElement:41d3e1 OptionalHasElement:c7001f")
@@ -34,8 +36,8 @@ def _is_optional(value: Value) -> bool:
 def optional_element_15_14(node: Node, op: Builder) -> Result:
     """Below opset 15, the value that Optional wraps replaces OptionalGetElement."""
     optional = node["input"]
-    source = optional.producer
-    if source is None or source.op != "Optional":
+    source = maker(optional, "Optional")
+    if source is None:
         raise Refusal(Why.NEEDS_CONSTANT, f"{GONE}; the content of {optional.name!r} is unknown")
     element = source.input("input")
     if node.op == "OptionalHasElement":

@@ -19,6 +19,7 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import count_from_front, part, shape_of, size_of
+from opshift_adapters._lib.makers import maker
 
 GONE = "sequence values do not exist before opset 11"
 
@@ -97,9 +98,7 @@ def pieces(node: Node) -> list[Element]:
         ends = [min(end, size) for end in range(int(constant), size + int(constant), int(constant))]
     squeezed = split is None and node.int("keepdims") == 0
     starts = [0, *ends][: len(ends)]
-    return [
-        Piece(whole, axis, start, end, squeezed) for start, end in zip(starts, ends, strict=True)
-    ]
+    return [Piece(whole, axis, *bounds, squeezed) for bounds in zip(starts, ends, strict=True)]
 
 
 def split_axis(node: Node) -> int:
@@ -118,9 +117,8 @@ def taken(op: Builder, element: Element) -> Value:
 
 def split_one_by_one(sequence: Value) -> Node | None:
     """Returns the SplitToSequence without `split`, which makes one element per index, or None."""
-    node = sequence.producer
-    alone = node is not None and node.op == "SplitToSequence" and node.input("split") is None
-    return node if alone else None
+    node = maker(sequence, "SplitToSequence")
+    return node if node is not None and node.input("split") is None else None
 
 
 @adapter("SequenceAt", 11, 10)

@@ -73,9 +73,7 @@ def _cut(node: Node) -> list[int] | None:
     ]
 
 
-@misread(
-    "Conv", "opencv 4.5.5", source="2026-11-29 4.5.5: Conv of rank 3 and 4 with different pads"
-)
+@misread("Conv", "opencv 4.5.5", source="2026-11-29 4.5.5: ranks 3 and 4, different pads")
 def pads_one_axis_unequally(node: Node) -> bool:
     """Conv along one axis adds equal pads to both ends, even if `pads` differ."""
     pads = node.ints_or_none("pads") or []

@@ -25,6 +25,7 @@ from opshift.combinators import cast_around
 
 from opshift_adapters._lib import merged_pads, windows
 from opshift_adapters._lib.blocks import END, size_of
+from opshift_adapters._lib.makers import maker
 from opshift_adapters.facts.output_bounds import is_never_negative
 
 INDICES_ORDER = {"storage_order": "only unread Indices depend on it"}
@@ -107,7 +108,7 @@ def counts_beyond_the_end(node: Node) -> bool:
     "AveragePool",
     "onnxruntime 1.21..1.28",
     COUNTS,
-    source="2026-11-29 1.21..1.32: 216 forms",
+    source="2026-11-29 216 forms",
     since=10,
     before=19,
 )
@@ -115,9 +116,7 @@ def counts_beyond_the_end_below_19(node: Node) -> bool | None:
     return counts_beyond_the_end.run(node)
 
 
-@misread(
-    "AveragePool", "onnxruntime 1.21..1.24", source="2026-11-29 1.16..1.32: 3,360 forms", since=19
-)
+@misread("AveragePool", "onnxruntime 1.21..1.24", source="2026-11-29 1.16..1.32: forms", since=19)
 def counts_uneven_pads(node: Node) -> bool:
     """AveragePool with count_include_pad and different pads at begin and end is wrong."""
     pads = node.ints_or_none("pads") or []
@@ -182,17 +181,12 @@ def average_of_counted_pads(node: Node, op: Builder) -> Result:
         return _with_counted_pads_written(node, op, _apart(op, x))
     if not windows.rounds_up(node) and not pads and not node.int("count_include_pad"):
         return op.same(node, count_include_pad=1)  # like the merged pads
-    return op.same(node, inputs={"X": _apart(op, x)}) if _is_padded(x) else KEEP
+    return op.same(node, inputs={"X": _apart(op, x)}) if maker(x, "Pad") else KEEP
 
 
 def _apart(op: Builder, x: Value) -> Value:
     """Adds a Concat of one value after a Pad, so that onnxruntime does not merge the Pad."""
-    return op.Concat(x, axis=0) if _is_padded(x) else x
-
-
-def _is_padded(x: Value) -> bool:
-    producer = x.producer
-    return producer is not None and producer.op == "Pad"
+    return op.Concat(x, axis=0) if maker(x, "Pad") else x
 
 
 @misread("MaxPool", "onnxruntime 0.4..1.2", source="2026-11-29 0.4..1.7: 384 forms", since=10)

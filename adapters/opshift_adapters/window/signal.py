@@ -83,9 +83,7 @@ def dft_17_16(node: Node, op: Builder) -> Result:
     return op.Reshape(result, sizes, allowzero=1)
 
 
-@misread(
-    "DFT", "onnxruntime 1.12..1.26", since=17, source="2026-11-30 1.12..1.32: opsets 17 and 20"
-)
+@misread("DFT", "onnxruntime 1.12..1.26", since=17, source="2026-11-30 1.12..1.32: opsets 17, 20")
 def inverts_half(node: Node) -> bool:
     """{op} to a signal from half of its spectrum is not supported."""
     return node.int("inverse") == 1 and node.int("onesided") == 1
