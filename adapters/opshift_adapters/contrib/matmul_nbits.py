@@ -35,6 +35,12 @@ def has_other_bits(node: Node) -> bool:
     return node.int("bits") != 4
 
 
+@misread("MatMulNBits", "onnxruntime 1.23", source="2026-11-30 1.16..1.32", domain=MICROSOFT)
+def has_two_bits(node: Node) -> bool:
+    """MatMulNBits of 2 bits does not load."""
+    return node.int("bits") == 2
+
+
 def _zeros(op: Builder, zero: Value | None, bits: int, rows: int, blocks: int, kind: int) -> Value:
     """Returns the zero point of each block, unpacked if needed; the default is the middle code."""
     if zero is None:

@@ -71,14 +71,8 @@ def cast_while_converting(node: Node, op: Builder) -> Result:
         ) from None
 
 
-BACK = partial(
-    misread,
-    source="2026-11-26 eight releases, 0.4.0..1.5.2: 13 chains of two Casts",
-)
-PAIRS = partial(
-    misread,
-    source="2026-11-25 onnxruntime: 306 pairs of Casts by integers, 492 by floats",
-)
+BACK = partial(misread, source="2026-11-26 eight releases, 0.4.0..1.5.2: 13 chains of two Casts")
+PAIRS = partial(misread, source="2026-11-25 306 pairs of Casts by integers, 492 by floats")
 
 
 def _is_lossy_pair(node: Node, around: Surroundings, *, of: int, to: int) -> bool:
@@ -127,6 +121,18 @@ def needs_a_cast_of_opset_19(node: Node) -> bool:
     return any(value.elem_type_or_none == T.FLOAT16 for value in node.inputs if value)
 
 
+@misread(
+    "Cast Concat Expand Flatten Gather Reshape Slice Squeeze Tile Transpose Unsqueeze Where",
+    "onnxruntime 1.8..1.16",
+    source="2026-11-30 1.2..1.17: seven operators",
+)
+def makes_constant_strings(node: Node) -> bool:
+    """{op} of constant strings does not load."""
+    inputs = [value for value in node.inputs if value]
+    kinds = [value.elem_type_or_none for value in (*inputs, *node.outputs) if value]
+    return T.STRING in kinds and all(value.const_or_none() is not None for value in inputs)
+
+
 @misread("Cast", "openvino 2022.1", source="2026-11-23 2022.1: one node for each element type")
 def cuts_off_to_bool(node: Node) -> bool:
     """Cast of floats to bool truncates first, so that numbers below 1 become false."""
@@ -136,12 +142,14 @@ def cuts_off_to_bool(node: Node) -> bool:
 
 @alternative("Cast", runtime="openvino==2022.1")
 def without_a_lossy_cast(node: Node, op: Builder) -> Result:
-    """Cast of floats to bool becomes a comparison with 0; a Reshape separates a lossy Cast."""
+    """A Reshape separates a lossy Cast; a Cast to bool uses Equal; constant strings are cast."""
     if op.version < 6:  # below opset 6, `to` is a string
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
     x = node["input"]
     if (before := x.producer) is not None and before.op == "Cast":
         return op.same_but(node, [parted(op, x)])
+    if x.elem_type_or_none == T.STRING and x.const_or_none() is not None:
+        return cast_while_converting(node, op)
     if node.int("to") != T.BOOL or op.version < 11:
         return KEEP
     return ~op.Equal(x, op.const(0, like=x))

@@ -14,6 +14,7 @@ from opshift.adapter import (
     alternative,
     boundary,
     misread,
+    np,
 )
 from opshift.combinators import cast_around
 
@@ -38,9 +39,7 @@ def layout_14_13(node: Node, op: Builder) -> Result:
     )
 
 
-@misread(
-    "RNN GRU LSTM", "onnxruntime 0.4..1.32", source="2026-11-30 21 releases, 1.2..1.32", since=14
-)
+@misread("RNN GRU LSTM", "onnxruntime 0.4..1.32", source="2026-11-30 1.2..1.32", since=14)
 def begins_with_the_batch(node: Node) -> bool:
     """{op} with layout = 1 does not load."""
     return node.int("layout") == 1
@@ -48,9 +47,20 @@ def begins_with_the_batch(node: Node) -> bool:
 
 @alternative("RNN GRU LSTM", runtime="onnxruntime==1.20")
 def with_the_time_first(node: Node, op: Builder) -> Result:
-    """Transposes move the batch axis, because onnxruntime does not support `layout`."""
-    run = layout_14_13.run
-    return run(node, op) if run and op.version >= 14 and node.int("layout") else KEEP
+    """Transposes move the batch axis, and GRU gets zeros as B, as onnxruntime requires."""
+    run, rows = layout_14_13.run, node["R"].shape_or_none
+    if run and op.version >= 14 and node.int("layout"):
+        return run(node, op)
+    if node.op != "GRU" or node.input("B") is not None or rows is None:
+        return KEEP
+    zeros = op.const(np.zeros((rows[0], 2 * rows[1])), like=node["R"])
+    return op.same(node, inputs={"B": zeros}, outputs=node.n_outputs)
+
+
+@misread("GRU", "onnxruntime 1.0..1.2", source="2026-11-30 1.0..1.32: 12 forms", since=3)
+def has_no_bias(node: Node) -> bool:
+    """GRU with linear_before_reset and without B does not run."""
+    return node.int("linear_before_reset") == 1 and node.input("B") is None
 
 
 @adapter("RNN GRU LSTM", 7, 6)
@@ -83,9 +93,7 @@ def gru_2_3(node: Node, op: Builder) -> Result:
     return KEEP
 
 
-@misread(
-    "GRU LSTM", "onnxruntime 0.4..1.32", source="2026-11-29 0.4..1.32: RNN, GRU and LSTM of double"
-)
+@misread("GRU LSTM", "onnxruntime 0.4..1.32", source="2026-11-29 0.4..1.32: double")
 def is_computed_in_double(node: Node) -> bool:
     """{op} of double loads but does not run."""
     return node["X"].elem_type_or_none == T.DOUBLE

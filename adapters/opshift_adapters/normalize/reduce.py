@@ -31,7 +31,7 @@ from opshift_adapters._lib.axes import (
     in_order,
     without_empty,
 )
-from opshift_adapters._lib.kinds import FLOATS, WIDE_FLOATS
+from opshift_adapters._lib.kinds import FLOATS, WIDE_FLOATS, WIDE_INTS
 from opshift_adapters.facts.illegal_attributes import REDUCING
 
 MOST = " ".join(op for op in REDUCING.split() if op != "ReduceSum")
@@ -94,7 +94,12 @@ def over(node: Node, op: Builder, axes: list[int]) -> Value:
     reduces_all = not node.int("noop_with_empty_axes")
     if axes or reduces_all:
         return op.same(node, inputs={"axes": None}, axes=axes or None, noop_with_empty_axes=None)
-    x = node["data"]
+    return over_none(node, op)
+
+
+def over_none(node: Node, op: Builder) -> Value:
+    """Writes only the element-wise part of a reduction; without axes, keepdims has no effect."""
+    x, _ = node["data"], node.int("keepdims")
     if node.op in ("ReduceL1", "ReduceL2"):
         return op.Abs(x)
     if node.op == "ReduceSumSquare":
@@ -220,19 +225,24 @@ REDUCE_28 = boundary(28, "ReduceLogSum:f18f43 ReduceLogSumExp:8f14cb", direction
 @form(f"{MOST} ReduceSum")
 def axes_in_order(node: Node, op: Builder) -> Result:
     """Writes `axes` in ascending order and without empty lists, as some runtimes require."""
-    if keeps_all.run(node):
-        return over(node, op, [])
+    is_scalar = op.version < 13 and node["data"].rank_or_none == 0
+    if keeps_all.run(node) or (is_scalar and not node.ints_or_none("axes")):
+        return over_none(node, op)
     found = without_empty(node, op)
     return in_order(node, op) if found is None else found
 
 
-@misread(
-    f"{MOST} ReduceSum", "onnxruntime 1.6..1.23", since=13, source="2026-11-30 1.6..1.32: 2 opsets"
-)
+@misread(f"{MOST} ReduceSum", "onnxruntime 1.6..1.23", since=13, source="2026-11-30 1.6..1.32")
 def keeps_all(node: Node) -> bool:
     """{op} without `axes` does not support noop_with_empty_axes."""
     is_noop = "noop_with_empty_axes" in node.attributes and node.int("noop_with_empty_axes") == 1
     return is_noop and all(axes is None for axes in node.inputs[1:])
+
+
+@misread(f"{MOST} ReduceSum", "onnxruntime 0.4..1.2", source="2026-11-30 1.0..1.32: ten operators")
+def reduces_a_scalar(node: Node) -> bool:
+    """{op} of a scalar crashes the process."""
+    return node["data"].rank_or_none == 0
 
 
 @EMPTY_LIST(f"{MOST} ReduceSum", before=18)
@@ -315,7 +325,7 @@ OF_OPENCV = partial(misread, "ReduceMax ReduceMean ReduceSum", "opencv 4.5.5")
 
 @OF_OPENCV(
     "{op} requires ascending `axes`",
-    source="2026-11-28 4.5.5: three reductions at opset 11, 11 lists of axes",
+    source="2026-11-28 4.5.5: 11 lists of axes",
 )
 def names_axes_out_of_order(node: Node) -> bool:
     axes = node.ints("axes") if "axes" in node.attributes else []
@@ -381,43 +391,39 @@ def with_reduce_sum(node: Node, op: Builder) -> Result:
     x = node["data"]
     if x.elem_type_or_none not in FLOATS or op.version >= 18:
         return KEEP
-    axes, keep = node.ints_or_none("axes"), node.int("keepdims")
     if node.op == "ReduceL1":
-        return op.Max(*[_sum(op, op.Abs(x), axes, keep)] * 2)  # OpenVINO merges no Max
-    return op.Log(_sum(op, x, axes, keep))
+        return op.Max(*[_reduced(node, op, "ReduceSum", op.Abs(x))] * 2)  # OpenVINO merges no Max
+    return op.Log(_reduced(node, op, "ReduceSum", x))
 
 
-@misread(
-    "ReduceLogSumExp",
-    "openvino 2022.1..2025.4",
-    source="2026-11-29 2022.1..2025.4: opsets 11..18",
-    since=11,
-)
+@misread("ReduceLogSumExp", "openvino 2022.1..2025.4", source="2026-11-29 2022.1..2025.4", since=11)
 def may_be_far_from_zero(node: Node) -> bool:
     """ReduceLogSumExp of numbers far from 0 overflows to infinity."""
     return True
 
 
+@misread("ReduceLogSumExp", "onnxruntime 1.6..1.26", source="2026-11-30 1.0..1.32: 3 opsets")
+def rounds_each_summand(node: Node) -> bool | None:
+    """ReduceLogSumExp of integers may differ by 1."""
+    return None if node["data"].elem_type_or_none in WIDE_INTS else False
+
+
 @alternative("ReduceLogSumExp", runtime="openvino==2022.1")
 def around_the_largest(node: Node, op: Builder) -> Result:
-    """ReduceLogSumExp subtracts the largest finite element before Exp and adds it after Log."""
-    x = node["data"]
+    """ReduceLogSumExp adds the largest element after Log; integers are computed in double."""
+    x, in_double = node["data"], reduce_log_sum_exp_27_28.run
+    if x.elem_type_or_none in WIDE_INTS and in_double:
+        return in_double(node, op)
     if x.elem_type_or_none not in (*WIDE_FLOATS, T.FLOAT16) or not 11 <= op.version < 18:
         return KEEP
     axes = node.ints_or_none("axes")
     end = T(x.elem_type).fraction.largest
     found = op.ReduceMax(x, op.const(axes)) if axes else op.ReduceMax(x)
     largest = op.Clip(found, op.const(-end, like=x), op.const(end, like=x))
-    total = op.Log(_sum(op, op.Exp(x - largest), axes, 1)) + largest
+    total = op.Log(op.ReduceSum(op.Exp(x - largest), op.const(axes) if axes else None)) + largest
     if node.int("keepdims"):
         return total
     return op.Squeeze(total, op.const(axes)) if axes else op.Squeeze(total)
-
-
-def _sum(op: Builder, x: Value, axes: list[int] | None, keep: int) -> Value:
-    return (
-        op.ReduceSum(x, op.const(axes), keepdims=keep) if axes else op.ReduceSum(x, keepdims=keep)
-    )
 
 
 def _reduced(node: Node, op: Builder, name: str, x: Value) -> Value:

@@ -54,10 +54,12 @@ def non_zero_9_8(node: Node, op: Builder) -> Result:
     if result is not None and (constant := result.const_or_none()) is not None:
         return op.const(constant)
     x = node["X"]
-    if x.rank == 0 or x.elem_type in (T.STRING, T.COMPLEX64, T.COMPLEX128):
-        raise Refusal(Why.NOT_EXPRESSIBLE, "NonZero of this rank or type is impossible at opset 8")
+    if x.elem_type in (T.STRING, T.COMPLEX64, T.COMPLEX128):
+        raise Refusal(Why.NOT_EXPRESSIBLE, "NonZero of this type is impossible at opset 8")
     flat = op.Reshape(x, op.const([-1]))
     rest = true_positions(op, as_type(op, flat, T.BOOL))
+    if x.rank == 0:
+        return op.Slice(op.Unsqueeze(rest, axes=[0]), starts=[0], ends=[0], axes=[0])
     rows = []
     for axis in range(x.rank - 1, 0, -1):
         size = _at_least_one(op, size_of(op, x, axis))
@@ -65,6 +67,12 @@ def non_zero_9_8(node: Node, op: Builder) -> Result:
         rows.append(rest - above * size)
         rest = above
     return op.Concat(*(op.Unsqueeze(r, axes=[0]) for r in (rest, *reversed(rows))), axis=0)
+
+
+@misread("NonZero", "onnxruntime 0.4..1.32", source="2026-11-30 1.0..1.32: 3 types, 3 opsets")
+def finds_in_a_scalar(node: Node) -> bool:
+    """NonZero of a scalar returns one row of indices instead of none."""
+    return node["X"].rank_or_none == 0
 
 
 def _at_least_one(op: Builder, size: Value) -> Value:
@@ -135,9 +143,7 @@ def depth_in_a_vector(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"depth": op.const(constant.reshape(1))})
 
 
-@misread(
-    "OneHot", "onnxruntime 0.4..1.32", source="2026-11-30 31 releases, 1.2..1.32: 2 opsets, 2 axes"
-)
+@misread("OneHot", "onnxruntime 0.4..1.32", source="2026-11-30 1.2..1.32: 2 opsets, 2 axes")
 def has_a_scalar_index(node: Node) -> bool:
     """OneHot of a scalar does not load."""
     return node["indices"].rank == 0

@@ -1,14 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unique: the distinct elements of a tensor."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, boundary
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    alternative,
+    boundary,
+    misread,
+)
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import arange
-from opshift_adapters._lib.kinds import FLOATS
+from opshift_adapters._lib.kinds import FLOATS, as_type
 
 
-@adapter("Unique", 11, 10)
+@adapter("Unique", 11, 10, in_other_words=True)
 def unique_11_10(node: Node, op: Builder) -> Result:
     """Below opset 11, Unique becomes a comparison of each element with every other element."""
     x = node["X"]
@@ -38,6 +51,24 @@ def unique_11_10(node: Node, op: Builder) -> Result:
         met = op.Unsqueeze(_picked(op, same & firsts, row), axes=[1])
         rank = _count(op, (row < met) & firsts)
     return values, first, rank, op.Gather(_count(op, same), first)
+
+
+@misread("Unique", "onnxruntime 1.0..1.7", source="2026-11-30 1.0..1.8: 13 types")
+def lacks_a_type(node: Node) -> bool:
+    """Unique of this element type does not run."""
+    return node["X"].elem_type not in (T.FLOAT, T.INT64, T.INT8, T.STRING)
+
+
+@alternative("Unique", runtime="onnxruntime==1.7")
+def of_wider_elements(node: Node, op: Builder) -> Result:
+    """Unique of other elements is computed in int64 or float, if that is exact."""
+    x = node["X"]
+    kind = T(x.elem_type).element
+    wide = next((wider for wider in (T.INT64, T.FLOAT) if wider.element.holds(kind)), None)
+    if wide is None:
+        return KEEP
+    y, *others = op.same(node, inputs={"X": as_type(op, x, wide)}, outputs=node.n_outputs)
+    return (as_type(op, y, x.elem_type), *others)
 
 
 def _order(op: Builder, x: Value) -> tuple[Value, Value]:
