@@ -22,7 +22,8 @@ def document(call="f.F(x)", declared="alpha", body="c = f.G(a)") -> Document:
 
 
 def found(rule, of: Document) -> list[tuple[str, ...]]:
-    return [tuple(sorted(names)) for names, _ in rule(of)]
+    listed = ([names] if isinstance(names, str) else names for names, _ in rule(of))
+    return [tuple(sorted(names)) for names in listed]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
@@ -17,8 +18,10 @@ from opshift.text import Line, Role, Shown, counted, printable
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 UNJUDGED = "UNJUDGED"  # the code of a finding that no rule could decide
-NamedText: TypeAlias = tuple[frozenset[str], str]
-"""A finding: the names of its values or nodes, and a sentence."""
+NamedText: TypeAlias = tuple[str | frozenset[str], str]
+"""A violation: the name or the names of its values or nodes, and a sentence."""
+
+_Key = TypeVar("_Key")
 
 _ROLES = {ERROR: Role.BAD, WARNING: Role.CAUTION, INFO: Role.FAINT}
 
@@ -27,6 +30,11 @@ def some(names: Collection[str], what: str) -> str:
     """Returns the number of names, and the first name."""
     first = repr(min(names))
     return f"{what} {first}" if len(names) == 1 else f"{counted(len(names), what)} such as {first}"
+
+
+def several(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
+    """Yields each key that occurs more than once, with its number of occurrences."""
+    return ((key, count) for key, count in Counter(keys).items() if count > 1)
 
 
 class Phase(enum.Enum):
@@ -107,9 +115,8 @@ class Rule:
                 text = printable(str(violation))
                 yield Finding(WARNING, text, UNJUDGED, frozenset({text}))
                 continue
-            about, text = (
-                (frozenset({violation}), violation) if isinstance(violation, str) else violation
-            )
+            names, text = (violation, violation) if isinstance(violation, str) else violation
+            about = frozenset({names}) if isinstance(names, str) else names
             # a name in the file may contain line ends
             yield Finding(self.level, printable(text), self.code, about)
 

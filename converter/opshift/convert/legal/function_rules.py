@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from opshift.convert.legal.findings import NamedText
+from opshift.convert.legal.findings import NamedText, several
 from opshift.model.document import Document
 from opshift.model.functions import behind
 from opshift.model.scope import FunctionId, Root, call_id
@@ -37,7 +36,7 @@ def overloads(document: Document) -> Iterator[NamedText]:
     for node in (node for scope in document.scopes() for node in scope.proto.node):
         if getattr(node, "overload", "") and call_id(node) not in document.functions:
             text = f"{named(node)} calls the overload {node.overload!r} of a function, which the"
-            yield frozenset({node.overload}), f"{text} model does not have; correct it"
+            yield node.overload, f"{text} model does not have; correct it"
 
 
 def _calls(document: Document, root: Root) -> Iterator[tuple[FunctionId, NodeProto]]:
@@ -64,36 +63,28 @@ def attributes(document: Document) -> Iterator[NamedText]:
                     if attribute.ref_attr_name
                 }
                 for name in sorted(read - declared):
-                    yield (
-                        frozenset({name}),
-                        f"{named(node)} reads attribute {name!r} of {where}, which does not declare"
-                        " it; correct the name",
-                    )
+                    text = f"{named(node)} reads attribute {name!r} of {where}, which does not"
+                    yield name, f"{text} declare it; correct the name"
 
 
 def _declarations(function: FunctionProto) -> Iterator[NamedText]:
     """Checks that attributes have distinct names, and that defaults have a type."""
     called = f"function {function.name!r}"
     for name in sorted({*function.attribute} & {*_with_default(function)}):
-        yield (
-            frozenset({name}),
-            f"{called} declares its attribute {name!r} twice, with and"
-            " without a default; remove one declaration",
-        )
-    for name, count in Counter(_with_default(function)).items():
-        if count > 1:
-            text = f"{called} has {count} defaults for its attribute {name!r}; keep one"
-            yield frozenset({name}), text
+        text = f"{called} declares its attribute {name!r} twice, with and"
+        yield name, f"{text} without a default; remove one declaration"
+    for name, count in several(_with_default(function)):
+        yield name, f"{called} has {count} defaults for its attribute {name!r}; keep one"
     for name in sorted(attribute_names(function)):
         if not name:
-            yield frozenset({""}), f"{called} has an attribute without a name; name it"
+            yield "", f"{called} has an attribute without a name; name it"
         elif name in {*function.input, *function.output}:
             text = f"{called} has an attribute and an input or output {name!r}; rename one"
-            yield frozenset({name}), text
+            yield name, text
     for default in getattr(function, "attribute_proto", ()):
         if default.type == AttributeProto.UNDEFINED:
             text = f"the default of attribute {default.name!r} of {called} has no type; set it"
-            yield frozenset({default.name}), text
+            yield default.name, text
 
 
 def references(document: Document) -> Iterator[NamedText]:
@@ -112,25 +103,20 @@ def references(document: Document) -> Iterator[NamedText]:
         for default in getattr(function, "attribute_proto", ()):
             if (expected := _misfit(default, used[key])) is not None:
                 text = f"the default of attribute {default.name!r} of function {function.name!r}"
-                yield frozenset({default.name}), f"{text} {expected}"
+                yield default.name, f"{text} {expected}"
     for root in document.roots:
         for key, node in _calls(document, root):
             for attribute in node.attribute:
                 if (expected := _misfit(attribute, used[key])) is not None:
-                    yield (
-                        frozenset({attribute.name}),
-                        f"attribute {attribute.name!r} of {named(node)} {expected}",
-                    )
+                    text = f"attribute {attribute.name!r} of {named(node)} {expected}"
+                    yield attribute.name, text
 
 
 def _with_value(node: NodeProto, attribute: AttributeProto) -> Iterator[NamedText]:
     fields = {field.name for field, _ in attribute.ListFields()}
     if fields - {"name", "type", "ref_attr_name", "doc_string"}:
-        yield (
-            frozenset({attribute.name}),
-            f"attribute {attribute.name!r} of {named(node)} refers to an attribute of the function"
-            " and has a value; remove the value",
-        )
+        text = f"attribute {attribute.name!r} of {named(node)} refers to an attribute of the"
+        yield attribute.name, f"{text} function and has a value; remove the value"
 
 
 def _misfit(attribute: AttributeProto, used: Mapping[str, set[int]]) -> str | None:
@@ -147,11 +133,8 @@ def _given(document: Document, key: FunctionId, node: NodeProto) -> Iterator[Nam
     for name in sorted(
         {attribute.name for attribute in node.attribute} - attribute_names(document.functions[key])
     ):
-        yield (
-            frozenset({name}),
-            f"{named(node)} sets attribute {name!r}, which the called function does not declare;"
-            " remove it",
-        )
+        text = f"{named(node)} sets attribute {name!r}, which the called function does not declare;"
+        yield name, f"{text} remove it"
 
 
 def attribute_names(function: FunctionProto) -> set[str]:
@@ -165,10 +148,8 @@ def _with_default(function: FunctionProto) -> Iterator[str]:
 
 def unused(document: Document) -> Iterator[NamedText]:
     for domain, name, _ in never_called(document):
-        yield (
-            frozenset({f"{domain}.{name}"}),
-            f"function {name!r} of {domain or 'ai.onnx'!r} is never called; it can be removed",
-        )
+        text = f"function {name!r} of {domain or 'ai.onnx'!r} is never called; it can be removed"
+        yield f"{domain}.{name}", text
 
 
 def called(document: Document) -> list[FunctionId]:

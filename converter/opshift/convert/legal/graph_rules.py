@@ -143,7 +143,7 @@ def shadowing(checked: Checked) -> Iterator[NamedText]:
             if scope.parent.owner(name) is not None:
                 where = f"in graph {scope.proto.name!r}"
                 text = f"{name!r} {where} is also defined in an outer graph; rename one"
-                yield frozenset({name}), text
+                yield name, text
 
 
 def subgraph_defaults(checked: Checked) -> Iterator[NamedText]:
@@ -160,7 +160,7 @@ def subgraph_defaults(checked: Checked) -> Iterator[NamedText]:
         where = f"input {{!r}} of the nested graph {scope.proto.name!r} is also an initializer"
         advice = "move it behind the other inputs" if has_constants else "remove one of the two"
         for name in (name for name in inputs if name in constants):
-            yield frozenset({name}), f"{where.format(name)}; {advice}"
+            yield name, f"{where.format(name)}; {advice}"
 
 
 # -- nodes -------------------------------------------------------------------------------------

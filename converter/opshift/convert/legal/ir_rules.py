@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ from opshift.convert.legal.findings import (
     NamedText,
     Phase,
     Rule,
+    several,
     some,
 )
 from opshift.model.document import Document
@@ -56,21 +58,18 @@ def _where(scope: Scope) -> str:
 def _node_names(document: Document) -> Iterator[NamedText]:
     for scope in document.scopes():
         if repeated := scope.repeated_names:
-            yield (
-                repeated,
-                f"several nodes of {_where(scope)} share the {some(repeated, 'name')}; give each"
-                " node its own name",
-            )
+            text = f"several nodes of {_where(scope)} share the {some(repeated, 'name')}; give each"
+            yield repeated, f"{text} node its own name"
 
 
 def _graph_names(document: Document) -> Iterator[NamedText]:
     """Checks that the names of graphs are unique within a model."""
     names = Counter(s.proto.name for s in document.scopes() if isinstance(s.proto, GraphProto))
     if names[""]:
-        yield (frozenset({""}), f"{counted(names.pop(''), 'graph')} without a name; add a name")
+        yield "", f"{counted(names.pop(''), 'graph')} without a name; add a name"
     for name, count in sorted(names.items()):
         if count > 1:
-            yield (frozenset({name}), f"{count} graphs are called {name!r}; give each its own name")
+            yield name, f"{count} graphs are called {name!r}; give each its own name"
 
 
 _DOMAIN = re.compile(r"\w([\w-]*\w)?(\.\w([\w-]*\w)?)+", re.ASCII)
@@ -84,7 +83,7 @@ def _domain_names(document: Document) -> Iterator[NamedText]:
     for domain in sorted(named - {""}):
         if not _DOMAIN.fullmatch(domain):
             yield (
-                frozenset({domain}),
+                domain,
                 f"domain {domain!r} is not a reverse DNS name; use a name such as com.acme",
             )
 
@@ -97,18 +96,14 @@ def _import_versions(document: Document) -> Iterator[NamedText]:
     ):
         if not entry.HasField("version") and schemas.latest(schemas.normal(entry.domain)) is None:
             text = f"the import of domain {entry.domain!r} has no version; state it"
-            yield frozenset({entry.domain}), text
+            yield entry.domain, text
 
 
 def _keys(document: Document) -> Iterator[NamedText]:
     """Checks that the metadata keys of the model, and of each part of it, are unique."""
     for where, part in places.metadata(document.model):
-        for key, count in Counter(entry.key for entry in part).items():
-            if count > 1:
-                yield (
-                    frozenset({key}),
-                    f"the metadata of {where} has {count} entries {key!r}; keep one",
-                )
+        for key, count in several(entry.key for entry in part):
+            yield key, f"the metadata of {where} has {count} entries {key!r}; keep one"
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -160,7 +155,7 @@ def _identifiers(what: str, names: Iterable[str]) -> Iterator[NamedText]:
         text = f"{article} {what} name is not a C identifier"
         if len(bad) > 1:
             text = f"{len(bad)} {what} names are not C identifiers"
-        yield (bad, f"{text}, such as {min(bad)!r}")
+        yield bad, f"{text}, such as {min(bad)!r}"
 
 
 # -- names without a definition ------------------------------------------------------------------
@@ -169,15 +164,9 @@ def _identifiers(what: str, names: Iterable[str]) -> Iterator[NamedText]:
 def _bindings(document: Document) -> Iterator[NamedText]:
     """Checks the bindings of initializers to the outputs of graphs for training."""
     tops = {root.name: root.top for root in document.roots if root.kind == "training"}
-    updated = Counter(
-        key
-        for training in document.model.training_info
-        for key in dict.fromkeys(entry.key for entry in training.update_binding)
-    )
-    for key, count in updated.items():
-        if count > 1:
-            text = f"{count} update_bindings set {key!r}; keep one of them"
-            yield frozenset({key}), text
+    keys = ({entry.key: None for entry in t.update_binding} for t in document.model.training_info)
+    for key, count in several(itertools.chain.from_iterable(keys)):
+        yield key, f"{count} update_bindings set {key!r}; keep one of them"
     for i, training in enumerate(document.model.training_info):
         where = f"training_info[{i}]"
         first, step = (tops.get(f"{where}.{part}") for part in TRAINING_PARTS)
@@ -212,14 +201,13 @@ def _binding(
             text = (
                 f"{where}.{field} sets {entry.key!r}, which is not an initializer; correct the key"
             )
-            yield (frozenset({entry.key}), text)
+            yield entry.key, text
         if entry.value not in outputs:
             part = "the initialization" if field == "initialization_binding" else "the algorithm"
             text = f"{where}.{field} reads {entry.value!r}, which is not an output of {part}"
-            yield (frozenset({entry.value}), f"{text}; correct the value")
-    for key, count in Counter(entry.key for entry in entries).items():
-        if count > 1:
-            yield (frozenset({key}), f"{where}.{field} sets {key!r} {count} times; keep one")
+            yield entry.value, f"{text}; correct the value"
+    for key, count in several(entry.key for entry in entries):
+        yield key, f"{where}.{field} sets {key!r} {count} times; keep one"
 
 
 def _value_infos(document: Document) -> Iterator[NamedText]:
@@ -228,23 +216,16 @@ def _value_infos(document: Document) -> Iterator[NamedText]:
         stated = {value.name for value in infos}
         lost = frozenset(name for name in stated if scope.owner(name) is not scope)
         if lost:
-            yield (
-                lost,
-                f"value_info of {_where(scope)} describes {some(lost, 'value')}, which is not"
-                " defined; remove the entry",
-            )
+            text = f"value_info of {_where(scope)} describes {some(lost, 'value')}, which is not"
+            yield lost, f"{text} defined; remove the entry"
 
 
 def _repeated_infos(document: Document) -> Iterator[NamedText]:
     for scope in document.scopes():
         infos: Iterable[ValueInfoProto] = getattr(scope.proto, "value_info", ())
-        counts = Counter(value.name for value in infos)
-        if repeated := frozenset(name for name, count in counts.items() if count > 1):
-            yield (
-                repeated,
-                f"value_info of {_where(scope)} describes {some(repeated, 'value')} twice; keep"
-                " one entry",
-            )
+        if repeated := frozenset(dict(several(value.name for value in infos))):
+            text = f"value_info of {_where(scope)} describes {some(repeated, 'value')} twice; keep"
+            yield repeated, f"{text} one entry"
 
 
 def _annotations(document: Document) -> Iterator[NamedText]:
@@ -253,35 +234,29 @@ def _annotations(document: Document) -> Iterator[NamedText]:
         yield from _repeated_annotations(scope, notes)
         for note in notes:
             if scope.owner(note.tensor_name) is not scope:
-                yield (
-                    frozenset({note.tensor_name}),
-                    f"a quantization annotation of {_where(scope)} describes"
-                    f" {note.tensor_name!r}, which is not defined; remove it",
-                )
+                text = f"a quantization annotation of {_where(scope)} describes"
+                advice = "which is not defined; remove it"
+                yield note.tensor_name, f"{text} {note.tensor_name!r}, {advice}"
             for entry in note.quant_parameter_tensor_names:
                 if scope.owner(entry.value) is None:
-                    yield (
-                        frozenset({entry.value}),
-                        f"the quantization annotation of {note.tensor_name!r} names {entry.value!r}"
-                        f" as its {entry.key}, but this value is not defined; correct the name",
-                    )
+                    text = f"the quantization annotation of {note.tensor_name!r} names"
+                    fault = f"{entry.value!r} as its {entry.key}, but this value is not defined"
+                    yield entry.value, f"{text} {fault}; correct the name"
 
 
 def _repeated_annotations(scope: Scope, notes: Sequence[TensorAnnotation]) -> Iterator[NamedText]:
     """Checks that each tensor has one annotation, and each annotation one entry for a key."""
-    for name, count in Counter(note.tensor_name for note in notes).items():
-        if count > 1:
-            text = f"{_where(scope)} has {count} quantization annotations of {name!r}; keep one"
-            yield frozenset({name}), text
+    for name, count in several(note.tensor_name for note in notes):
+        yield name, f"{_where(scope)} has {count} quantization annotations of {name!r}; keep one"
     for note in notes:
         called = f"the quantization annotation of {note.tensor_name!r}"
         keys = Counter(entry.key for entry in note.quant_parameter_tensor_names)
         for key, count in keys.items():
             if count > 1:
-                yield frozenset({note.tensor_name}), f"{called} has {count} entries {key}; keep one"
+                yield note.tensor_name, f"{called} has {count} entries {key}; keep one"
             if key not in QUANTIZATION_KEYS:
                 text = f"{called} has the key {key!r}, which ONNX does not define; use one of"
-                yield frozenset({note.tensor_name}), f"{text} {', '.join(QUANTIZATION_KEYS)}"
+                yield note.tensor_name, f"{text} {', '.join(QUANTIZATION_KEYS)}"
 
 
 # -- denotations ---------------------------------------------------------------------------------
@@ -293,11 +268,8 @@ def _denotations(document: Document) -> Iterator[NamedText]:
         for word in _unknown_denotations(value.type):  # type: ignore[union-attr]
             unknown.setdefault(word, where)
     for word, where in sorted(unknown.items()):
-        yield (
-            frozenset({word}),
-            f"{where} has the denotation {word!r}, which ONNX does not define;"
-            " remove it, or use one that ONNX defines",
-        )
+        text = f"{where} has the denotation {word!r}, which ONNX does not define;"
+        yield word, f"{text} remove it, or use one that ONNX defines"
 
 
 def _unknown_denotations(kind: TypeProto) -> Iterator[str]:

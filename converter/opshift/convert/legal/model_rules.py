@@ -10,7 +10,7 @@ from opshift import terms, versions
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
 from opshift.convert.legal import checker
-from opshift.convert.legal.findings import Checked
+from opshift.convert.legal.findings import Checked, NamedText
 from opshift.model import functions, metadata, walk, weights
 from opshift.model.scope import Root
 from opshift.model.walk import named
@@ -127,7 +127,7 @@ def is_beyond(node: NodeProto, schema: schemas.Schema | None) -> bool:
     return any(attribute.name not in schema.attributes for attribute in node.attribute)
 
 
-def metadata_forms(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
+def metadata_forms(checked: Checked) -> Iterator[NamedText]:
     """Yields standard metadata of another form, and images that no metadata describe."""
     yield from _images(checked.document.model)
     for entry in checked.document.model.metadata_props:
@@ -135,10 +135,10 @@ def metadata_forms(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
         if name is not None and not metadata.FORMS[name][1](entry.value):
             form = metadata.FORMS[name][0]
             text = f"the metadata {entry.key!r} is {entry.value!r}; ONNX defines it as {form}"
-            yield frozenset({entry.key}), text
+            yield entry.key, text
 
 
-def _images(model: ModelProto) -> Iterator[tuple[frozenset[str], str]]:
+def _images(model: ModelProto) -> Iterator[NamedText]:
     values = [*model.graph.input, *model.graph.output]
     images = [value.name for value in values if value.type.denotation == "IMAGE"]
     stated = {metadata.standard(entry.key) for entry in model.metadata_props}
@@ -221,25 +221,22 @@ def data_files(checked: Checked) -> Iterator[str]:
         yield from weights.flaws(checked.document.model, checked.weights)
 
 
-def above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
+def above_ir(checked: Checked) -> Iterator[NamedText]:
     """Yields content that needs a later IR version than the model states."""
     for feature in _held(checked):
         if feature.computes:
             text = f"{feature.says} needs IR {feature.ir}, but the model states IR {_ir(checked)}"
-            yield (
-                frozenset({feature.says}),
-                f"{text}; raise it with {terms.option('ir_version', feature.ir)}",
-            )
+            yield feature.says, f"{text}; raise it with {terms.option('ir_version', feature.ir)}"
 
 
-def skipped_above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
+def skipped_above_ir(checked: Checked) -> Iterator[NamedText]:
     """Yields content that affects no result and belongs to a later IR version than stated."""
     for feature in _held(checked):
         if not feature.computes:
             text = (
                 f"IR {feature.ir} introduced {feature.says}; readers of IR {_ir(checked)} ignore it"
             )
-            yield frozenset({feature.says}), text
+            yield feature.says, text
 
 
 def _held(checked: Checked) -> list[Feature]:

@@ -32,7 +32,7 @@ def payloads(checked: Checked) -> Iterator[NamedText]:
             arrays.refuse_torn(whole)
         except InvalidModel as error:
             advice = "" if whole.HasField("segment") else "; correct the shape or the data"
-            yield frozenset({tensor.name}), f"{error}{advice}"
+            yield tensor.name, f"{error}{advice}"
 
 
 def _is_in_its_field(tensor: TensorProto) -> bool:
@@ -54,7 +54,7 @@ def values(checked: Checked) -> Iterator[NamedText]:
         bad = next(_texts_with_flaws(tensor.string_data), "") or next(_outside(tensor), "")
         if bad:
             yield (
-                frozenset({tensor.name}),
+                tensor.name,
                 f"tensor {tensor.name!r} of {T(kind).name.lower()} has the entry {bad}; correct it",
             )
 

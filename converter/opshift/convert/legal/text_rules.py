@@ -28,7 +28,7 @@ def attributes(checked: Checked) -> Iterator[NamedText]:
                 for text in (attribute.s, *attribute.strings):
                     if not is_utf8(text):
                         shown = f"attribute {attribute.name!r} of {named(node)} has a text that is"
-                        yield frozenset({attribute.name}), f"{shown} not UTF-8; correct it"
+                        yield attribute.name, f"{shown} not UTF-8; correct it"
 
 
 def documentation(checked: Checked) -> Iterator[NamedText]:
@@ -40,4 +40,4 @@ def documentation(checked: Checked) -> Iterator[NamedText]:
     for words, part in parts:
         if (tag := _TAG.search(part.doc_string)) is not None:
             text = f"the documentation of {words} has the HTML tag {tag[0]}; write Markdown"
-            yield frozenset({tag[0]}), text
+            yield tag[0], text

@@ -42,10 +42,10 @@ def contents(checked: Checked) -> Iterator[NamedText]:
         parts = [part.WhichOneof("value") or "" for part in parts_of(value.type)]
         if value.name not in others and not all(t.elem_type for t in tensors_in(value.type)):
             text = f"the type of value {value.name!r} has no element type; set it, or remove the"
-            yield frozenset({value.name}), f"{text} type"
+            yield value.name, f"{text} type"
         if any(pair == ("optional_type",) * 2 for pair in itertools.pairwise(parts)):
             text = f"value {value.name!r} is an optional value of an optional value; remove one"
-            yield frozenset({value.name}), text
+            yield value.name, text
 
 
 def recorded_twice(checked: Checked) -> Iterator[NamedText]:
@@ -59,7 +59,7 @@ def recorded_twice(checked: Checked) -> Iterator[NamedText]:
             kind = declared.get(value.name)
             if kind is not None and not (alike(kind, value.type) and _agree(kind, value.type)):
                 yield (
-                    frozenset({value.name}),
+                    value.name,
                     f"value_info describes {value.name!r} as {shown_type(value.type)}, but graph"
                     f" {graph.name!r} declares {shown_type(kind)}; remove the entry",
                 )
@@ -92,11 +92,8 @@ def variables(checked: Checked) -> Iterator[NamedText]:
     for variable, values in sorted(sizes.items()):
         if len(values) > 1:
             shown = " and ".join(f"{size} ({values[size]!r})" for size in sorted(values)[:2])
-            yield (
-                frozenset({variable}),
-                f"dimension {variable!r} has the sizes {shown}, but a name stands for one size in"
-                " the whole model; use several names",
-            )
+            text = f"dimension {variable!r} has the sizes {shown}, but a name stands for one size"
+            yield variable, f"{text} in the whole model; use several names"
 
 
 def dimension_names(model: ModelProto) -> set[str]:
