@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from opshift.opsets.elements import ELEMENTS, OLDEST
 from opshift.records import dataclass
@@ -121,18 +121,29 @@ def _type(name: str) -> Feature:
     )
 
 
-def _note(
-    ir: int, says: str, find: Callable[[TypedContent], bool], holders: str, field: str, many: str
-) -> Feature:
-    """Returns a `Feature` for a field that affects no result and that older readers ignore."""
+def _note(ir: int, says: str, holders: str, field: str, many: str) -> Feature:
+    """Returns a `Feature` for a field that affects no result and that older readers ignore.
+
+    `holders` is the function of `places` that finds the messages with this field.
+    """
     return Feature(
         ir,
         says,
-        find,
+        lambda held: any(_has(part, field) for part in _parts(held.content, holders)),
         lambda model: _places().with_field(getattr(_places(), holders)(model), field),
         lambda work: work.clear(getattr(_places(), holders)(work.model), field, many),
         METADATA,
     )
+
+
+def _parts(content: Content, holders: str) -> Iterable[Any]:
+    """Returns the parts of a model's outline that a function of `places` finds in the model."""
+    whole = {"of_model": content.all, "of_functions": content.all.functions}
+    return [whole[holders]] if holders in whole else getattr(content, holders)
+
+
+def _has(part: Any, name: str) -> bool:
+    return any(field.name == name for field, _ in part.ListFields())
 
 
 def _in_attributes(*kinds: int) -> Callable[[TypedContent], bool]:
@@ -196,44 +207,23 @@ FEATURES = (
     BARE,
     _note(
         11, "a device configuration of the model",
-        lambda held: bool(held.content.all.configuration),
         "of_model", "configuration", "device configurations",
     ),
     _note(
         11, "a device configuration of a node",
-        lambda held: any(one.device_configurations for one in held.content.nodes),
         "nodes", "device_configurations", "device configurations of nodes",
     ),
-    _note(
-        10, "metadata of a node", lambda held: any(n.metadata_props for n in held.content.nodes),
-        "nodes", "metadata_props", "metadata of nodes",
-    ),
-    _note(
-        10, "metadata of a graph", lambda held: any(g.metadata_props for g in held.content.graphs),
-        "graphs", "metadata_props", "metadata of graphs",
-    ),
-    _note(
-        10, "metadata of a value", lambda held: any(v.metadata_props for v in held.content.values),
-        "values", "metadata_props", "metadata of values",
-    ),
-    _note(
-        10, "metadata of a tensor",
-        lambda held: any(tensor.metadata_props for tensor in held.content.tensors),
-        "tensors", "metadata_props", "metadata of tensors",
-    ),
-    _note(
-        10, "metadata of a function",
-        lambda held: bool(held.content.all.functions.metadata_props),
-        "of_functions", "metadata_props", "metadata of functions",
-    ),
+    _note(10, "metadata of a node", "nodes", "metadata_props", "metadata of nodes"),
+    _note(10, "metadata of a graph", "graphs", "metadata_props", "metadata of graphs"),
+    _note(10, "metadata of a value", "values", "metadata_props", "metadata of values"),
+    _note(10, "metadata of a tensor", "tensors", "metadata_props", "metadata of tensors"),
+    _note(10, "metadata of a function", "of_functions", "metadata_props", "metadata of functions"),
     _note(
         10, "types recorded in a function",
-        lambda held: held.content.all.functions.HasField("value_info"),
         "of_functions", "value_info", "types recorded in functions",
     ),
     _note(
         5, "a quantization annotation",
-        lambda held: any(one.quantization_annotation for one in held.content.graphs),
         "graphs", "quantization_annotation", "quantization annotations",
     ),
 )  # fmt: skip
