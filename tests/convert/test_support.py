@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import opshift
@@ -72,7 +73,7 @@ def test_each_part_adds_its_reasons(parts):
 
 
 def test_an_import_that_was_added_is_judged_too(parts):
-    support = support_of(MODEL, RELEASE, added=[""])
+    support = support_of(replace(MODEL, added=[""]), RELEASE)
     assert support.reasons == ("rejected", *REASONS)
     assert support.unknown == ("doubted", *DOUBTS)
 

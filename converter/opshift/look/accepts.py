@@ -16,7 +16,7 @@ from opshift.convert.blockers import Outgrown
 from opshift.convert.cheapest_strategy import OpenSkeleton, opener_of
 from opshift.convert.legal import diagnose, rules
 from opshift.convert.request import NODE_BUDGET, Request
-from opshift.convert.runtime.support import ComparedModel, Support, support_of
+from opshift.convert.runtime.support import ComparedModel, support_of
 from opshift.errors import AdapterBug, OpshiftError
 from opshift.look import reach
 from opshift.look.reach import Fit
@@ -184,8 +184,8 @@ def accepts(model: Source, target: str, *, isolate: bool | None = None) -> Accep
     release = targets.find(target)
     with documents.beside(model), isolation.isolated(isolate):
         open_skeleton = opener_of(model)
-        require_valid(open_skeleton)
-        answer = _SourceOrResult.of(open_skeleton).answer(release)
+        adapters = require_valid(open_skeleton).adapters
+        answer = support_of(_source_model(open_skeleton, adapters), release).in_words
     remarks = (release.remark,) if release.remark else ()
     return Acceptance(answer.target, answer.reasons, answer.unknown, remarks)
 
@@ -235,10 +235,10 @@ def survey(
 def _survey(model: Source, names: Iterable[str], request: Request) -> RuntimeSurvey:
     open_skeleton = opener_of(model)
     runs, plain = require_valid(open_skeleton, request), request == Request()
-    opened = _SourceOrResult.of(open_skeleton)
+    opened = _source_model(open_skeleton, runs.adapters)
     results = KnownResults(opened, runs.adapters)
     rows = _rows(names)
-    now = [opened.answer(release) for release in rows]
+    now = [support_of(opened, release).in_words for release in rows]
     after = {
         i: _after(runs, rows[i], results)
         for i in sorted(range(len(rows)), key=lambda i: results.direction_and_distance(rows[i]))
@@ -271,39 +271,23 @@ def _fit(release: RuntimeRelease, now: RuntimeAnswer, after: RuntimeAnswer) -> F
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _SourceOrResult:
-    """A model and its inferred types, which are used for many releases."""
-
-    judged: ComparedModel
-    added: Collection[str] = ()  # the domains whose imports the model lacked
-
-    @staticmethod
-    @diagnose.protobuf_errors()
-    def of(open_skeleton: OpenSkeleton) -> _SourceOrResult:
-        skeleton, large_tensors = open_skeleton()
-        adapters, domains = registry.default(), imports.versions(skeleton).keys()
-        model_opening.mend_imports(skeleton, adapters)
-        imports.merge(skeleton)
-        added = imports.versions(skeleton).keys() - domains
-        document = rules.open_for_inference(skeleton, adapters)
-        return _SourceOrResult(_judged(document, large_tensors, adapters), added)
-
-    @staticmethod
-    def made(skeleton: ModelProto, large_tensors: Weights) -> _SourceOrResult:
-        """Returns the converted model and its inferred types."""
-        return _SourceOrResult(_judged(Document(skeleton), large_tensors, registry.default()))
-
-    def support(self, release: RuntimeRelease) -> Support:
-        return support_of(self.judged, release, added=self.added)
-
-    def answer(self, release: RuntimeRelease) -> RuntimeAnswer:
-        return self.support(release).in_words
+@diagnose.protobuf_errors()
+def _source_model(open_skeleton: OpenSkeleton, adapters: Registry) -> ComparedModel:
+    """Returns an unconverted model and its inferred types, which are used for many releases."""
+    skeleton, large_tensors = open_skeleton()
+    domains = imports.versions(skeleton).keys()
+    model_opening.mend_imports(skeleton, adapters)
+    imports.merge(skeleton)
+    added = imports.versions(skeleton).keys() - domains
+    document = rules.open_for_inference(skeleton, adapters)
+    return _compared(document, large_tensors, adapters, added)
 
 
-def _judged(document: Document, large_tensors: Weights, adapters: Registry) -> ComparedModel:
+def _compared(
+    document: Document, large_tensors: Weights, adapters: Registry, added: Collection[str] = ()
+) -> ComparedModel:
     view = weights.checkable(document.model)
-    return ComparedModel.of(Facts(document, large_tensors, adapters, lambda: view))
+    return ComparedModel.of(Facts(document, large_tensors, adapters, lambda: view), added)
 
 
 class KnownResults:
@@ -314,14 +298,14 @@ class KnownResults:
     runtime, so a refusal is not reused.
     """
 
-    def __init__(self, opened: _SourceOrResult, adapters: Registry) -> None:
+    def __init__(self, opened: ComparedModel, adapters: Registry) -> None:
         self.opened, self.adapters = opened, adapters
-        self.results: dict[Hashable, list[_SourceOrResult]] = {}
+        self.results: dict[Hashable, list[ComparedModel]] = {}
 
     def run_by(self, release: RuntimeRelease) -> RuntimeAnswer | None:
         """Returns the answer for a release that can run an earlier converted model, or None."""
         for result in self.results.get(self._versions(release), ()):
-            support = result.support(release)
+            support = support_of(result, release)
             if not support.reasons:
                 answer = support.in_words
                 if answer.answer == YES or not release.is_measured:
@@ -330,7 +314,9 @@ class KnownResults:
 
     def add(self, release: RuntimeRelease, result: Skeleton) -> None:
         """Stores the model that was converted for a release."""
-        self.results.setdefault(self._versions(release), []).append(_SourceOrResult.made(*result))
+        skeleton, large_tensors = result
+        compared = _compared(Document(skeleton), large_tensors, self.adapters)
+        self.results.setdefault(self._versions(release), []).append(compared)
 
     def direction_and_distance(self, release: RuntimeRelease) -> list[tuple[bool, int]]:
         """Returns a sort key: the direction and distance of the conversion in each domain.
@@ -342,7 +328,7 @@ class KnownResults:
             goal, _ = self._goal_and_visits(release)
         except OpshiftError:  # the conversion raises it again
             return []
-        imports_of_model = self.opened.judged.document.imports
+        imports_of_model = self.opened.document.imports
         moves = [
             goal[domain] - (imports_of_model.get(domain) or 0)
             for domain in sorted(goal, reverse=True)
@@ -350,8 +336,7 @@ class KnownResults:
         return [(move > 0, abs(move)) for move in moves]
 
     def _goal_and_visits(self, release: RuntimeRelease) -> tuple[dict[str, int], dict[str, int]]:
-        document = self.opened.judged.document
-        return target_versions.versions_for(document, Wanted(release), self.adapters)
+        return target_versions.versions_for(self.opened.document, Wanted(release), self.adapters)
 
     def _versions(self, release: RuntimeRelease) -> Hashable:
         """Returns the target versions for a release, and whether it runs functions."""
@@ -368,10 +353,11 @@ def _rows(names: Iterable[str]) -> list[RuntimeRelease]:
 
 def releases(before: OpenSkeleton, after: OpenSkeleton) -> list[ReleaseAnswer]:
     """Returns, for each release of a runtime, whether it can run each of two models."""
-    first, second = _SourceOrResult.of(before), _SourceOrResult.of(after)
+    adapters = registry.default()
+    first, second = _source_model(before, adapters), _source_model(after, adapters)
     rows = []
     for release in _rows(()):
-        now, then = first.answer(release), second.answer(release)
+        now, then = (support_of(model, release).in_words for model in (first, second))
         why = next(iter(then.reasons or now.reasons or then.unknown), "")
         rows.append(ReleaseAnswer(release.name, release.versions, now.answer, then.answer, why))
     return rows

@@ -63,12 +63,14 @@ class ComparedModel:
     document: Document
     computed: Facts  # facts about the model with all functions inlined
     seen: Seen
+    added: Collection[str] = ()  # the domains whose missing imports opshift added
 
     @staticmethod
-    def of(facts: Facts) -> ComparedModel:
+    def of(facts: Facts, added: Collection[str] = ()) -> ComparedModel:
         """Returns the model of the given inferred types, for comparison with runtimes."""
         has_calls = any(root.calls for root in facts.document.roots)
-        return ComparedModel(facts.document, _written_out(facts) if has_calls else facts, Seen())
+        computed = _written_out(facts) if has_calls else facts
+        return ComparedModel(facts.document, computed, Seen(), added)
 
 
 def _written_out(facts: Facts) -> Facts:
@@ -79,27 +81,25 @@ def _written_out(facts: Facts) -> Facts:
     return Facts(Document(copy), facts.weights, facts.adapters, lambda: view)
 
 
-def support_of(
-    model: ComparedModel, release: RuntimeRelease, *, added: Collection[str] = ()
-) -> Support:
+def support_of(model: ComparedModel, release: RuntimeRelease) -> Support:
     """Returns whether a runtime can run a model without a conversion.
 
-    `added` has the domains whose missing imports opshift added. For a release between two measured
-    releases, the answer is known only if both measured releases have the same answer.
+    For a release between two measured releases, the answer is known only if both measured releases
+    have the same answer.
     """
-    before = _of_row(model, release, added)
+    before = _of_row(model, release)
     if release.next_release is None:
         return before
-    after = _of_row(model, release.next_release, added)
+    after = _of_row(model, release.next_release)
     if before.reasons and after.reasons:
         return replace(before, target=release.stands_for)
     differing = (*before.reasons, *after.reasons)
     return Support(release.stands_for, (), lambda: before.unknown or after.unknown, differing)
 
 
-def _of_row(model: ComparedModel, release: RuntimeRelease, added: Collection[str]) -> Support:
+def _of_row(model: ComparedModel, release: RuntimeRelease) -> Support:
     """Returns whether one measured release can run a model."""
-    document, computed = model.document, model.computed
+    document, computed, added = model.document, model.computed, model.added
     rejected, doubted = version_lacks.without_imports(release, added) if added else ([], [])
     reasons = (
         *rejected,
