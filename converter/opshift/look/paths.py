@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds how an operator changes on the way to the target: tried steps, then planned steps."""
+"""Finds how an operator changes on the way to the target, from the steps of a trial."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ def path_of(
     adapters: Registry,
     key: tuple[str, str],
     versions: tuple[int, int],
-    count: int = 0,
-    steps: Sequence[StepReport] | None = None,
-    refusals: Sequence[RefusedNode] = (),
+    count: int,
+    steps: Sequence[StepReport],
+    refusals: Sequence[RefusedNode],
 ) -> Path:
     """Returns the changes of an operator from one version of its domain to another.
 
-    `steps`, from a trial conversion, shows which operators replaced the operator on the way.
-    Without `steps`, all operators that the adapters may write are followed.
+    The steps of a trial conversion show which operators replaced the operator on the way.
     """
     (domain, op), (start, goal) = key, versions
-    steps_by_versions = {(one.start, one.to): one for one in steps or () if one.domain == domain}
+    steps_by_versions = {(one.start, one.to): one for one in steps if one.domain == domain}
     hops, present = list[Hop](), {op}
     # the operator is blocked at its present version
     stopped = _stopped(domain, present, (start, start), refusals)
@@ -44,14 +43,11 @@ def path_of(
         for name, edge in met:
             if name not in edge.within(domain):
                 present.discard(name)
-            if steps is None:
-                present |= set(edge.within(domain))
-            else:
-                present |= _written(name, steps_by_versions.get(boundary))
+            present |= _written(name, steps_by_versions.get(boundary))
     if stopped is None:
-        hops += _forms(domain, goal, present, steps or ())
-    if stopped is None and (refusals or steps is None):
-        stopped = _dead_end(adapters, key, versions)
+        hops += _forms(domain, goal, present, steps)
+    if stopped is None and refusals:
+        stopped = dead_end(adapters, key, versions)
     return Path(domain, op, count, tuple(hops), stopped)
 
 
@@ -90,7 +86,7 @@ def _stopped(
     return None
 
 
-def _dead_end(adapters: Registry, key: tuple[str, str], versions: tuple[int, int]) -> str | None:
+def dead_end(adapters: Registry, key: tuple[str, str], versions: tuple[int, int]) -> str | None:
     """Returns, as text, the version change at which an operator cannot be converted, or None."""
     dead = planner.CrossingPlan(adapters).dead_end(*key, *versions)
     if dead is None:

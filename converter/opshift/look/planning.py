@@ -12,21 +12,13 @@ from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.convert import target_versions
 from opshift.convert.attempt import Conversion
-from opshift.convert.cheapest_strategy import OpenSkeleton, opener_of
+from opshift.convert.cheapest_strategy import opener_of
 from opshift.convert.legal import diagnose
 from opshift.convert.request import AnyTarget, ConversionOptions, Request, takes_options
 from opshift.convert.strategies import STRAIGHT
-from opshift.look import header, paths
+from opshift.look import paths
 from opshift.look.plan import Path, Plan
-from opshift.look.rehearse import (
-    Limit,
-    Rehearsals,
-    Rehearsed,
-    Skeleton,
-    Source,
-    newest,
-    rehearsed,
-)
+from opshift.look.rehearse import Limit, Rehearsals, Rehearsed, Skeleton, Source, newest
 from opshift.model.bytes import documents
 from opshift.model.bytes.source import Opened
 from opshift.protos import ModelProto, isolation
@@ -94,30 +86,28 @@ def plan_with_result(model: Source, options: Request) -> tuple[Plan, Skeleton | 
 def _plan_with_result(
     model: Source, options: Request, adapters: Registry
 ) -> tuple[Plan, Skeleton | None]:
-    open_skeleton = opener_of(model)
-    if (short := _of_header(model, open_skeleton, options)) is not None:
-        return short
     # a conversion of only the header does not read nodes, so it must not refuse any
     shared = dataclasses.replace(options, check="none") if options.only_ir else options
-    runs = Rehearsals(open_skeleton, shared, adapters)
+    runs = Rehearsals(opener_of(model), shared, adapters)
     rehearsed = runs.rehearse(options)
     opened = runs.opened().branch(options, STRAIGHT)
     target_versions.set_goal(opened)
     source, report, refused = opened.document.imports.as_dict(), rehearsed.report, rehearsed.refused
     target = _reached(opened.goal, source, report)
-    steps = report.steps if report else refused.steps if refused else ()
-    low, high = _limits(runs, source, rehearsed, target)
+    header_only = isinstance(model, Opened) and _changes_no_operator(options, report)
+    low, high = _limits(runs, source, rehearsed, {} if header_only else target)
     plan = Plan(
         source,
         target,
         tuple(_paths(opened, rehearsed)),
-        tuple(step for step in steps if step.rewritten or step.kept),
+        tuple(step for step in rehearsed.steps if step.rewritten or step.kept),
         rehearsed.refusals,
         refused.nearest if refused else report.result if report else source,
         {domain: limit.version for domain, limit in low.items()},
         {domain: limit.version for domain, limit in high.items()},
         report.approximations if report else (),
-        outgrown=tuple(sorted(d for d in target if low[d].outgrown or high[d].outgrown)),
+        header_only=header_only,
+        outgrown=tuple(sorted(d for d in low if low[d].outgrown or high[d].outgrown)),
         notes=report.notes if report else (),
         assumptions=report.assumptions if report else (),
         modernized=report.modernized if report else (),
@@ -149,35 +139,11 @@ def _reached(
     return {**goal, **moved}
 
 
-def _of_header(
-    model: Source, open_skeleton: OpenSkeleton, options: Request
-) -> tuple[Plan, Skeleton | None] | None:
-    """Returns the plan for a file if only its header changes and it can be converted."""
-    if not isinstance(model, Opened) or options != Request(options.target):
-        return None
-    if (header_change := header.changes(model, options.target)) is None:
-        return None
-    rehearsal = rehearsed(open_skeleton, options)
-    if (report := rehearsal.report) is None:
-        return None
-    paths = tuple(Path(*key, count, (), None) for key, count in header_change.operators)
-    short = Plan(
-        header_change.source,
-        header_change.target,
-        paths,
-        (),
-        (),
-        report.result,
-        {},
-        {},
-        report.approximations,
-        header_only=True,
-        notes=report.notes,
-        assumptions=report.assumptions,
-        ir_before=report.ir_before,
-        ir_after=report.ir_after,
-    )
-    return short, rehearsal.result
+def _changes_no_operator(options: Request, report: Report | None) -> bool:
+    """Returns whether a conversion without options other than its target changes no operator."""
+    if report is None or not options.target or options != Request(options.target):
+        return False
+    return not any(step.rewritten or step.kept for step in report.steps)
 
 
 def _paths(opened: Conversion, rehearsal: Rehearsed) -> Iterator[Path]:
@@ -186,16 +152,9 @@ def _paths(opened: Conversion, rehearsal: Rehearsed) -> Iterator[Path]:
         for key, places in root.index.items():
             counts[key] = counts.get(key, 0) + len(places)
     source = opened.document.imports.as_dict()
-    steps = (
-        rehearsal.report.steps
-        if rehearsal.report
-        else rehearsal.refused.steps
-        if rehearsal.refused
-        else ()
-    )
     for (domain, op), count in sorted(counts.items()):
         if domain in opened.goal and domain in source:
             versions = source[domain], opened.goal[domain]
             yield paths.path_of(
-                opened.adapters, (domain, op), versions, count, steps, rehearsal.refusals
+                opened.adapters, (domain, op), versions, count, rehearsal.steps, rehearsal.refusals
             )
