@@ -56,23 +56,20 @@ def ranks(
     version: int,
     adapters: Registry,
     confirmed: Callable[[str], TypeProto | None],
-) -> bool:
-    """Declares ranks that inference finds only in the source model; returns whether it did.
+) -> None:
+    """Declares ranks that inference finds only in the source model.
 
     Runtimes fuse normalizations only if the last axis is known. `confirmed` returns the type of a
     source value if inference finds its rank without declarations.
     """
     if not inference.LOWEST <= version < AXES_MAY_BE_NEGATIVE:
-        return False
+        return
     lost = list(_without_rank(graph, version, adapters))
     stated = {info.name for info in (*graph.output, *graph.value_info)} if lost else set[str]()
-    written = False
     for name in lost:
         kind = confirmed(name) if name not in stated else None
         if kind is not None and kind.tensor_type.elem_type and rank_of(kind) is not None:
             graph.value_info.add(name=name).type.CopyFrom(without_lengths(kind))
-            written = True
-    return written
 
 
 def _without_rank(graph: GraphProto, version: int, adapters: Registry) -> Iterator[str]:

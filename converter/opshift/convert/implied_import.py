@@ -19,8 +19,10 @@ def add(model: ModelProto, adapters: Registry) -> list[str]:
         return []
     opsets = [release.onnx for release in versions.RELEASES if release.ir == model.ir_version]
     if not opsets or not all(
-        _is_one(key, min(opsets), max(opsets), adapters)
-        for key in {(schemas.normal(node.domain), node.op_type) for node in nodes(model)}
+        not domain
+        and schemas.schema("", op, min(opsets)) is not None
+        and _is_same("", op, min(opsets), max(opsets), adapters)
+        for domain, op in {(schemas.normal(node.domain), node.op_type) for node in nodes(model)}
     ):
         return []
     model.opset_import.add(version=max(opsets))
@@ -67,26 +69,15 @@ def _first(domain: str, ops: set[str], adapters: Registry) -> int | None:
     if newest is None or not all(begins):
         return None
     first = max(history[0].operator.since_version for history in begins)
-    same = all(_is_same((domain, op), first, newest, adapters) for op in ops)
-    return first if same else None
+    return first if all(_is_same(domain, op, first, newest, adapters) for op in ops) else None
 
 
-def _is_one(key: tuple[str, str], low: int, high: int, adapters: Registry) -> bool:
-    """Returns whether an operator of ai.onnx means the same in every opset from `low` to `high`."""
-    domain, op = key
-    if domain or schemas.schema(domain, op, low) is None:
-        return False
-    return _is_same(key, low, high, adapters)
-
-
-def _is_same(key: tuple[str, str], low: int, high: int, adapters: Registry) -> bool:
+def _is_same(domain: str, op: str, low: int, high: int, adapters: Registry) -> bool:
     """Returns whether schemas prove that no node of an operator changes from `low` to `high`."""
-    domain, op = key
-    begins = [schema.since for schema in schemas.history(domain, op) if low < schema.since <= high]
-    return all(_stays(adapters, (domain, op, since - 1, since)) for since in begins)
-
-
-def _stays(adapters: Registry, crossing: tuple[str, str, int, int]) -> bool:
-    """Returns whether two schemas prove that an operator does not change between two versions."""
-    adapter, derived = adapters.get(*crossing), guard.derive(*crossing)
-    return adapter is not None and derived is not None and is_idle(adapter, derived)
+    for since in (schema.since for schema in schemas.history(domain, op)):
+        if low < since <= high:
+            crossing = (domain, op, since - 1, since)
+            adapter, derived = adapters.get(*crossing), guard.derive(*crossing)
+            if adapter is None or derived is None or not is_idle(adapter, derived):
+                return False
+    return True

@@ -115,7 +115,8 @@ def _lower(state: State, goal_ir: int, present_features: list[Feature], *, rewri
 def _lowered(state: State, to: int, features: list[Feature]) -> bool:
     """Rewrites the given kinds of content for an older IR version; returns whether it did."""
     by_value = state.adapters.rules(ByValue) if features else {}
-    done = lower.lower(state.skeleton, state.weights, state.document.fresh, to, features, by_value)
+    rewrites = [feature.lower for feature in features if feature.lower is not None]
+    done = lower.lower(state.skeleton, state.weights, state.document.fresh, to, rewrites, by_value)
     state.notes += done
     return bool(done)
 

@@ -75,7 +75,10 @@ class CrossingPlan:
         """Returns the plan for a version change of an operator; raises AdapterBug without one."""
         edge = self.edges.get((*key, *boundary))
         if edge is None:
-            raise _unplanned(key, boundary)
+            raise AdapterBug(
+                f"the plan does not contain {place_of(key[0], boundary)} for {key[1]}; report this"
+                " together with the model"
+            )
         return edge
 
     def leads_to(self) -> set[Key]:
@@ -236,13 +239,6 @@ def _may_lack(release: RuntimeRelease, key: Key, adapters: Registry) -> bool:
 def _lacks(key: Key, version: int) -> bool:
     """Returns whether the installed onnx lacks an operator version, as 1.20 lacks Attention-25."""
     return version > 0 and bool(schemas.history(*key)) and schemas.schema(*key, version) is None
-
-
-def _unplanned(key: Key, boundary: tuple[int, int]) -> AdapterBug:
-    return AdapterBug(
-        f"the plan does not contain {place_of(key[0], boundary)} for {key[1]}; report this"
-        " together with the model"
-    )
 
 
 def _ended(plan: CrossingPlan, ops: set[str], domain: str, version: int) -> set[str]:

@@ -132,9 +132,9 @@ class Strategies:
 
     def _loses_more(self, strategy: Strategy) -> bool:
         """Returns whether the best result is exact and inlines fewer functions than a strategy."""
-        best = self.best
-        exact = best is not None and not best.report.approximations
-        return exact and best is not None and len(strategy.inlined) > best.lost
+        if self.best is None or self.best.report.approximations:
+            return False
+        return len(strategy.inlined) > self.best.lost
 
     def failed(self, bug: AdapterBug) -> None:
         """Records an adapter bug: as a note if a result exists, otherwise as an error.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import os
@@ -257,13 +258,12 @@ def _diff(first: Model, second: Model) -> Diff:
     return Diff(tuple(changes), before, after, tuple(differences), same or "", *lost)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class _Side:
     """One of the two models that `opshift diff` compares, with its weights."""
 
     model: ModelProto
     weights: Weights
-    _contents: list[tuple[str, str]] | None = None
 
     @staticmethod
     def of(model: Model) -> _Side:
@@ -271,14 +271,10 @@ class _Side:
         require_legible(skeleton.SerializeToString())
         return _Side(skeleton, weights)
 
-    @property
+    @functools.cached_property
     def contents(self) -> list[tuple[str, str]]:
         """The name of every tensor, with a digest of its type, dimensions and content."""
-        if self._contents is None:
-            self._contents = [
-                (tensor.name, self._digest(tensor)) for tensor in walk.tensors(self.model)
-            ]
-        return self._contents
+        return [(tensor.name, self._digest(tensor)) for tensor in walk.tensors(self.model)]
 
     def digests(self) -> dict[str, str]:
         """Returns digests of all named tensors; tensors of the same name are numbered."""

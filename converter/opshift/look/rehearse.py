@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author.registry import Registry
@@ -22,7 +22,7 @@ from opshift.errors import InvalidModel, Refused, RefusedNode
 from opshift.model.bytes.source import Opened
 from opshift.opsets import schemas
 from opshift.records import dataclass
-from opshift.report import Report
+from opshift.report import Report, StepReport
 
 if TYPE_CHECKING:
     from opshift.model.weights import Weights
@@ -43,6 +43,13 @@ class Rehearsed:
     @property
     def refusals(self) -> tuple[RefusedNode, ...]:
         return self.refused.refusals if self.refused else ()
+
+    @property
+    def steps(self) -> tuple[StepReport, ...]:
+        """The steps of the conversion, or those before its refusal."""
+        if self.report is not None:
+            return self.report.steps
+        return self.refused.steps if self.refused is not None else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,11 @@ class Rehearsals:
 
     def rehearse(self, options: Request) -> Rehearsed:
         """Converts the model with options that differ only in the target versions."""
-        return rehearsed(self.open_skeleton, options, self.opened)
+        try:
+            skeleton, weights, report = convert(self.open_skeleton, options, self.opened)
+        except Refused as refused:
+            return Rehearsed(None, refused)
+        return Rehearsed(report, None, (skeleton, weights))
 
     def furthest(
         self,
@@ -119,17 +130,6 @@ class Rehearsals:
                 return Limit(near, refusals)
             end = near if (end - near) * step > 0 else end - step
         return Limit(end, refusals)
-
-
-def rehearsed(
-    open_skeleton: OpenSkeleton, options: Request, opened: Callable[[], Conversion] | None = None
-) -> Rehearsed:
-    """Converts an opened model; returns the report or the refusal."""
-    try:
-        skeleton, weights, report = convert(open_skeleton, options, opened)
-        return Rehearsed(report, None, (skeleton, weights))
-    except Refused as refused:
-        return Rehearsed(None, refused)
 
 
 def newest(domain: str, source: Mapping[str, int]) -> int:

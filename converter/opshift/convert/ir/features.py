@@ -5,18 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from opshift.opsets.elements import ELEMENTS, OLDEST
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
-    from opshift.convert.ir.places import Message
+    from opshift.convert.ir.lower import Lowering
     from opshift.model.bytes.outline import Content
     from opshift.protos import ModelProto
 
 # the options that allow the removal of content
 METADATA, TRAINING = "drop_metadata", "drop_training"
+SPARSE_IR = 6  # the first IR version with sparse initializers
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,25 +27,6 @@ class TypedContent:
     content: Content
     types: frozenset[str]
     bare: bool  # whether some initializers are not graph inputs
-
-
-class OlderForms(Protocol):
-    """The operations that rewrite a model's content for an older IR version."""
-
-    model: ModelProto
-
-    def inline_functions(self) -> None: ...
-    def rename_overloads(self) -> None: ...
-    def write_defaults(self) -> None: ...
-    def widen_constants(self) -> None: ...
-    def densify(self) -> None: ...
-    def load_external_data(self) -> None: ...
-    def initializers_as_inputs(self) -> None: ...
-    def drop_training(self) -> None: ...
-    def clear(self, holders: Iterable[tuple[str, Message]], name: str, what: str) -> None: ...
-
-
-SPARSE_IR = 6  # the first IR version with sparse initializers
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +44,7 @@ class Feature:
     says: str
     find: Callable[[TypedContent], bool]
     where: Callable[[ModelProto], Iterator[str]]
-    lower: Callable[[OlderForms], None] | None = None
+    lower: Callable[[Lowering], None] | None = None
     drop: str = ""
     sooner: bool = False  # whether lowering may avoid the refusal of a step
     leads: tuple[Feature, ...] = ()
@@ -86,11 +68,11 @@ class Feature:
         return f"drop it with {self.drop} (--{flag}), or ask for IR {self.ir}"
 
 
-def _widen(work: OlderForms) -> None:
+def _widen(work: Lowering) -> None:
     work.widen_constants()
 
 
-def _densify(work: OlderForms) -> None:
+def _densify(work: Lowering) -> None:
     work.densify()
 
 

@@ -149,9 +149,5 @@ def require_planned(plan: FeaturePlan, present: Iterable[Feature]) -> None:
 
 def dead_ends(plan: FeaturePlan, present: Iterable[Feature]) -> list[str]:
     """Returns a description of each content that cannot be rewritten for an older IR version."""
-    edges = [(feature, plan[feature]) for feature in present if feature in plan]
-    return [
-        f"{planned_feature.says}, IR {edge.start}->{edge.to}"
-        for planned_feature, edge in edges
-        if edge.dead
-    ]
+    edges = [(feature.says, plan[feature]) for feature in present if feature in plan]
+    return [f"{says}, IR {edge.start}->{edge.to}" for says, edge in edges if edge.dead]

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from opshift import versions
 from opshift.codes.refusals import Why
 from opshift.convert.ir import widen
-from opshift.convert.ir.features import Feature
 from opshift.convert.ir.places import Message
 from opshift.errors import InvalidModel, Refusal
 from opshift.model import functions, imports
@@ -47,14 +46,13 @@ def lower(
     weights: Weights,
     fresh: Callable[[str], str],
     to: int,
-    features: Iterable[Feature],
+    rewrites: Iterable[Callable[[Lowering], None]],
     by_value: widen.Rules,
 ) -> list[str]:
     """Rewrites content of a model for the older IR version `to`, in place; returns the notes."""
     work = Lowering(model, weights, fresh, to, by_value)
-    # features may share a function
-    for write in filter(None, dict.fromkeys(feature.lower for feature in features)):
-        write(work)
+    for rewrite in dict.fromkeys(rewrites):  # kinds of content may share a rewrite
+        rewrite(work)
     return [f"{what} ({count})" for what, count in work.done.items()]
 
 

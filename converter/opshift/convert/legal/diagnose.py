@@ -166,7 +166,8 @@ def declarations(
     model = copied(after)
     if checker.lenient(model, adapters, full=False) is not None:
         return None
-    if _fits_inputs(model, adapters) and _confirmed(before, adapters):
+    is_legal_undeclared = checker.types(_without_declarations(model), adapters) is None
+    if is_legal_undeclared and _confirmed(before, adapters):
         return None
     _weights_as_inputs(model.graph)
     _forget(model.graph)
@@ -180,12 +181,7 @@ def declarations(
     )
 
 
-def _fits_inputs(model: ModelProto, adapters: Registry) -> bool:
-    """Returns whether a model is legal without its declared types, except those of its inputs."""
-    return checker.types(_bare(model), adapters) is None
-
-
-def _bare(model: ModelProto) -> ModelProto:
+def _without_declarations(model: ModelProto) -> ModelProto:
     """Copies a model without declared types, except those of its inputs."""
     bare = copied(model)
     _forget(bare.graph, inputs=False)
@@ -200,7 +196,7 @@ def _confirmed(before: bytes | ModelProto, adapters: Registry) -> bool:
     declared = {info.name: info.type for info in (*model.graph.value_info, *model.graph.output)}
     if any(function.value_info for function in model.functions):
         return False
-    inferred = infer_all(_bare(model), adapters)  # else it repeats element types it cannot find
+    inferred = infer_all(_without_declarations(model), adapters)  # else it repeats unknown types
     defined = Counter(defined_names(model.graph))
     # inference skips names that several graphs define
     shared = {name for name, graphs in defined.items() if graphs > 1}

@@ -30,14 +30,7 @@ from opshift.opsets import schemas
 from opshift.opsets.elements import ELEMENTS, T
 from opshift.opsets.type_pairs import Change
 from opshift.opsets.types import tensors_in
-from opshift.protos import (
-    AttributeProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    TensorProto,
-    TypeProto,
-)
+from opshift.protos import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
 np = deferred("numpy")
 
@@ -240,11 +233,8 @@ class TypeRewriting:
 
     def _write_tensor(self, attribute: AttributeProto) -> None:
         """Replaces a number of a Constant by a tensor of the new type."""
-        start, value, doc_string = (
-            NUMBERS[attribute.name],
-            numbers_in(attribute),
-            attribute.doc_string,
-        )
+        start, value = NUMBERS[attribute.name], numbers_in(attribute)
+        doc_string = attribute.doc_string
         attribute.Clear()
         attribute.name, attribute.type = "value", AttributeProto.TENSOR
         if doc_string:

@@ -7,10 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from opshift.author.facts import Facts
-from opshift.author.misreadings import (
-    Misread,
-    misreadings,
-)
+from opshift.author.misreadings import Misread, misreadings
 from opshift.author.surroundings import Surroundings, node_at, readers
 from opshift.convert.legal import checker
 from opshift.convert.runtime.lack import RuntimeLack, Seen, lack_of, probed, since_of
@@ -43,11 +40,7 @@ def forms(facts: Facts, release: RuntimeRelease, seen: Seen | None = None) -> li
 
 
 def misread_nodes(
-    facts: Facts,
-    release: RuntimeRelease,
-    *,
-    doubtful: bool = False,
-    seen: Seen | None = None,
+    facts: Facts, release: RuntimeRelease, *, doubtful: bool = False, seen: Seen | None = None
 ) -> Iterator[tuple[Key, Misread, list[Place]]]:
     """Yields the nodes that a runtime rejects or computes wrongly, by operator and by the fault.
 
@@ -127,7 +120,7 @@ def _contradicted(facts: Facts, release: RuntimeRelease, seen: Seen) -> list[Run
     says = (
         f"{release.shown}: at opset {opset} it rejects a declared shape that inference contradicts"
     )
-    return [RuntimeLack("", "", "", 1, f"{says}: {error}")] if error else []
+    return [RuntimeLack(f"{says}: {error}")] if error else []
 
 
 def _not_passed(document: Document, release: RuntimeRelease) -> list[RuntimeLack]:
@@ -139,14 +132,13 @@ def _not_passed(document: Document, release: RuntimeRelease) -> list[RuntimeLack
     )
     return [
         RuntimeLack(
-            "", "", "", 1,
             f"{release.shown}: its Python package cannot {does} a tensor of {kind}, such as"
-            f" {info.name!r}",
+            f" {info.name!r}"
         )
         for does, infos, unpassed in sides
         for info in infos
         if (kind := element_of(info.type)) in unpassed
-    ]  # fmt: skip
+    ]
 
 
 def casts_by_itself(graph: GraphProto, release: RuntimeRelease) -> dict[str, str]:

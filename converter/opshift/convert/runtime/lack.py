@@ -52,13 +52,13 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeLack:
-    """A reason why a runtime cannot run a model, and the nodes to which it applies."""
+    """A reason why a runtime cannot run a model, and the nodes to which it applies, if any."""
 
-    op: str
-    domain: str
-    node: str  # the first of these nodes
-    count: int
     says: str
+    op: str = ""
+    domain: str = ""
+    node: str = ""  # the first of these nodes
+    count: int = 1
     types: str = ""  # a change of types that would help, such as bfloat16=float
     shape: str = ""  # a fixed input shape that may turn the nodes into constants
     value: str = ""  # the first output of the first node
@@ -83,7 +83,7 @@ def lack_of(
     (domain, op), (scope, at) = key, places[0]
     node = scope.node(at)
     value = next(filter(None, node.output), "")
-    return RuntimeLack(op, domain, name_of(node), len(places), says, types, shape, value)
+    return RuntimeLack(says, op, domain, name_of(node), len(places), types, shape, value)
 
 
 def fixed_shape(graph: GraphProto) -> str:

@@ -107,11 +107,11 @@ def _types(document: Document, release: RuntimeRelease) -> Iterator[RuntimeLack]
     present = collect_present_types(document)
     for name in sorted(present.intersection(release.texts("types"))):
         says = f"{release.shown} has no kernels for {name}"
-        yield RuntimeLack("", "", "", 1, says, _accepted_instead(name, release))
+        yield RuntimeLack(says, types=_accepted_instead(name, release))
     for element in ELEMENTS.values():
         if element.name in present and release.ir is not None and element.ir > release.ir:
             says = f"{release.shown} does not read {element.name}, which IR {element.ir} introduced"
-            yield RuntimeLack("", "", "", 1, says)
+            yield RuntimeLack(says)
 
 
 def _accepted_instead(kind: str, release: RuntimeRelease) -> str:
@@ -141,7 +141,7 @@ def _added_late(document: Document, release: RuntimeRelease) -> Iterator[Runtime
 
 def _functions(document: Document, release: RuntimeRelease) -> Iterator[RuntimeLack]:
     for name, says in unloaded(document.model.functions, release):
-        yield RuntimeLack("", "", name, 1, says)
+        yield RuntimeLack(says, node=name)
 
 
 def _has_graphs(function: FunctionProto) -> bool:

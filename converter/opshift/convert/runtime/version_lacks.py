@@ -32,7 +32,7 @@ def stamps(document: Document, release: RuntimeRelease) -> list[RuntimeLack]:
             if not release.flag("compares"):
                 reads = f"loads the model unchecked, but supports {shown} only up to {top}"
             sentences.append(f"the model imports {shown} {version}; {release.shown} {reads}")
-    return [RuntimeLack("", "", "", 1, says) for says in sentences]
+    return [*map(RuntimeLack, sentences)]
 
 
 def without_imports(
@@ -50,7 +50,7 @@ def without_imports(
             f"whether {release.shown} reads a model without an import of {d}" for d in doubted
         ]
     if release.is_measured:
-        return [RuntimeLack("", "", "", 1, "the model imports no operator set")], []
+        return [RuntimeLack("the model imports no operator set")], []
     return [], [f"whether {release.shown} reads a model that imports no operator set"]
 
 
