@@ -356,11 +356,7 @@ def _reads(release: RuntimeRelease, change: NodeChange) -> bool:
 
 
 def _runs(
-    release: RuntimeRelease,
-    rules: DeclaredRules,
-    change: NodeChange,
-    *,
-    doubtful: bool = False,
+    release: RuntimeRelease, rules: DeclaredRules, change: NodeChange, *, doubtful: bool = False
 ) -> bool:
     """Returns whether a runtime can run each new node."""
     return runnable.runs(change.made.nodes, change.builder, release, rules, doubtful=doubtful)

@@ -131,9 +131,7 @@ def _typed(state: State) -> ModelProto | None:
     """Returns the model with inferred types, or None if inference rejects the model."""
     try:
         return safe_inference.infer(
-            weights.checkable(state.skeleton, weights=state.weights),
-            state.adapters,
-            data_prop=True,
+            weights.checkable(state.skeleton, weights=state.weights), state.adapters, data_prop=True
         )
     except safe_inference.COMPLAINTS:
         return None

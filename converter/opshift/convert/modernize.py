@@ -14,12 +14,7 @@ from opshift.author.modern_rules import Binding, Found, Modern
 from opshift.author.node import KEEP, Env, Node, Result, Value
 from opshift.author.registry import Registry
 from opshift.author.unify import FormulaSearch, arithmetic_of
-from opshift.author.verdicts import (
-    MODERN,
-    Adapter,
-    Mirror,
-    Rewrite,
-)
+from opshift.author.verdicts import MODERN, Adapter, Mirror, Rewrite
 from opshift.author.written import MadeEnv
 from opshift.convert.change import NodeChange, Task
 from opshift.convert.mirror import choices, formulas, traced

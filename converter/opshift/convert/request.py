@@ -59,13 +59,7 @@ class ConversionOptions(TypedDict, total=False):
 
 
 # "default" checks all changes; "full" also calls onnx's checker for the whole model.
-CHECKS: dict[Any, Any] = {
-    True: True,
-    False: False,
-    "default": True,
-    "full": "full",
-    "none": False,
-}
+CHECKS: dict[Any, Any] = {True: True, False: False, "default": True, "full": "full", "none": False}
 
 
 @dataclass(frozen=True, slots=True)

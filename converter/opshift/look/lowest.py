@@ -105,11 +105,7 @@ class Lowest(Shown):
         )
         yield Line(f"Reachable: {far or 'only the present versions'}.", Role.GOOD)
         rows = (
-            (
-                reach.domain or "ai.onnx",
-                str(reach.version),
-                f"{reach.same_from} to {reach.same_to}",
-            )
+            (reach.domain or "ai.onnx", str(reach.version), f"{reach.same_from} to {reach.same_to}")
             for reach in self.domains
         )
         header = ("domain", "now", "without a rewrite")

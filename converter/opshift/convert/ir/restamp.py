@@ -98,10 +98,7 @@ def _write_at(fd: int, offset: int, byte: bytes) -> None:
 
 
 def header_change(
-    src: str | os.PathLike[str] | Opened,
-    options: Request,
-    dst: Place,
-    external: str,
+    src: str | os.PathLike[str] | Opened, options: Request, dst: Place, external: str
 ) -> Restamp | None:
     """Returns the change of a file's header, or None if the whole model must be converted."""
     labels = options.bump_model_version or options.stamp

@@ -150,10 +150,7 @@ def _images(model: ModelProto) -> Iterator[NamedText]:
 def function_imports(checked: Checked) -> Iterator[str]:
     """Checks that functions with other imports use only operators with equal meaning."""
     for root, (domain, op), _ in checked.document.operators():
-        inner, outer = (
-            root.imports.get(domain),
-            checked.document.imports.get(domain),
-        )
+        inner, outer = (root.imports.get(domain), checked.document.imports.get(domain))
         if root.function is None or inner is None or outer is None or inner == outer:
             continue
         if schemas.schema(domain, op, inner) != schemas.schema(domain, op, outer):

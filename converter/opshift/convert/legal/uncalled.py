@@ -125,10 +125,7 @@ class CallSearch:
 
 
 def _accepted(
-    model: ModelProto,
-    function: FunctionProto,
-    inputs: Iterable[ValueInfoProto],
-    adapters: Registry,
+    model: ModelProto, function: FunctionProto, inputs: Iterable[ValueInfoProto], adapters: Registry
 ) -> ModelProto | None:
     """Returns a call of a function with the given inputs, or None if onnx rejects it."""
     if (attributes := _attributes(function)) is None:

@@ -219,12 +219,7 @@ def _accepted(domain: str, op: str, since: int) -> dict[str, frozenset[str]]:
     return accepted
 
 
-def element_types(
-    node: NodeProto,
-    root: Root,
-    type_of: TypeOf,
-    variables: Sequence[str],
-) -> Types:
+def element_types(node: NodeProto, root: Root, type_of: TypeOf, variables: Sequence[str]) -> Types:
     """Returns the element types of a node for the given type variables.
 
     The text "" stands for an unknown type. A type variable of an absent input or output has the

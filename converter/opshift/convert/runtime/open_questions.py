@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 
 from opshift import terms, versions
 from opshift.author.facts import Facts
-from opshift.author.misreadings import (
-    all_misreadings,
-)
+from opshift.author.misreadings import all_misreadings
 from opshift.convert.legal import author_rules
 from opshift.convert.runtime.form_lacks import first_rank, misread_nodes
 from opshift.convert.runtime.kernel_lacks import element_types, unnamed

@@ -7,9 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from opshift.author.builder import Builder
-from opshift.author.misreadings import (
-    misreadings,
-)
+from opshift.author.misreadings import misreadings
 from opshift.author.node import Node
 from opshift.author.traits import DeclaredRules
 from opshift.convert.runtime.form_lacks import failing
