@@ -55,20 +55,11 @@ class Strategy:
     @property
     def work(self) -> tuple[int, ...]:
         """The estimated work; of two strategies with equally good results, less work is better."""
-        options = (
-            int(self.via_below > 0),
-            len(self.inlined),
-            int(self.leaves_first),
-            len(self.foreseen),
-        )
         return (
-            *options,
-            self.via_above,
-            int(self.reinfers_between),
-            len(self.early),
-            int(self.opset > 0),
+            int(self.via_below > 0), len(self.inlined), int(self.leaves_first), len(self.foreseen),
+            self.via_above, int(self.reinfers_between), len(self.early), int(self.opset > 0),
             -self.opset,
-        )
+        )  # fmt: skip
 
 
 STRAIGHT = Strategy()

@@ -136,11 +136,7 @@ class Diff(Shown):
     def advice(self) -> str:
         """The advice on the version, and the changes that users must make, as text."""
         tasks = "; ".join(change.task for change in self.changes if change.task)
-        return (
-            f"{self._version_advice} Code that uses the model {tasks}."
-            if tasks
-            else self._version_advice
-        )
+        return self._version_advice + (f" Code that uses the model {tasks}." if tasks else "")
 
     @property
     def _version_advice(self) -> str:

@@ -10,7 +10,6 @@ from dataclasses import field
 
 from opshift import terms
 from opshift.author import registry
-from opshift.author.registry import Registry
 from opshift.convert import model_opening
 from opshift.convert.cheapest_strategy import opener_of
 from opshift.convert.legal import diagnose, opening
@@ -57,28 +56,22 @@ def written_for(text: str) -> ModelVersion:
 def may_use(model: ModelProto | str | os.PathLike[str], consumer: Consumer) -> Acceptance:
     """Returns whether a consumer can use a model without a conversion."""
     with documents.beside(model):
-        return _may_use(model, consumer, registry.default())
-
-
-def _may_use(
-    model: ModelProto | str | os.PathLike[str], consumer: Consumer, adapters: Registry
-) -> Acceptance:
-    open_skeleton = opener_of(model)
-    skeleton, _ = open_skeleton()
-    model_opening.mend_imports(skeleton, adapters)
-    opening.header(skeleton)
-    reasons, remarks = list(_ir(skeleton, consumer)), list[str]()
-    conditions: list[str] = []
-    for domain, knows in _above(skeleton, consumer):
-        text, unchanged = _later(skeleton, domain, knows)
-        (conditions if unchanged else reasons).append(text)
-    if consumer.model_version is not None:
-        stored = ModelVersion.unpack(skeleton.model_version)
-        reasons += _breaking(stored, consumer.model_version)
-        remarks += _not_stored(stored, consumer.model_version)
-    if not reasons:  # an unknown model version is such a reason
-        require_valid(open_skeleton)
-    unknown = tuple(_not_asked(skeleton, consumer))
+        open_skeleton = opener_of(model)
+        skeleton, _ = open_skeleton()
+        model_opening.mend_imports(skeleton, registry.default())
+        opening.header(skeleton)
+        reasons, remarks = list(_ir(skeleton, consumer)), list[str]()
+        conditions: list[str] = []
+        for domain, knows in _above(skeleton, consumer):
+            text, unchanged = _later(skeleton, domain, knows)
+            (conditions if unchanged else reasons).append(text)
+        if consumer.model_version is not None:
+            stored = ModelVersion.unpack(skeleton.model_version)
+            reasons += _breaking(stored, consumer.model_version)
+            remarks += _not_stored(stored, consumer.model_version)
+        if not reasons:  # an unknown model version is such a reason
+            require_valid(open_skeleton)
+        unknown = tuple(_not_asked(skeleton, consumer))
     return Acceptance(str(consumer), tuple(reasons), unknown, tuple(remarks), tuple(conditions))
 
 

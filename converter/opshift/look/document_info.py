@@ -56,19 +56,13 @@ def document_info(path: str) -> DocumentInfo:
     """Returns the content of an operator-set document."""
     with open(path, "rb") as file:
         content = operator_set.read(file.read(), path)
-    names = tuple(sorted(operator.schema.name for operator in content.operators))
+    operators = sorted(content.operators, key=lambda operator: operator.schema.name)
     return DocumentInfo(
         path,
         content.domain,
         content.version,
-        names,
+        tuple(operator.schema.name for operator in operators),
         tuple(sorted(function.name for function in content.functions)),
-        tuple(
-            sorted(operator.schema.name for operator in content.operators if operator.experimental)
-        ),
-        tuple(
-            sorted(
-                operator.schema.name for operator in content.operators if not operator.schema.stated
-            )
-        ),
+        tuple(operator.schema.name for operator in operators if operator.experimental),
+        tuple(operator.schema.name for operator in operators if not operator.schema.stated),
     )

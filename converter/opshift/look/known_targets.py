@@ -177,13 +177,10 @@ def _lacks(release: RuntimeRelease) -> list[tuple[str, Fact]]:
 def _forms(release: RuntimeRelease) -> Iterator[dict[str, Any]]:
     """Yields the kinds of nodes that a release handles wrongly, as JSON."""
     for op, misread in all_misreadings(installed(), release):
-        shown = {
-            "op": op,
-            "says": misread.described(op),
-            "since": misread.since,
-            "before": misread.before,
-        }
-        yield {**NO_PATTERN, **shown, "source": misread.source, "date": misread.date}
+        yield {
+            **NO_PATTERN, "op": op, "says": misread.described(op), "since": misread.since,
+            "before": misread.before, "source": misread.source, "date": misread.date,
+        }  # fmt: skip
 
 
 def _cells(release: RuntimeRelease) -> tuple[str, ...]:

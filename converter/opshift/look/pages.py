@@ -16,7 +16,7 @@ from opshift.look.rehearse import Skeleton, Source
 from opshift.model import imports, walk
 from opshift.model.bytes import documents
 from opshift.model.bytes.source import Opened
-from opshift.page.page_parts import Block, Notes, Releases, reasons
+from opshift.page.page_parts import Block, Notes, ReleaseAnswer, Releases, reasons
 from opshift.page.sheet import Page, Section, facts_of
 from opshift.protos import ModelProto
 from opshift.records import dataclass
@@ -53,29 +53,21 @@ def planned(file: Opened, request: Request) -> tuple[Plan, Models]:
 def complete(page: Page, models: Models, model: Source, *more: Section) -> Page:
     """Returns a page with drawings, sizes and runtimes; the sections in `more` come last."""
     with documents.beside(model):
-        return _complete(page, models, model, *more)
+        before = models.before()
+        after = before if models.after is None else models.after()
+        facts = {**dict(_facts(before, after)), **dict(page.facts)}
+        page = replace(page, title=page.title or title_of(model), facts=tuple(facts.items()))
+        if models.after is None:
+            note = "Before: the model as it is. After: converted for the release by opshift --for."
+            return page.with_sections(_runtimes(accepts.within_reach(model), note), *more)
+        first, *sections = page.sections
+        runtimes = _runtimes(accepts.releases(models.before, models.after))
+        drawings = _drawings(before[0], after[0])
+        return replace(page, sections=(first, drawings, *sections, runtimes, *more))
 
 
-def _complete(page: Page, models: Models, model: Source, *more: Section) -> Page:
-    title = page.title or title_of(model)
-    if models.after is None:
-        chips = Releases(accepts.within_reach(model))
-        facts = {**dict(_facts(came := models.before(), came)), **dict(page.facts)}
-        note = "Before: the model as it is. After: converted for the release by opshift --for."
-        there = Section("Runtimes that run the model", (chips, reasons(chips.releases)), note)
-        page = replace(page, title=title, facts=tuple(facts.items()))
-        return page.with_sections(there, *more)
-    before, after = models.before(), models.after()
-    facts = {**dict(_facts(before, after)), **dict(page.facts)}
-    chips = Releases(accepts.releases(models.before, models.after))
-    there = Section("Runtimes that run the model", (chips, reasons(chips.releases)))
-    first, *sections = page.sections
-    return replace(
-        page,
-        title=title,
-        facts=tuple(facts.items()),
-        sections=(first, _drawings(before[0], after[0]), *sections, there, *more),
-    )
+def _runtimes(answers: list[ReleaseAnswer], note: str = "") -> Section:
+    return Section("Runtimes that run the model", (Releases(answers), reasons(answers)), note)
 
 
 def _facts(before: Skeleton, after: Skeleton) -> tuple[tuple[str, str], ...]:

@@ -37,7 +37,7 @@ def graphs(model: ModelProto) -> Placed:
     return ((f"graph {graph.name!r}", graph) for graph in _graphs(model))
 
 
-def values(model: ModelProto) -> Placed:
+def values(model: ModelProto) -> Iterator[tuple[str, ValueInfoProto]]:
     for graph in _graphs(model):
         for value in (*graph.input, *graph.output, *graph.value_info):
             yield f"value {value.name!r}", value
@@ -97,7 +97,6 @@ def of_type(model: ModelProto, name: str) -> Iterator[str]:
     """Yields values, initializers and nodes that use an element type or a container."""
     number = T[name.upper()] if name.upper() in T.__members__ else None
     for words, value in values(model):
-        assert isinstance(value, ValueInfoProto)
         if name in element_types(value.type):
             yield words
     for graph in _graphs(model):

@@ -265,7 +265,7 @@ def _repeated_annotations(scope: Scope, notes: Sequence[TensorAnnotation]) -> It
 def _denotations(document: Document) -> Iterator[NamedText]:
     unknown: dict[str, str] = {}
     for where, value in places.values(document.model):
-        for word in _unknown_denotations(value.type):  # type: ignore[union-attr]
+        for word in _unknown_denotations(value.type):
             unknown.setdefault(word, where)
     for word, where in sorted(unknown.items()):
         text = f"{where} has the denotation {word!r}, which ONNX does not define;"

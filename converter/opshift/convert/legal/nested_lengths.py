@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from opshift.author import safe_inference
@@ -89,32 +90,20 @@ def drop_contradicted(skeleton: ModelProto, adapters: Registry) -> list[str]:
         return []
     inferred = safe_inference.infer(weights.checkable(skeleton), adapters)
     parts = SingleNodes(skeleton, by_graph(inferred)[0].own)
-    wrong = [
-        declaration
-        for node, of_node in by_node
-        if of_node
-        for declaration in _alone(node, of_node, parts, fits)
-    ]
+
+    def fits_alone(node: NodeProto) -> bool:
+        return fits(parts.model_of(node))
+
+    wrong: list[NestedShape] = []
+    for node, of_node in by_node:
+        if of_node and fits_alone(node):
+            wrong += _misfits(of_node, partial(fits_alone, node))
     wrong_ids = {id(declaration) for declaration in wrong}
     wrong += _misfits(
         [declaration for declaration in declared if id(declaration) not in wrong_ids], fits
     )
     _keep_ranks(wrong, fits)
     return [str(declaration) for declaration in wrong]
-
-
-def _alone(
-    node: NodeProto,
-    declared: Sequence[NestedShape],
-    parts: SingleNodes,
-    fits: Callable[[ModelProto], bool],
-) -> list[NestedShape]:
-    """Restores the declared shapes that onnx accepts in a model of one node; returns the others."""
-
-    def node_fits() -> bool:
-        return fits(parts.model_of(node))
-
-    return _misfits(declared, node_fits) if node_fits() else []
 
 
 def _keep_ranks(wrong: Sequence[NestedShape], fits: Callable[[], bool]) -> None:

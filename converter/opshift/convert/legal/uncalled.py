@@ -25,6 +25,7 @@ from opshift.opsets.types import without_lengths
 from opshift.protos import (
     AttributeProto,
     FunctionProto,
+    GraphProto,
     ModelProto,
     NodeProto,
     TensorProto,
@@ -119,7 +120,7 @@ class CallSearch:
         call = _accepted(self.before, self.function, inputs, self.adapters)
         if call is None:
             return False
-        passes = _is_sound(_again(call, self.after), self.adapters)
+        passes = _is_sound(_with_functions(self.after, call.graph), self.adapters)
         self.fault = self.fault or (None if passes else call)
         return passes
 
@@ -130,8 +131,12 @@ def _accepted(
     """Returns a call of a function with the given inputs, or None if onnx rejects it."""
     if (attributes := _attributes(function)) is None:
         return None
-    call = _call(model, function, attributes)
-    call.graph.input.extend(inputs)
+    graph = GraphProto(name=function.name, input=inputs)
+    graph.node.add(
+        op_type=function.name, domain=function.domain, overload=function.overload,
+        input=function.input, output=function.output, attribute=attributes,
+    )  # fmt: skip
+    call = _with_functions(model, graph)
     if not _is_sound(call, adapters):
         return None
     inferred = by_graph(safe_inference.infer(call, adapters))[0].own
@@ -142,38 +147,18 @@ def _accepted(
     return call if call.graph.output and _is_sound(call, adapters) else None
 
 
-def _again(call: ModelProto, model: ModelProto) -> ModelProto:
-    """Returns a model with the same call, and with the function as in another model."""
-    repeated = _header(model, call.graph.node[0])
-    repeated.graph.CopyFrom(call.graph)
-    return repeated
-
-
-def _header(model: ModelProto, call: NodeProto) -> ModelProto:
-    """Returns a model with the imports of `model` and the functions that a call uses."""
-    header = ModelProto(ir_version=model.ir_version)
-    header.opset_import.extend(model.opset_import)
-    if call.domain not in {opset.domain for opset in model.opset_import}:
-        header.opset_import.add(domain=call.domain, version=1)
+def _with_functions(model: ModelProto, graph: GraphProto) -> ModelProto:
+    """Returns a model of a graph with one call, and with the functions of `model` for this call."""
+    imported, (call,) = model.opset_import, graph.node
+    caller = ModelProto(ir_version=model.ir_version, opset_import=imported, graph=graph)
+    if call.domain not in {opset.domain for opset in imported}:
+        caller.opset_import.add(domain=call.domain, version=1)
     functions_by_id, waiting = functions_of(model), [call]
     while waiting:
         function = functions_by_id.pop(call_id(waiting.pop()), None)
         if function is not None:
-            header.functions.append(function)
+            caller.functions.append(function)
             waiting += nodes_in(function)
-    return header
-
-
-def _call(
-    model: ModelProto, function: FunctionProto, attributes: Iterable[AttributeProto]
-) -> ModelProto:
-    call = NodeProto(op_type=function.name, domain=function.domain, attribute=attributes)
-    call.overload = function.overload
-    call.input.extend(function.input)
-    call.output.extend(function.output)
-    caller = _header(model, call)
-    caller.graph.name = function.name
-    caller.graph.node.append(call)
     return caller
 
 

@@ -109,9 +109,7 @@ def _values_with(
 
 
 def _values(model: ModelProto) -> Iterator[ValueInfoProto]:
-    for _, value in places.values(model):
-        assert isinstance(value, ValueInfoProto)
-        yield value
+    yield from (value for _, value in places.values(model))
     for function in model.functions:
         yield from getattr(function, "value_info", ())
 

@@ -212,11 +212,7 @@ def _spread_reasons(state: State, choice: TypeChoice) -> None:
     while before != len(choice.stays):
         before = len(choice.stays)
         for (place, start), inner in passed.items():
-            groups = [
-                type_group
-                for type_group in choice.groups.get(place, ())
-                if type_group.start == start
-            ]
+            groups = [group for group in choice.groups.get(place, ()) if group.start == start]
             reasons = [*map(choice.stays.get, inner), *(group.reason for group in groups)]
             if why := next(filter(None, reasons), ""):
                 choice.stays = dict.fromkeys(inner, why) | choice.stays

@@ -127,14 +127,7 @@ def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeG
     for group in groups:
         if group in leading:
             continue
-        leader = next(
-            (
-                candidate
-                for candidate in leading
-                if candidate.start == group.start and candidate.inputs
-            ),
-            None,
-        )
+        leaders = [other for other in leading if other.start == group.start and other.inputs]
         names = [name for name in schema.attributes if name in TYPE_ATTRIBUTES - INNER]
         written = [
             attribute.name
@@ -144,8 +137,8 @@ def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeG
         default = any(schema.attributes[name].default for name in names)
         if written or (names and default):
             group.by_attribute = (written or names)[0]
-        elif leader is not None:
-            leader.outputs += group.outputs
+        elif leaders:
+            leaders[0].outputs += group.outputs
             continue
         elif names:  # the attribute is absent, and its default is float
             group.by_attribute = names[0]
