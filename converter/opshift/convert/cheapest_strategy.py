@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from opshift.author import registry
-from opshift.author.registry import Registry
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import StepRefused
 from opshift.convert.legal import diagnose
 from opshift.convert.request import Request
-from opshift.convert.strategies import STRAIGHT, Reached, Strategies, Strategy
+from opshift.convert.strategies import STRAIGHT, Reached, Strategies
 from opshift.errors import AdapterBug, Refused
 from opshift.model import weights
 from opshift.model.bytes.source import Opened, opened
@@ -59,7 +58,11 @@ def convert(
     """
     strategies, adapters = Strategies(), registry.default()
     for strategy in strategies:
-        attempt = _attempt(open_skeleton, options, strategy, adapters, opened)
+        as_it_came = options.only_ir or options.bump_model_version or strategy.inlined
+        if opened is None or as_it_came:
+            attempt = Conversion(*open_skeleton(), options, adapters, strategy)
+        else:
+            attempt = opened().branch(options, strategy)
         functions = len(attempt.skeleton.functions)
         try:
             with diagnose.on_the_model(attempt):
@@ -79,17 +82,3 @@ def convert(
             strategies.reached(result, attempt.others())
     best = strategies.chosen()
     return best.skeleton, best.weights, best.report
-
-
-def _attempt(
-    open_skeleton: OpenSkeleton,
-    options: Request,
-    strategy: Strategy,
-    adapters: Registry,
-    opened: Callable[[], Conversion] | None,
-) -> Conversion:
-    """Returns a conversion with one strategy, as a copy of an opened conversion if there is one."""
-    as_it_came = options.only_ir or options.bump_model_version or strategy.inlined
-    if opened is None or as_it_came:
-        return Conversion(*open_skeleton(), options, adapters, strategy)
-    return opened().branch(options, strategy)

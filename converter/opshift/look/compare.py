@@ -27,6 +27,7 @@ from opshift.model.weights import Weights
 from opshift.opsets import schemas, targets
 from opshift.opsets.targets import RuntimeRelease
 from opshift.protos import FunctionProto, ModelProto, TensorProto, isolation
+from opshift.protos.copies import copied
 from opshift.records import dataclass
 from opshift.text import Line, Role, Shown, cut, qualified, shortened, show_versions
 
@@ -397,8 +398,7 @@ def _equal(a: _Side, b: _Side) -> bool:
 
 def _bare(model: ModelProto) -> ModelProto:
     """Returns a copy without header, inputs, outputs, texts and tensor contents."""
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     texts.remove(copy)
     for name in _HEADER:
         copy.ClearField(name)

@@ -176,7 +176,11 @@ def _lowest(
             if domain in present
         ),
         opened.skeleton.ir_version,
-        tuple(needs.Need(need.ir, need.says) for need in needs.needed_features(opened.facts)),
+        tuple(
+            needs.Need(feature.ir, feature.says)
+            for feature in needs.features_above(opened.facts, 3)
+            if feature.computes
+        ),
     )
 
 

@@ -40,11 +40,6 @@ def wanted_ir(current: int, imports: Mapping[str, int], wanted: str | int, moved
     return int(wanted)
 
 
-def needed_features(facts: Facts) -> list[Feature]:
-    """Returns the content that affects results and requires an IR version above 3."""
-    return [feature for feature in features_above(facts, 3) if feature.computes]
-
-
 def features_above(facts: Facts, above: int) -> list[Feature]:
     """Returns the content of a model that an IR version later than `above` introduced."""
     document = facts.document

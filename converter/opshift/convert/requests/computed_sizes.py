@@ -21,6 +21,7 @@ from opshift.model.scope import Place
 from opshift.opsets.elements import T
 from opshift.opsets.types import rank_of
 from opshift.protos import ModelProto, NodeProto
+from opshift.protos.copies import copied
 
 LONGEST = 64  # the most elements in a list of sizes, axes or indices
 CONSTANT, IDENTITY = ("", "Constant"), ("", "Identity")
@@ -34,8 +35,7 @@ def facts_of(state: State) -> Facts:
     constants = dict(_computed_lists(state))
     if not constants:
         return state.facts
-    model = ModelProto()
-    model.CopyFrom(state.skeleton)
+    model = copied(state.skeleton)
     document = Document(model, state.document.prefix)
     twins = dict(zip(state.document.scopes(), document.scopes(), strict=True))
     for (scope, position), constant in constants.items():

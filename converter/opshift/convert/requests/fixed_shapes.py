@@ -26,7 +26,8 @@ from opshift.model.scope import Place, Scope
 from opshift.model.walk import containers_in, named
 from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, is_complete, rank_of, tensors_in
-from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
+from opshift.protos import GraphProto, ModelProto, TypeProto
+from opshift.protos.copies import copied
 
 LARGEST = 1 << 16  # the most bytes of a folded constant; nodes with larger values stay
 SOURCE = "opshift.convert.requests.fixed_shapes"
@@ -39,8 +40,7 @@ def fix_shapes(state: State, shape: Mapping[str, Sequence[int]], dim: Mapping[st
     fixed = list(_fixed_inputs(graph, shape, sizes))
     if not fixed:
         return
-    before = ModelProto()
-    before.CopyFrom(state.skeleton)
+    before = copied(state.skeleton)
     _write_sizes(graph, shape, sizes)
     state.reopen()
     _require_possible(state, state.facts, before, nested=False)  # folding removes branches
@@ -234,9 +234,6 @@ def _complete_declarations(state: State, facts: Facts, graph: GraphProto) -> Non
     state.facts.correct()
     for value in (*graph.output, *graph.value_info):
         confirmed = facts.confirmed(facts.document.main, value.name)
-        if confirmed is not None and is_complete(confirmed) and not _is_fixed(value):
+        is_fixed = rank_of(value.type) is not None and is_complete(value.type)
+        if confirmed is not None and is_complete(confirmed) and not is_fixed:
             value.type.tensor_type.shape.CopyFrom(confirmed.tensor_type.shape)
-
-
-def _is_fixed(value: ValueInfoProto) -> bool:
-    return rank_of(value.type) is not None and is_complete(value.type)

@@ -17,7 +17,8 @@ from opshift.model.names import Owned
 from opshift.model.walk import holds_graphs
 from opshift.opsets.elements import ELEMENTS
 from opshift.opsets.type_pairs import Change
-from opshift.protos import AttributeProto, ModelProto, NodeProto
+from opshift.protos import AttributeProto, NodeProto
+from opshift.protos.copies import copied
 
 GIVEN = "a caller of the model may pass any number"
 
@@ -100,8 +101,7 @@ def _with_narrow_inputs(
     state: State, choice: TypeChoice, *, keep_io: bool
 ) -> tuple[Document, Facts]:
     """Returns a model with narrower inputs, which Casts convert to the type that nodes read."""
-    model = ModelProto()
-    model.CopyFrom(state.skeleton)
+    model = copied(state.skeleton)
     names = () if keep_io else free_inputs(model.graph)
     for i, value in enumerate(model.graph.input):
         kind = value.type.tensor_type.elem_type
