@@ -7,7 +7,7 @@ import copy
 import functools
 import importlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, MutableMapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast, overload
 
@@ -29,54 +29,59 @@ if TYPE_CHECKING:
 GROUP = "opshift.adapters"
 Declared: TypeAlias = Adapter | Trait
 Key: TypeAlias = tuple[str, str]  # (domain, op)
+_Key = TypeVar("_Key", bound=Hashable)
 _Kind = TypeVar("_Kind")
 _Other = TypeVar("_Other")
 _Rule = TypeVar("_Rule", bound=SingleTrait)
 _Trait = TypeVar("_Trait", bound=Trait)
 
 
-class LazyTable(MutableMapping[Key, _Kind]):
-    """A table whose operators are known before the modules with their declarations are imported."""
+class LazyTable(MutableMapping[_Key, _Kind]):
+    """A table whose keys are known before the modules with their declarations are imported."""
 
     def __init__(self, read: Callable[[str], None]) -> None:
         self._read = read
-        self._rows: dict[Key, _Kind] = {}
-        self._unread: dict[Key, list[str]] = {}
+        self._rows: dict[_Key, _Kind] = {}
+        self._unread: dict[_Key, list[str]] = {}
 
-    def expect(self, key: Key, module: str) -> None:
-        """Records that a module declares something about an operator."""
+    def expect(self, key: _Key, module: str) -> None:
+        """Records that a module declares something under a key."""
         self._unread.setdefault(key, []).append(module)
 
-    def __getitem__(self, key: Key) -> _Kind:
-        for module in tuple(self._unread.get(key, ())):
+    def modules(self, key: _Key) -> tuple[str, ...]:
+        """Returns the modules that declare something under a key, until the key is first read."""
+        return tuple(self._unread.get(key, ()))
+
+    def __getitem__(self, key: _Key) -> _Kind:
+        for module in self.modules(key):
             self._read(module)
         self._unread.pop(key, None)
         return self._rows[key]
 
     @overload
-    def get(self, key: Key, default: None = None, /) -> _Kind | None: ...
+    def get(self, key: _Key, default: None = None, /) -> _Kind | None: ...
     @overload
-    def get(self, key: Key, default: _Other, /) -> _Kind | _Other: ...
-    def get(self, key: Key, default: Any = None, /) -> Any:
+    def get(self, key: _Key, default: _Other, /) -> _Kind | _Other: ...
+    def get(self, key: _Key, default: Any = None, /) -> Any:
         if key in self._unread:
             return self[key]
         return self._rows.get(key, default)
 
-    def declared(self, key: Key) -> _Kind | None:
-        """Returns the declarations of an operator from the modules imported so far."""
+    def declared(self, key: _Key) -> _Kind | None:
+        """Returns what the modules imported so far declare under a key."""
         return self._rows.get(key)
 
-    def __setitem__(self, key: Key, row: _Kind) -> None:
+    def __setitem__(self, key: _Key, row: _Kind) -> None:
         self._rows[key] = row
 
-    def __delitem__(self, key: Key) -> None:
+    def __delitem__(self, key: _Key) -> None:
         self[key]
         del self._rows[key]
 
     def __contains__(self, key: object) -> bool:
         return key in self._rows or key in self._unread
 
-    def __iter__(self) -> Iterator[Key]:
+    def __iter__(self) -> Iterator[_Key]:
         return iter(dict.fromkeys((*self._rows, *self._unread)))
 
     def __len__(self) -> int:
@@ -87,15 +92,13 @@ class Registry:
     """All adapters: one for each operator, change of version, and direction."""
 
     def __init__(self) -> None:
-        self.generation = 0  # grows with each addition, so that caches of verdicts notice a change
-        self._verdicts: dict[Crossing, Adapter] = {}
-        self._indexed: dict[Crossing, str] = {}  # the modules of verdicts that are not imported yet
+        self._verdicts: LazyTable[Crossing, Adapter] = LazyTable(self._read)
         self._unread: dict[str, frozenset[Crossing | TraitKey]] = {}  # not yet imported
         self._taken: dict[int, Declared] = {}  # two modules may contain the same declaration
         self._homes: dict[int, int] = {}  # by declaration: the number of its module
         self._numbers: dict[str, int] = {}  # by module, in the order of the packages
         self._reading = threading.RLock()
-        self._tables: dict[type[Trait], LazyTable[Any]] = {
+        self._tables: dict[type[Trait], LazyTable[Key, Any]] = {
             k: LazyTable(self._read) for k in KINDS.values()
         }
         self._forget_plans()
@@ -107,19 +110,18 @@ class Registry:
         self.routes: dict[Any, Any] = {}
 
     def add(self, declared: Declared) -> None:
-        self.generation += 1
         self._forget_plans()
         for place in places(declared):
             self._require_one(place, getattr(declared, "source", ""))
             self._file(place, declared)
 
-    def rules(self, kind: type[_Rule]) -> LazyTable[_Rule]:
+    def rules(self, kind: type[_Rule]) -> LazyTable[Key, _Rule]:
         """Returns the rules of one kind, by operator."""
-        return cast(LazyTable[_Rule], self._tables[kind])
+        return cast(LazyTable[Key, _Rule], self._tables[kind])
 
-    def traits(self, kind: type[_Trait]) -> LazyTable[tuple[_Trait, ...]]:
+    def traits(self, kind: type[_Trait]) -> LazyTable[Key, tuple[_Trait, ...]]:
         """Returns the declarations of one kind by operator; an operator may have several."""
-        return cast("LazyTable[tuple[_Trait, ...]]", self._tables[kind])
+        return cast("LazyTable[Key, tuple[_Trait, ...]]", self._tables[kind])
 
     def each(self, kind: type[_Trait]) -> list[_Trait]:
         """Returns each declaration of one kind once, even if it names several operators."""
@@ -133,7 +135,7 @@ class Registry:
             kind = KINDS[place.table]
             if issubclass(kind, SingleTrait) and (place.domain, place.op) in self._tables[kind]:
                 raise AdapterBug(kind.twice.format(op=place.op))
-        elif (first := self._found(place)) is not None:
+        elif (first := self._verdicts.get(place)) is not None:
             _, op, start, to = place
             raise AdapterBug(f"{op} {start}->{to} is declared twice: {first.source} and {source}")
 
@@ -154,19 +156,11 @@ class Registry:
         return self._homes.get(id(declared), len(self._numbers))
 
     def get(self, domain: str, op: str, start: int, to: int) -> Adapter | None:
-        return self._found((domain, op, start, to))
+        return self._verdicts.get((domain, op, start, to))
 
     def is_as_indexed(self, crossing: Crossing) -> bool:
         """Returns whether an adapter's module is unchanged since indexing and not yet imported."""
-        return crossing in self._indexed
-
-    def _found(self, crossing: Crossing) -> Adapter | None:
-        adapter = self._verdicts.get(crossing)
-        if adapter is None:
-            if (module := self._indexed.get(crossing)) is not None:
-                self._read(module)
-            adapter = self._verdicts.get(crossing)
-        return adapter
+        return any(module in self._unread for module in self._verdicts.modules(crossing))
 
     def _read(self, name: str) -> None:
         """Imports a module of the index and stores its declarations."""
@@ -188,9 +182,6 @@ class Registry:
                     " index of the package"
                 )
             del self._unread[name]
-            for declaration in expected:
-                if not isinstance(declaration, TraitKey):
-                    del self._indexed[declaration]
 
     def _read_all(self) -> None:
         for name in sorted(self._unread):
@@ -198,11 +189,11 @@ class Registry:
 
     def retired(self, domain: str, op: str) -> Adapter | None:
         """Returns the adapter for an operator in versions for which it has no schema."""
-        return self._found((domain, op, *RETIRED))
+        return self._verdicts.get((domain, op, *RETIRED))
 
     def leaving(self, domain: str, op: str) -> Adapter | None:
         """Returns the adapter that writes an operator of a vendor's domain in ai.onnx."""
-        return self._found((domain, op, *LEAVE))
+        return self._verdicts.get((domain, op, *LEAVE))
 
     def replaced(self, root: Root, domain: str, version: int, goal: int) -> list[Key]:
         """Returns a graph's replaceable operators that have no schema at either of two versions."""
@@ -220,7 +211,7 @@ class Registry:
         return iter(sorted(self._verdicts.items(), key=lambda item: item[0]))
 
     def __len__(self) -> int:
-        return len(self._verdicts) + len(self._indexed)
+        return len(self._verdicts)
 
     def adapters(self) -> Iterator[Adapter]:
         """Yields each adapter once, sorted by domain, operator and versions."""
@@ -234,7 +225,7 @@ class Registry:
         """Returns a copy for additions, so that tests do not change the original."""
         self._read_all()
         twin = Registry()
-        twin._verdicts = dict(self._verdicts)
+        twin._verdicts.update(self._verdicts)
         for kind, table in self._tables.items():
             twin._tables[kind].update(table)
         return twin
@@ -264,16 +255,12 @@ class Registry:
         """Records the declarations of a module without importing it."""
         self._unread[name] = frozenset(declared)
         self._numbers[name] = len(self._numbers)
-        for (
-            declared_key
-        ) in declared:  # in a fixed order, because the order of a set differs between runs
-            self._require_one(declared_key, name)
-            if isinstance(declared_key, TraitKey):
-                self._tables[KINDS[declared_key.table]].expect(
-                    (declared_key.domain, declared_key.op), name
-                )
+        for key in declared:  # in a fixed order, because the order of a set differs between runs
+            self._require_one(key, name)
+            if isinstance(key, TraitKey):
+                self._tables[KINDS[key.table]].expect((key.domain, key.op), name)
             else:
-                self._indexed[declared_key] = name
+                self._verdicts.expect(key, name)
 
     def missing(self, domain: str, low: int, high: int) -> list[Crossing]:
         """Returns the operator changes between two versions for which no adapter is declared."""
@@ -285,7 +272,7 @@ class Registry:
                     born_here = schema is schemas.history(domain, op)[0]
                     down = (domain, op, schema.since, schema.since - 1)
                     directions = [down] if born_here else [up, down]
-                    lacking += [c for c in directions if self._found(c) is None]
+                    lacking += [c for c in directions if self._verdicts.get(c) is None]
         return lacking
 
 
