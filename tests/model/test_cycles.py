@@ -9,22 +9,27 @@ import networkx as nx
 import pytest
 from growth_families import FAMILIES
 from opshift import check
-from opshift.model.cycles import cycles
+from opshift.model.cycles import components, cycles
 from text_models import model
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_the_cycles_are_those_of_networkx(seed: int) -> None:
+def test_a_component_has_the_items_that_reach_each_other(seed: int) -> None:
     rng = random.Random(seed)
     count = rng.randint(1, 12)
     edges = {i: [rng.randrange(count + 2) for _ in range(rng.randint(0, 3))] for i in range(count)}
     graph = nx.DiGraph([(a, b) for a, found in edges.items() for b in found if b in edges])
-    wanted = {
-        frozenset(component)
-        for component in nx.strongly_connected_components(graph)
-        if len(component) > 1 or any(graph.has_edge(item, item) for item in component)
-    }
-    assert {frozenset(cycle) for cycle in cycles(edges)} == wanted
+    graph.add_nodes_from(edges)
+    reached = {item: nx.descendants(graph, item) for item in edges}
+    around = {a: frozenset({a, *(b for b in reached[a] if a in reached[b])}) for a in edges}
+    circular = {around[a] for a in edges if len(around[a]) > 1 or a in edges[a]}
+    assert {frozenset(cycle) for cycle in cycles(edges)} == circular
+    before: set[int] = set()
+    for component in components(edges):
+        assert all(around[item] == component for item in component)
+        assert all(reached[item] <= before | component for item in component)
+        before |= component
+    assert before == edges.keys()
 
 
 def test_a_chain_of_any_length_needs_no_stack() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
 _Item = TypeVar("_Item", bound=Hashable)
@@ -16,37 +17,14 @@ def cycles(edges: Mapping[_Item, Iterable[_Item]]) -> Iterator[set[_Item]]:
             yield component
 
 
-def components(edges: Mapping[_Item, Iterable[_Item]]) -> Iterator[set[_Item]]:
-    """Yields each largest set of items that can reach each other, after the sets that it reaches.
+def components(edges: Mapping[_Item, Iterable[_Item]]) -> list[set[_Item]]:
+    """Returns the largest sets of items that reach each other, each after the sets it reaches."""
+    try:
+        return [{item} for item in TopologicalSorter(edges).static_order() if item in edges]
+    except CycleError:
+        import networkx as nx  # only now, because its import takes longer than most conversions
 
-    The function uses Tarjan's algorithm without recursion, which follows every edge once.
-    """
-    number: dict[_Item, int] = {}
-    lowest: dict[_Item, int] = {}
-    path: list[_Item] = []
-    on_path: set[_Item] = set()
-    for start in edges:
-        waiting = [] if start in number else [(start, iter(edges[start]))]
-        while waiting:
-            item, rest = waiting[-1]
-            if item not in number:
-                number[item] = lowest[item] = len(number)
-                path.append(item)
-                on_path.add(item)
-            for successor in rest:
-                if successor in edges and successor not in number:
-                    waiting.append((successor, iter(edges[successor])))
-                    break
-                if successor in on_path:
-                    lowest[item] = min(lowest[item], number[successor])
-            else:
-                waiting.pop()
-                if waiting:
-                    above = waiting[-1][0]
-                    lowest[above] = min(lowest[above], lowest[item])
-                if lowest[item] == number[item]:
-                    visited = set[_Item]()
-                    while item not in visited:
-                        visited.add(path.pop())
-                    on_path -= visited
-                    yield visited
+        graph = nx.DiGraph()
+        graph.add_nodes_from(edges)
+        graph.add_edges_from((a, b) for a, reached in edges.items() for b in reached if b in edges)
+        return list(nx.strongly_connected_components(graph))
