@@ -23,6 +23,7 @@ from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.opsets.types import confirms, is_countable, rank_of
 from opshift.protos import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+from opshift.protos.copies import copy_of
 from opshift.protos.shape_inference import infer_node_outputs
 
 if TYPE_CHECKING:
@@ -81,8 +82,7 @@ class _Kinds:
             kind = self.known[key] = self._of_type(tensor_type(tensor))
         if not is_countable(kind.type) or Weights.is_stub(tensor):
             return kind
-        content = TensorProto()
-        content.CopyFrom(tensor)
+        content = copy_of(tensor)
         content.ClearField("name")
         read = _Kind(len(self.known) + 1, kind.type, content)
         return self.known.setdefault(content.SerializeToString(), read)

@@ -9,6 +9,7 @@ from typing import Any
 from opshift.model.arrays import from_array, is_array
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, helper
+from opshift.protos.copies import copy_of
 
 CONSTANT_FORMS = {
     "value_int": "int64",
@@ -30,8 +31,7 @@ def make_attributes(schema: schemas.Schema, values: Mapping[str, Any]) -> list[A
 def make_attribute(schema: schemas.Schema, name: str, value: Any) -> AttributeProto:
     """Makes an attribute with the type from its schema, or else from the Python value."""
     if isinstance(value, AttributeProto):
-        copy = AttributeProto()
-        copy.CopyFrom(value)
+        copy = copy_of(value)
         copy.name = name
         return copy
     if not schema.stated:
@@ -39,36 +39,29 @@ def make_attribute(schema: schemas.Schema, name: str, value: Any) -> AttributePr
 
         return whole.helper.make_attribute(name, from_array(value) if is_array(value) else value)
     kind = schema.attributes[name].kind
-    if is_array(value) and kind != AttributeProto.TENSOR:
-        value = value.tolist()
-    if kind == AttributeProto.TENSOR and is_array(value):
-        value = from_array(value)
-    if kind == AttributeProto.FLOAT:
-        value = float(value)
-    elif kind == AttributeProto.FLOATS:
-        value = [float(v) for v in value]
-    made = AttributeProto(name=name)
-    made.type = kind  # type: ignore[assignment]
-    _SETTERS[kind](made, value)
-    return made
+    if is_array(value):
+        value = from_array(value) if kind == AttributeProto.TENSOR else value.tolist()
+    element = _ELEMENTS.get(kind, lambda message: message)
+    if (field := helper.LISTS.get(kind)) is not None:
+        value = [element(item) for item in value]
+    else:
+        field, value = helper.FIELDS[kind], element(value)
+    return AttributeProto(name=name, type=kind, **{field: value})  # type: ignore[arg-type]
 
 
-_SETTERS: dict[int, Callable[[AttributeProto, Any], Any]] = {
-    AttributeProto.FLOAT: lambda a, v: setattr(a, "f", v),
-    AttributeProto.INT: lambda a, v: setattr(a, "i", int(v)),
-    AttributeProto.STRING: lambda a, v: setattr(a, "s", v.encode() if isinstance(v, str) else v),
-    AttributeProto.TENSOR: lambda a, v: a.t.CopyFrom(v),
-    AttributeProto.GRAPH: lambda a, v: a.g.CopyFrom(v),
-    AttributeProto.SPARSE_TENSOR: lambda a, v: a.sparse_tensor.CopyFrom(v),
-    AttributeProto.TYPE_PROTO: lambda a, v: a.tp.CopyFrom(v),
-    AttributeProto.FLOATS: lambda a, v: a.floats.extend(v),
-    AttributeProto.INTS: lambda a, v: a.ints.extend(int(x) for x in v),
-    AttributeProto.STRINGS: lambda a, v: a.strings.extend(
-        x.encode() if isinstance(x, str) else x for x in v
-    ),
-    AttributeProto.TENSORS: lambda a, v: a.tensors.extend(v),
-    AttributeProto.GRAPHS: lambda a, v: a.graphs.extend(v),
+def _encoded(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+_ELEMENTS: dict[int, Callable[[Any], Any]] = {
+    AttributeProto.FLOAT: float,
+    AttributeProto.FLOATS: float,
+    AttributeProto.INT: int,
+    AttributeProto.INTS: int,
+    AttributeProto.STRING: _encoded,
+    AttributeProto.STRINGS: _encoded,
 }
+"""The functions that convert Python values to the numbers and texts of an attribute."""
 
 
 def is_default(schema: schemas.Schema | None, proto: AttributeProto) -> bool:

@@ -9,13 +9,13 @@ constants among the inputs of a call.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from opshift.model.functions import functions_of
 from opshift.model.scope import call_id
 from opshift.model.walk import Container, graphs_of, reads
 from opshift.protos import FunctionProto, ModelProto, NodeProto
-from opshift.protos.copies import copied
+from opshift.protos.copies import copied, copy_of, replace_all
 
 CONSTANT = "", "Constant", ""
 
@@ -58,7 +58,7 @@ class LongFunctions:
                 for written in self._written(node, f"{self.prefix}{position}_")
             ]
             if len(nodes) != len(container.node):
-                _replace_nodes(container, nodes)
+                replace_all(container.node, nodes)
         return short
 
     def join(self, inferred: ModelProto) -> None:
@@ -67,7 +67,7 @@ class LongFunctions:
         for node in self.model.graph.node:
             first, *_ = [next(results) for _ in self._written(node, self.prefix)]
             nodes.append(node if self._is_cut(node) else first)
-        _replace_nodes(inferred.graph, nodes)
+        replace_all(inferred.graph.node, nodes)
         del inferred.functions[:]
         inferred.functions.extend(self.model.functions)
         infos = inferred.graph.value_info
@@ -84,8 +84,7 @@ class LongFunctions:
         names = dict(zip(body.input, node.input, strict=False))
         outputs = dict(zip(body.output, node.output, strict=False))
         for part in self.parts[call_id(node)]:
-            call = NodeProto()
-            call.CopyFrom(node)
+            call = copy_of(node)
             call.op_type = part.name
             call.input[:] = [names.get(name, "") for name in part.input]
             call.output[:] = [outputs.get(name) or prefix + name for name in part.output]
@@ -100,12 +99,6 @@ class LongFunctions:
             and len(node.input) <= len(body.input)
             and len(node.output) == len(body.output)
         )
-
-
-def _replace_nodes(container: Container, nodes: Iterable[NodeProto]) -> None:
-    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del container.node[:]
-    container.node.extend(copies)
 
 
 def _has_one_writer_each(body: FunctionProto) -> bool:

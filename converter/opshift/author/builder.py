@@ -34,6 +34,7 @@ from opshift.model.walk import graphs_of, nodes_inside
 from opshift.opsets import layouts, schemas
 from opshift.opsets.types import without_symbols
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
+from opshift.protos.copies import copy_of
 from opshift.records import dataclass
 from opshift.text import qualified
 
@@ -307,8 +308,7 @@ class Builder:
     ) -> tuple[Value, ...]:
         """Writes a node's operator at the target version, with all inputs by position."""
         node.carried(without=set(attributes))
-        bare = NodeProto()
-        bare.CopyFrom(node.proto)
+        bare = copy_of(node.proto)
         del bare.input[:]
         bare.input.extend(value.name if value else "" for value in inputs)
         subject, self.subject = self.subject, bare if node.proto is self.subject else self.subject
@@ -458,8 +458,7 @@ class Builder:
         for tensor in graph.initializer:
             names[tensor.name] = self._place(tensor).name
         for proto in graph.node:
-            copy = NodeProto()
-            copy.CopyFrom(proto)
+            copy = copy_of(proto)
             for output in copy.output:
                 if output:
                     names[output] = self.crossing.fresh(copy.op_type)

@@ -20,6 +20,7 @@ from opshift.model.walk import graphs_in, nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, rank_of
 from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
+from opshift.protos.copies import copy_of
 
 if TYPE_CHECKING:
     from opshift.author.traits import DeclaredRules
@@ -104,8 +105,7 @@ def _misjudged(
             if inferred is None or dims is None:
                 continue
             if all_of_them or is_wrong(inferred, dims):
-                kind = TypeProto()
-                kind.CopyFrom(inferred)
+                kind = copy_of(inferred)
                 give_shape(kind, dims)
                 yield (i, j), kind
 

@@ -12,7 +12,7 @@ from opshift.model.walk import graphs_in
 from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, rank_of, tensors_in, without_lengths
 from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
-from opshift.protos.copies import as_model, copied
+from opshift.protos.copies import as_model, copied, copy_of
 
 
 def completed(inferred: TypeProto | None, declared: TypeProto | None) -> TypeProto | None:
@@ -24,8 +24,7 @@ def completed(inferred: TypeProto | None, declared: TypeProto | None) -> TypePro
     claim = without_lengths(declared)
     if inferred is None or (schemas.type_name(inferred) is None and rank_of(inferred) is None):
         return claim
-    merged = TypeProto()
-    merged.CopyFrom(inferred)
+    merged = copy_of(inferred)
     if not merged.tensor_type.elem_type:
         merged.tensor_type.elem_type = claim.tensor_type.elem_type
     elif not merged.tensor_type.HasField("shape"):

@@ -12,6 +12,7 @@ from opshift.model.functions import bind_attributes, freshen
 from opshift.model.scope import Imports
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, FunctionProto, GraphProto, NodeProto
+from opshift.protos.copies import copy_of
 
 GRAPH = "opshift.graph"  # the domain of a placeholder node for a subgraph of the call
 
@@ -46,8 +47,7 @@ def body_of(node: Node, imports: Imports) -> FunctionProto:
 
 def _with_placeholders(proto: NodeProto) -> NodeProto:
     """Copies a node with a placeholder node as the only content of each subgraph."""
-    copy = NodeProto()
-    copy.CopyFrom(proto)
+    copy = copy_of(proto)
     for attribute in copy.attribute:
         if not attribute.HasField("g"):
             continue
@@ -97,8 +97,7 @@ def instance(
     fresh: Callable[[str], str],
 ) -> NodeProto:
     """Copies a node of the body with the attributes, value names and graph names of this call."""
-    copy = NodeProto()
-    copy.CopyFrom(proto)
+    copy = copy_of(proto)
     bind_attributes(copy, bound)
     inner = {name: fresh(proto.op_type) for name in proto.output if name}
     names.update(inner)

@@ -12,6 +12,7 @@ from opshift.model.walk import graphs_in, graphs_of
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of, without_dims
 from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
+from opshift.protos.copies import copy_of
 
 Rules: TypeAlias = Mapping[tuple[str, str], Carries]
 Found: TypeAlias = "tuple[list[GraphTypes], ModelProto | None]"
@@ -161,8 +162,7 @@ def _weaker(
         or not rank_of(initial) == rank_of(result) == rank_of(assumed)
     ):
         return None
-    weaker = TypeProto()
-    weaker.CopyFrom(assumed)
+    weaker = copy_of(assumed)
     dims = (kind.tensor_type.shape.dim for kind in (initial, result))
     for dim, *other_dims in zip(weaker.tensor_type.shape.dim, *dims, strict=True):
         if dim.WhichOneof("value") and any(other_dim != dim for other_dim in other_dims):

@@ -20,6 +20,7 @@ from opshift.model.walk import named
 from opshift.opsets import schemas
 from opshift.opsets.types import Dims, dims_of, rank_of
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
+from opshift.protos.copies import copy_of
 
 if TYPE_CHECKING:
     from opshift.author.bounds import Bounds
@@ -363,8 +364,7 @@ def _without_empty_reference(attribute: AttributeProto) -> AttributeProto:
     """Removes an empty attribute reference, which onnx accepts only outside of subgraphs."""
     if attribute.ref_attr_name or not attribute.HasField("ref_attr_name"):
         return attribute
-    plain = AttributeProto()
-    plain.CopyFrom(attribute)
+    plain = copy_of(attribute)
     plain.ClearField("ref_attr_name")
     return plain
 

@@ -14,6 +14,7 @@ from opshift.model.scope import FunctionId, Imports, Key, Place, Root, Scope, ca
 from opshift.model.walk import Container, graphs_in_attribute, graphs_of, name_of
 from opshift.opsets import schemas
 from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+from opshift.protos.copies import copy_of
 from opshift.records import dataclass
 
 MAX_NESTING = 30  # protobuf allows 100 nested messages, of which each graph needs three
@@ -233,8 +234,7 @@ class Document:
         """Returns a copy of a tensor with a new name; equal tensors of a graph share one name."""
         key = (root, tensor.SerializeToString(deterministic=True))
         if key not in self._constants:
-            placed = TensorProto()
-            placed.CopyFrom(tensor)
+            placed = copy_of(tensor)
             placed.name = self.fresh("const")
             self._constants[key] = placed
         return self._constants[key]

@@ -26,6 +26,7 @@ from opshift.model.walk import (
 )
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
+from opshift.protos.copies import copy_of, replace_all
 from opshift.records import dataclass
 
 Fresh = Callable[[str], str]
@@ -228,9 +229,7 @@ def _inline_in(
                 called |= _inline_in(graph, bodies, fresh)
         waiting += reversed(written)
     if is_changed:
-        copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-        del container.node[:]
-        container.node.extend(copies)
+        replace_all(container.node, nodes)
     return called
 
 
@@ -251,8 +250,7 @@ def _written_out(
     names.update(new)
     prefix = fresh(_word(call.name or call.op_type))
     for proto in body.node:
-        copy = NodeProto()
-        copy.CopyFrom(proto)
+        copy = copy_of(proto)
         bind_attributes(copy, bound)
         freshen(copy, names, fresh)
         if copy.name:
@@ -265,9 +263,8 @@ def _written_out(
             written.append(NodeProto(op_type="Identity", input=[names[formal]], output=[actual]))
     for info in getattr(body, "value_info", ()):
         if isinstance(container, GraphProto) and info.name in new:
-            copy_of = container.value_info.add()
-            copy_of.CopyFrom(info)
-            copy_of.name = new[info.name]
+            container.value_info.append(info)
+            container.value_info[-1].name = new[info.name]
     return written
 
 
@@ -317,8 +314,7 @@ def bind_attributes(node: NodeProto, bound: dict[str, AttributeProto]) -> None:
             actual = bound.get(attribute.ref_attr_name)
             if actual is None:
                 continue
-            value = AttributeProto()
-            value.CopyFrom(actual)
+            value = copy_of(actual)
             value.name = attribute.name
             attributes.append(value)
         else:
@@ -327,6 +323,4 @@ def bind_attributes(node: NodeProto, bound: dict[str, AttributeProto]) -> None:
                     bind_attributes(inner, bound)
             attributes.append(attribute)
     if any(attribute.ref_attr_name for attribute in node.attribute):
-        copies = [AttributeProto.FromString(a.SerializeToString()) for a in attributes]
-        del node.attribute[:]
-        node.attribute.extend(copies)
+        replace_all(node.attribute, attributes)

@@ -17,12 +17,12 @@ from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
 from opshift.protos import (
     AttributeProto,
-    FunctionProto,
     GraphProto,
     ModelProto,
     TensorProto,
     TypeProto,
     ValueInfoProto,
+    helper,
 )
 from opshift.text import counted, shortened
 
@@ -31,18 +31,7 @@ FIRST_WITH_CONSTANTS = 4  # the first IR version in which an initializer need no
 UNNAMED = "graph"
 SORTED = "sorted the nodes, which were not in topological order"
 
-_FIELDS = (
-    ("f", AttributeProto.FLOAT),
-    ("i", AttributeProto.INT),
-    ("s", AttributeProto.STRING),
-    ("t", AttributeProto.TENSOR),
-    ("g", AttributeProto.GRAPH),
-    ("floats", AttributeProto.FLOATS),
-    ("ints", AttributeProto.INTS),
-    ("strings", AttributeProto.STRINGS),
-    ("tensors", AttributeProto.TENSORS),
-    ("graphs", AttributeProto.GRAPHS),
-)
+_KINDS = {field: kind for kind, field in (helper.FIELDS | helper.LISTS).items()}
 
 
 def before_opening(model: ModelProto) -> list[str]:
@@ -57,7 +46,7 @@ def before_opening(model: ModelProto) -> list[str]:
     for node in nodes(model):
         for attribute in node.attribute:
             if attribute.type == AttributeProto.UNDEFINED:
-                attribute.type = _kind(attribute)
+                attribute.type = _kind(attribute)  # type: ignore[assignment]
     model.ir_version = FIRST_WITH_IMPORTS
     return notes
 
@@ -81,18 +70,15 @@ def rejected(model: ModelProto, weights: Weights) -> list[str]:
     return [*_names(model), *_spelling(model), *_imports(model), *_duplicates(model, weights)]
 
 
-def _kind(attribute: AttributeProto) -> AttributeProto.AttributeType:
-    for field, kind in _FIELDS:
-        value = getattr(attribute, field)
-        if len(value) if field.endswith("s") and field != "s" else attribute.HasField(field):
-            return kind
-    return AttributeProto.UNDEFINED
+def _kind(attribute: AttributeProto) -> int:
+    """Returns the type of an attribute by the field that holds its value."""
+    names = (field.name for field, _ in attribute.ListFields())
+    return next((_KINDS[name] for name in names if name in _KINDS), AttributeProto.UNDEFINED)
 
 
 def _spelling(model: ModelProto) -> Iterator[str]:
     """Replaces the domain 'ai.onnx' by '', because the checker rejects the long name."""
-    owners: list[ModelProto | FunctionProto] = [model, *model.functions]
-    imports = [entry for owner in owners for entry in owner.opset_import]
+    imports = [entry for owner in (model, *model.functions) for entry in owner.opset_import]
     for what, entries in (("nodes", nodes(model)), ("imports", imports)):
         spelled = [entry for entry in entries if entry.domain == "ai.onnx"]
         for entry in spelled:

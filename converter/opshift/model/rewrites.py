@@ -18,6 +18,7 @@ from networkx.utils import UnionFind
 from opshift.model.imports import Versions, versions
 from opshift.model.walk import Container, graphs_of, holds_graphs, reads, tops
 from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+from opshift.protos.copies import copy_of
 from opshift.records import dataclass
 
 CONSTANT = "Constant"
@@ -170,8 +171,7 @@ def _shell(node: NodeProto) -> bytes:
     """Serializes a node without its subgraphs."""
     if not holds_graphs(node):
         return node.SerializeToString(deterministic=True)
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = copy_of(node)
     for attribute in copy.attribute:
         attribute.ClearField("g")
         attribute.ClearField("graphs")

@@ -22,6 +22,7 @@ from opshift.protos import (
     TensorProto,
     TypeProto,
 )
+from opshift.protos.copies import copy_of
 from opshift.records import dataclass
 
 Key: TypeAlias = tuple[str, str]  # (domain, op_type)
@@ -274,8 +275,7 @@ class Root:
 
     def copy_of(self, graph: GraphProto) -> GraphProto:
         """Copies a subgraph, and moves the nodes that steps appended to their final positions."""
-        copy = GraphProto()
-        copy.CopyFrom(graph)
+        copy = copy_of(graph)
         self.put_in_order(copy, graph)
         return copy
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from opshift.protos import AttributeProto, TypeProto
 
-_FIELDS = {
+FIELDS: dict[int, str] = {
     AttributeProto.FLOAT: "f",
     AttributeProto.INT: "i",
     AttributeProto.STRING: "s",
@@ -17,7 +17,8 @@ _FIELDS = {
     AttributeProto.SPARSE_TENSOR: "sparse_tensor",
     AttributeProto.TYPE_PROTO: "tp",
 }
-_LISTS = {
+"""The field with the value of an attribute, by the type of the attribute."""
+LISTS: dict[int, str] = {
     AttributeProto.FLOATS: "floats",
     AttributeProto.INTS: "ints",
     AttributeProto.STRINGS: "strings",
@@ -26,15 +27,16 @@ _LISTS = {
     AttributeProto.SPARSE_TENSORS: "sparse_tensors",
     AttributeProto.TYPE_PROTOS: "type_protos",
 }
+"""The field with the values of an attribute that is a list, by the type of the attribute."""
 
 
 def get_attribute_value(attribute: AttributeProto) -> Any:
     """Returns the value of an attribute; None if its type is undefined."""
     if attribute.ref_attr_name:
         raise ValueError(f"attribute {attribute.name!r} refers to an attribute of its function")
-    if (name := _FIELDS.get(attribute.type)) is not None:
+    if (name := FIELDS.get(attribute.type)) is not None:
         return getattr(attribute, name)
-    if (name := _LISTS.get(attribute.type)) is not None:
+    if (name := LISTS.get(attribute.type)) is not None:
         return list(getattr(attribute, name))
     if attribute.type == AttributeProto.UNDEFINED:
         return None

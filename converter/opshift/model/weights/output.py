@@ -39,7 +39,7 @@ from opshift.model.weights.payloads import (
     marker_of,
 )
 from opshift.protos import ModelProto, TensorProto
-from opshift.protos.copies import copied
+from opshift.protos.copies import copied, copy_of
 
 POLICIES = ("keep", "copy", "inline", "one-file")
 """The choices for external data."""
@@ -343,8 +343,7 @@ def _raw(tensor: TensorProto, weights: Weights) -> Moved:
         return weights.locate(tensor)
     if (raw := source.raw()) is not None:
         return raw
-    stub = TensorProto()
-    stub.CopyFrom(tensor)  # the tensor itself will be changed
+    stub = copy_of(tensor)  # the tensor itself will be changed
     size = wire.raw_size(stub.data_type, prod(stub.dims))
     return Late(size, lambda: [from_array(weights.load(stub)).raw_data])
 

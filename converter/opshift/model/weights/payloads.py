@@ -19,6 +19,7 @@ from opshift.model.bytes.source import Identity, Named, Opened, changed
 from opshift.model.walk import tensors
 from opshift.opsets.elements import ELEMENTS
 from opshift.protos import ModelProto, TensorProto
+from opshift.protos.copies import copy_of
 from opshift.records import dataclass
 
 np = deferred("numpy")
@@ -212,8 +213,7 @@ class InModel:
         return Late(size, lambda: [tensor.raw_data])
 
     def _typed(self) -> bytes:
-        only = TensorProto()
-        only.CopyFrom(self.tensor)
+        only = copy_of(self.tensor)
         replace_header(only, TensorProto())
         return only.SerializeToString(deterministic=True)
 
@@ -329,8 +329,7 @@ def forget_place(tensor: TensorProto) -> None:
 
 def header_of(stub: TensorProto) -> TensorProto:
     """Copies a tensor without its payload, and removes the marker."""
-    header = TensorProto()
-    header.CopyFrom(stub)
+    header = copy_of(stub)
     entries = [entry for entry in stub.external_data if entry.key != wire.MARK]
     header.ClearField("external_data")
     header.external_data.extend(entries)
