@@ -33,7 +33,7 @@ from opshift.model.scope import Root
 from opshift.model.walk import graphs_of, nodes_inside
 from opshift.opsets import layouts, schemas
 from opshift.opsets.types import without_symbols
-from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
+from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, helper
 from opshift.protos.copies import copy_of
 from opshift.records import dataclass
 from opshift.text import qualified
@@ -180,7 +180,7 @@ class Builder:
         written = make_attributes(schema, attributes)
         if (end := self._end_of(schema)) is not None:
             return self._converted_up(schema, end, names, written, outputs)
-        fold = None if outputs else self._fold(schema)
+        fold = None if outputs else self.env.rules(Fold).get((schema.domain, schema.name))
         if fold is None:
             return self._written(schema, names, written, outputs)
         if (constant := self._evaluated(fold, schema, names, written)) is not None:
@@ -192,9 +192,6 @@ class Builder:
             result: Value = self._written(schema, names, written, outputs)
             equal = self.made.equal[content] = result.name
         return Value(equal, self.env)
-
-    def _fold(self, schema: schemas.Schema) -> Fold | None:
-        return self.env.rules(Fold).get((schema.domain, schema.name))
 
     def _written(
         self,
@@ -428,7 +425,8 @@ class Builder:
         values = []
         for param in params:
             info = graph.input.add(name=self.crossing.fresh("in"))
-            declared = param.type if isinstance(param, Value) else _tensor_type(*param)
+            is_value = isinstance(param, Value)
+            declared = param.type if is_value else helper.make_tensor_type_proto(*param)
             if declared is not None:
                 declared = without_symbols(declared)  # a carried value may change its length
                 info.type.CopyFrom(declared)
@@ -636,13 +634,9 @@ class Builder:
 
     def _end_of(self, schema: schemas.Schema) -> int | None:
         """Returns the version that replaced a schema; None if the opset still has the schema."""
-        history = schemas.history(schema.domain, schema.name)
-        later = [
-            implementation.since
-            for implementation in history
-            if implementation.since > schema.since
-        ]
-        return later[0] if later and later[0] <= self.opset(schema.domain) else None
+        versions = (later.since for later in schemas.history(schema.domain, schema.name))
+        end = next((version for version in versions if version > schema.since), None)
+        return end if end is not None and end <= self.opset(schema.domain) else None
 
     def _converted_up(
         self,
@@ -698,15 +692,12 @@ def _fits(schema: schemas.Schema, inputs: int, named: Mapping[str, Any]) -> bool
         return False
     for name, value in named.items():
         attribute = schema.attributes.get(name) if not isinstance(value, Value) else None
-        if attribute is None and (name not in schema.input_positions or not _is_input(value)):
+        is_input = value is None or isinstance(value, Value)
+        if attribute is None and (name not in schema.input_positions or not is_input):
             return False
         if isinstance(value, int) and attribute and attribute.kind == AttributeProto.STRING:
             return False
     return True
-
-
-def _is_input(value: Any) -> bool:
-    return value is None or isinstance(value, Value)
 
 
 _CONTRADICTS: dict[Assumption, Callable[[Value], bool]] = {
@@ -725,7 +716,3 @@ def _widened(tensor: TensorProto) -> Array:
         Why.NEEDS_CONSTANT,
         "below opset 9, a function body can hold only constants that doubles can express",
     )
-
-
-def _tensor_type(elem_type: int, shape: Sequence[Any] | None) -> TypeProto:
-    return helper.make_tensor_type_proto(elem_type, shape)

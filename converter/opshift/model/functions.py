@@ -12,7 +12,7 @@ from dataclasses import field
 from opshift.errors import InvalidModel
 from opshift.model.cycles import components, cycles
 from opshift.model.document import function_id
-from opshift.model.rename import rename_annotations, rename_own
+from opshift.model.rename import rename_described, rename_own
 from opshift.model.scope import FunctionId, call_id
 from opshift.model.sweep import keep_only
 from opshift.model.walk import (
@@ -287,16 +287,13 @@ def _freshen_graph(graph: GraphProto, outer: dict[str, str], fresh: Fresh) -> No
         names[info.name] = fresh("in")
     for tensor in graph.initializer:
         names.setdefault(tensor.name, fresh("const"))
-        tensor.name = names[tensor.name]
     for sparse in graph.sparse_initializer:
-        names[sparse.values.name] = sparse.values.name = fresh("const")
+        names[sparse.values.name] = fresh("const")
     for node in graph.node:
         names.update((name, fresh(node.op_type)) for name in node.output if name)
     for node in graph.node:
         freshen(node, names, fresh)
-    for info in (*graph.input, *graph.output, *graph.value_info):
-        info.name = names.get(info.name, info.name)
-    rename_annotations(graph, names)
+    rename_described(graph, names)
 
 
 def _import(container: FunctionProto | ModelProto, body: FunctionProto) -> None:

@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from opshift.model.bytes.outline import spans
-from opshift.model.rename import rename_described, rename_own
+from opshift.model.rename import described, rename_described, rename_field, rename_own
 from opshift.model.walk import (
     Container,
     containers,
     graphs_in_defaults,
     graphs_of,
-    stated_names,
     tops,
 )
 from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto
@@ -57,16 +56,9 @@ def _mentioned(container: Container, mark: re.Pattern[bytes]) -> Iterator[str]:
             yield from _mentioned(graph, mark)
     for graph in graphs_in_defaults(container):
         yield from _mentioned(graph, mark)
-    yield from _described(container)
-
-
-def _described(container: Container) -> Iterator[str]:
-    """Yields the names that a graph mentions outside of its nodes."""
     if isinstance(container, GraphProto):
         yield container.name
-        yield from stated_names(container)
-        yield from (info.name for info in container.output)
-    yield from (info.name for info in container.value_info)
+    yield from (message.name for message in described(container))
 
 
 def _rename(container: Container, names: dict[str, str], mark: re.Pattern[bytes]) -> None:
@@ -74,5 +66,4 @@ def _rename(container: Container, names: dict[str, str], mark: re.Pattern[bytes]
         rename_own(node, names)
     rename_described(container, names)
     for named in (*container.node, *([container] if isinstance(container, GraphProto) else ())):
-        if named.name in names:
-            named.name = names[named.name]
+        rename_field(named, "name", names)

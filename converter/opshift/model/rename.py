@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from google.protobuf.message import Message
+
 from opshift.model.walk import Container, graphs_of, stated_names
 from opshift.protos import GraphProto, NodeProto, TensorProto, ValueInfoProto
 
@@ -24,18 +26,21 @@ def rename_own(node: NodeProto, names: Mapping[str, str]) -> None:
                 field[i] = names[name]
     for configuration in getattr(node, "device_configurations", ()):
         for spec in configuration.sharding_spec:
-            if spec.tensor_name in names:
-                spec.tensor_name = names[spec.tensor_name]
+            rename_field(spec, "tensor_name", names)
+
+
+def rename_field(message: Message, field: str, names: Mapping[str, str]) -> None:
+    """Renames the value whose name a field of a message contains."""
+    if (name := getattr(message, field)) in names:
+        setattr(message, field, names[name])
 
 
 def rename_annotations(graph: GraphProto, names: Mapping[str, str]) -> None:
     """Renames the values in the quantization annotations of a graph."""
     for note in graph.quantization_annotation:
-        if note.tensor_name in names:
-            note.tensor_name = names[note.tensor_name]
+        rename_field(note, "tensor_name", names)
         for entry in note.quant_parameter_tensor_names:
-            if entry.value in names:
-                entry.value = names[entry.value]
+            rename_field(entry, "value", names)
 
 
 def rename_defined(graph: GraphProto, names: Mapping[str, str]) -> None:
@@ -47,21 +52,20 @@ def rename_defined(graph: GraphProto, names: Mapping[str, str]) -> None:
 
 def rename_described(container: Container, names: Mapping[str, str]) -> None:
     """Renames the values that a graph or function describes outside of its nodes."""
-    for described in _described(container):
-        if described.name in names:
-            described.name = names[described.name]
+    for message in described(container):
+        rename_field(message, "name", names)
     if isinstance(container, GraphProto):
         rename_annotations(container, names)
 
 
-def _described(container: Container) -> Iterator[TensorProto | ValueInfoProto]:
+def described(container: Container) -> Iterator[TensorProto | ValueInfoProto]:
     """Yields the messages outside of nodes that have the name of a value."""
-    yield from container.value_info
     if isinstance(container, GraphProto):
-        yield from container.initializer
         yield from container.input
-        yield from container.output
+        yield from container.initializer
         yield from (sparse.values for sparse in container.sparse_initializer)
+        yield from container.output
+    yield from container.value_info
 
 
 def _rename_graph(graph: GraphProto, names: Mapping[str, str]) -> None:
@@ -71,6 +75,5 @@ def _rename_graph(graph: GraphProto, names: Mapping[str, str]) -> None:
         for node in graph.node:
             rename(node, visible)
         for output in graph.output:
-            if output.name in visible:
-                output.name = visible[output.name]
+            rename_field(output, "name", visible)
         rename_annotations(graph, visible)
