@@ -76,7 +76,7 @@ def test_imports_that_no_node_needs_are_removed(others, allowed, kept, note):
     document = Document(model(("", 13), *((other, 1) for other in others)))
     assert imports.prune(document, allowed) == note
     assert imported(document.model) == [("", 13), *((other, 1) for other in kept)]
-    assert document.imports.as_dict() == {"": 13, **dict.fromkeys(kept, 1)}
+    assert dict(document.imports) == {"": 13, **dict.fromkeys(kept, 1)}
 
 
 def test_imports_stay_for_functions_and_are_removed_in_them():

@@ -98,7 +98,7 @@ class Conversion(State):
             request.checkable(self.options.ir_version)
         if not self.is_open:
             self.open()
-        before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
+        before, ir_before = dict(self.document.imports), self.skeleton.ir_version
         target_versions.set_goal(self)
         model_opening.rename_repeated(self)
         self.notes += author_rules.differing(self.facts, self.goal)
@@ -107,7 +107,7 @@ class Conversion(State):
         try:
             route.travel(self)
             equal_forms.write(self)
-            self._finish(moved=_is_moved(before, self.document.imports.as_dict()))
+            self._finish(moved=_is_moved(before, dict(self.document.imports)))
         except AdapterBug as bug:
             with diagnose.explaining(bug):
                 self._trace(as_model(self.view))
@@ -121,17 +121,17 @@ class Conversion(State):
         if self.steps and self.options.checks:  # the new opset may give a node another meaning
             meanings = model_rules.two_meanings(Checked(self.document, self.adapters))
             self.notes += [meaning for meaning in meanings if meaning not in self.notes]
-        report = self._report(before, self.document.imports.as_dict(), ir_before)
+        report = self._report(before, dict(self.document.imports), ir_before)
         after = _nodes(self.document)
         return dataclasses.replace(report, nodes_before=self.nodes_before, nodes_after=after)
 
     def _restamp(self) -> Report:
         """Changes only the IR version, without any step."""
         model_opening.open_header(self)
-        imported = Imports(self.skeleton.opset_import, "the model").as_dict()
+        imported = dict(Imports(self.skeleton.opset_import, "the model"))
         before = self.skeleton.ir_version
         ir_version.restamp(self)
-        after = Imports(self.skeleton.opset_import, "the model").as_dict()
+        after = dict(Imports(self.skeleton.opset_import, "the model"))
         return self._report(imported, after, before)
 
     def open(self) -> None:

@@ -68,7 +68,7 @@ def restamp(state: State) -> None:
 def choose_ir(state: State, *, moved: bool) -> None:
     """Sets the IR version of the result, after rewriting content that this version lacks."""
     requested_ir, current = state.options.ir_version, state.skeleton.ir_version
-    goal_ir = needs.wanted_ir(current, state.document.imports.as_dict(), requested_ir, moved)
+    goal_ir = needs.wanted_ir(current, dict(state.document.imports), requested_ir, moved)
     lowers = goal_ir < current or bool(state.document.added_initializers)
     features = needs.features_above(state.facts, goal_ir) if lowers else []
     if (
@@ -138,7 +138,7 @@ def _refused(
         for refusal in refusals
     ]
     lowest = max((feature.ir for feature in _binding(state, features)), default=current)
-    nearest = {**state.document.imports.as_dict(), "IR": lowest}
+    nearest = {**state.document.imports, "IR": lowest}
     dead_ends = ir_plan.dead_ends(state.lowerings, features)
     return Refused(nodes, nearest, {**state.goal, "IR": goal_ir}, state.crossed(), dead_ends)
 

@@ -111,7 +111,7 @@ def rename_repeated(state: State) -> None:
     A model that keeps its versions keeps its names.
     """
     goal, roots = state.goal, state.document.roots
-    imported = (item for root in roots for item in root.imports.as_dict().items())
+    imported = (item for root in roots for item in root.imports.items())
     if all(len(root.scopes) == 1 for root in roots) or all(
         goal.get(domain, version) == version for domain, version in imported
     ):

@@ -204,7 +204,7 @@ class State(ABC):
 
     def refused(self, refusals: list[RefusedNode], runtime: str = "") -> Refused:
         """Returns the error for a refusal, with the versions that the model has reached."""
-        near = self.document.imports.as_dict()
+        near = dict(self.document.imports)
         ir = self.options.ir_version
         asked = self.goal or ({"IR": ir} if isinstance(ir, int) else near)
         plan = getattr(self, "plan", None)  # a refusal before planning has no plan

@@ -95,5 +95,5 @@ def _present(document: Document) -> dict[str, int]:
 def ir_of_goal(state: State) -> int:
     """Returns the requested IR version, or the IR version that belongs to the target versions."""
     requested_ir = state.options.ir_version
-    after = {**state.document.imports.as_dict(), **state.goal}
+    after = {**state.document.imports, **state.goal}
     return requested_ir if isinstance(requested_ir, int) else versions.ir_for(after)

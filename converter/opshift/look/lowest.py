@@ -168,7 +168,7 @@ def _lowest(
 ) -> Lowest:
     runs = Rehearsals(opener_of(model), asked, adapters)
     opened = runs.opened()
-    present = opened.document.imports.as_dict()
+    present = dict(opened.document.imports)
     return Lowest(
         tuple(
             _reach(runs, domain, present, span)

@@ -11,7 +11,7 @@ from opshift.assumptions import Assumption
 from opshift.errors import InvalidModel
 from opshift.model.names import Names, Owned
 from opshift.model.scope import FunctionId, Imports, Key, Place, Root, Scope, call_id
-from opshift.model.walk import Container, graphs_in_attribute, graphs_of, name_of
+from opshift.model.walk import Container, graphs_in_defaults, graphs_of, name_of
 from opshift.opsets import schemas
 from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 from opshift.protos.copies import copy_of
@@ -32,8 +32,8 @@ class Heritage:
 
 def heritage_of(owner: Scope, tensor: TensorProto, name: str) -> Heritage:
     """Returns the properties that the replacement of a constant inherits."""
-    noted = getattr(tensor, "metadata_props", ())
-    return Heritage(owner, name, tensor.doc_string, tuple((p.key, p.value) for p in noted))
+    metadata = tuple((entry.key, entry.value) for entry in tensor.metadata_props)
+    return Heritage(owner, name, tensor.doc_string, metadata)
 
 
 class Document:
@@ -74,9 +74,8 @@ class Document:
             where = f"function {function.name!r}"
             imports = Imports(function.opset_import, where)
             root = self._open(Root("function", where, imports, key), function)
-            for attribute in getattr(function, "attribute_proto", ()):
-                for graph in graphs_in_attribute(attribute):
-                    self.enter(root, graph, root.top)
+            for graph in graphs_in_defaults(function):
+                self.enter(root, graph, root.top)
             self.roots.append(root)
         for i, training in enumerate(model.training_info):
             for part in ("initialization", "algorithm"):
@@ -296,7 +295,7 @@ class Document:
 
     def add_import(self, root: Root, domain: str, lowest: int = 1) -> int:
         """Imports a domain for the nodes that an adapter writes; returns the version."""
-        paired = versions.paired(root.imports.as_dict(), domain, self.model.ir_version)
+        paired = versions.paired(dict(root.imports), domain, self.model.ir_version)
         version = max(paired, lowest)
         container = self.model if root.function is None else self.functions[root.function]
         root.imports.add(container.opset_import.add(domain=domain, version=version))
@@ -321,5 +320,5 @@ def _prune(index: dict[_AnyKey, list[Place]], inside: set[int]) -> None:
 
 
 def function_id(function: FunctionProto) -> FunctionId:
-    overload = function.overload if hasattr(function, "overload") else ""
-    return schemas.normal(function.domain), function.name, overload
+    """Returns the domain, name and overload of a function."""
+    return schemas.normal(function.domain), function.name, function.overload

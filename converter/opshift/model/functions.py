@@ -239,7 +239,7 @@ def _written_out(
     names = {
         formal: call.input[i] if i < len(call.input) else "" for i, formal in enumerate(body.input)
     }
-    bound = {a.name: a for a in getattr(body, "attribute_proto", ())}
+    bound = {a.name: a for a in body.attribute_proto}
     bound.update((a.name, a) for a in call.attribute)
     written: list[NodeProto] = []
     new: dict[str, str] = {}
@@ -261,7 +261,7 @@ def _written_out(
             raise InvalidModel(f"output {formal!r} of function {body.name!r} is written by no node")
         if actual and formal not in new:  # the function returns an input unchanged
             written.append(NodeProto(op_type="Identity", input=[names[formal]], output=[actual]))
-    for info in getattr(body, "value_info", ()):
+    for info in body.value_info:
         if isinstance(container, GraphProto) and info.name in new:
             container.value_info.append(info)
             container.value_info[-1].name = new[info.name]

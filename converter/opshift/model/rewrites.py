@@ -78,7 +78,7 @@ def rewrites(before: ModelProto, after: ModelProto) -> Iterator[RewrittenPlace]:
 def _key(top: Container, number: int) -> tuple[object, ...]:
     """Returns a key by which a graph or function of one model is found in the other model."""
     if isinstance(top, FunctionProto):
-        return (top.domain, top.name, getattr(top, "overload", ""))
+        return (top.domain, top.name, top.overload)
     return (number if number == 0 else f"{top.name} of training",)
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field
 from functools import cached_property
@@ -79,7 +79,7 @@ class Scope:
     @cached_property
     def declared(self) -> dict[str, TypeProto]:
         """Returns the types that the graph declares for inputs, outputs and other values."""
-        infos = list(getattr(self.proto, "value_info", ()))
+        infos = list(self.proto.value_info)
         if isinstance(self.proto, GraphProto):
             infos += [*self.proto.output, *self.proto.input]
         return {i.name: i.type for i in infos if i.HasField("type")}
@@ -197,7 +197,7 @@ def sparse_type(sparse: SparseTensorProto) -> TypeProto:
 Place: TypeAlias = tuple[Scope, int]
 
 
-class Imports:
+class Imports(Mapping[str, int]):
     """The imported versions of a model or function; `ai.onnx` and '' are the same domain."""
 
     def __init__(self, protos: Sequence[OperatorSetIdProto], where: str) -> None:
@@ -217,21 +217,18 @@ class Imports:
         """Removes a domain; returns its entries, which the caller removes from the model."""
         return self._protos.pop(domain)
 
-    def get(self, domain: str) -> int | None:
-        return self[domain] if domain in self._protos else None
-
     def __setitem__(self, domain: str, version: int) -> None:
         for proto in self._protos[domain]:
             proto.version = version
 
-    def __contains__(self, domain: str) -> bool:
-        return domain in self._protos
-
     def __iter__(self) -> Iterator[str]:
         return iter(self._protos)
 
+    def __len__(self) -> int:
+        return len(self._protos)
+
     def as_dict(self) -> dict[str, int]:
-        return {domain: self[domain] for domain in self._protos}
+        return dict(self)
 
 
 @dataclass(slots=True, eq=False)
@@ -298,5 +295,4 @@ def shown_function(which: FunctionId) -> str:
 
 def call_id(node: NodeProto) -> FunctionId:
     """Returns the domain, name and overload of the function that a node would call."""
-    overload = node.overload if hasattr(node, "overload") else ""
-    return schemas.normal(node.domain), node.op_type, overload
+    return schemas.normal(node.domain), node.op_type, node.overload

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from opshift.model.document import Document, Heritage
 from opshift.model.rename import rename_own
-from opshift.model.scope import Place, Root, Scope, tensor_type
+from opshift.model.scope import Place, Root, tensor_type
 from opshift.model.sweep import sweep
 from opshift.model.walk import named
 from opshift.protos import GraphProto, NodeProto, TypeProto
@@ -18,7 +18,7 @@ def settle(document: Document) -> list[str]:
     sweep(document)
     for root in document.roots if document.inherited else ():
         _inherit(document, root)
-    notes = [note for scope, note in _drop_annotations(document)]
+    notes = list(_drop_annotations(document))
     if notes:
         sweep(document)  # removes constants that only the removed annotations read
     return notes + list(_drop_shardings(document))
@@ -41,7 +41,7 @@ def _inherit(document: Document, root: Root) -> None:
                 tensor.metadata_props.add(key=key, value=value)
             kinds[heritage.name] = tensor_type(tensor)
     for scope in root.scopes if names else ():
-        for info in getattr(scope.proto, "value_info", ()):  # an inner graph may also declare it
+        for info in scope.proto.value_info:  # an inner graph may also declare it
             if info.name in kinds:
                 info.type.CopyFrom(kinds[info.name])
         for node in scope.proto.node:
@@ -67,7 +67,7 @@ def _is_free(document: Document, heritage: Heritage, root: Root) -> bool:
     )
 
 
-def _drop_annotations(document: Document) -> Iterator[tuple[Scope, str]]:
+def _drop_annotations(document: Document) -> Iterator[str]:
     """Removes the quantization annotations of tensors that the conversion removed."""
     for scope in list(document.scopes()):
         if not document.gone or not isinstance(scope.proto, GraphProto):
@@ -84,7 +84,7 @@ def _drop_annotations(document: Document) -> Iterator[tuple[Scope, str]]:
                 del notes[i]
                 document.note_change()
                 text = f"removed the quantization annotation of {name!r}"
-                yield scope, f"{text}: the result does not contain this tensor"
+                yield f"{text}: the result does not contain this tensor"
 
 
 def move_shardings(document: Document, place: Place, companions: list[NodeProto]) -> None:

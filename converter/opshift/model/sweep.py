@@ -98,7 +98,7 @@ def forget(scope: Scope, names: set[str]) -> None:
     if isinstance(proto, GraphProto):
         keep_only(proto.initializer, lambda tensor: tensor.name not in names)
         keep_only(proto.sparse_initializer, lambda sparse: sparse.values.name not in names)
-    keep_only(getattr(proto, "value_info", ()), lambda value: value.name not in names)
+    keep_only(proto.value_info, lambda value: value.name not in names)
     scope.forget(names)
 
 

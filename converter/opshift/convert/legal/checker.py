@@ -115,7 +115,7 @@ def _without_contents(node: NodeProto) -> NodeProto:
 def _context(document: Document, imported: Imports) -> onnx_checker.CheckerContext:
     context = onnx_checker.CheckerContext()
     context.ir_version = max(0, min(document.model.ir_version, onnx_checker.LARGEST_VERSION))
-    context.opset_imports = onnx_checker.held_versions(imported.as_dict())
+    context.opset_imports = onnx_checker.held_versions(dict(imported))
     return context
 
 

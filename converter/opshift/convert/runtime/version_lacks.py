@@ -24,7 +24,7 @@ def stamps(document: Document, release: RuntimeRelease) -> list[RuntimeLack]:
             "reads IR" if release.flag("compares") else "loads the model unchecked, but supports IR"
         )
         sentences.append(f"the model has IR {ir}; {release.shown} {reads} only up to {release.ir}")
-    for domain, version in sorted(document.imports.as_dict().items()):
+    for domain, version in sorted(document.imports.items()):
         top = release.imports.get(domain)
         if top is not None and version > top:
             shown = domain or "ai.onnx"
