@@ -425,8 +425,10 @@ class Builder:
         values = []
         for param in params:
             info = graph.input.add(name=self.crossing.fresh("in"))
-            is_value = isinstance(param, Value)
-            declared = param.type if is_value else helper.make_tensor_type_proto(*param)
+            if isinstance(param, Value):
+                declared = param.type
+            else:
+                declared = helper.make_tensor_type_proto(*param)
             if declared is not None:
                 declared = without_symbols(declared)  # a carried value may change its length
                 info.type.CopyFrom(declared)

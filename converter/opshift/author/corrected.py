@@ -13,6 +13,7 @@ from opshift.author.model_bytes import ModelBytes
 from opshift.author.node import Node
 from opshift.author.scope_types import by_graph
 from opshift.author.traits import OutputShapes, ToldDims, answer_of
+from opshift.model import imports
 from opshift.model.arrays import Array, to_array
 from opshift.model.functions import behind, callers_of, calls_of, functions_of
 from opshift.model.scope import FunctionId, call_id
@@ -86,7 +87,7 @@ def _misjudged(
     model: ModelProto, rules: Rules, *, all_of_them: bool
 ) -> Iterator[tuple[Output, TypeProto]]:
     """Yields each output for which a rule corrects an inferred length, with the corrected type."""
-    versions = {schemas.normal(opset.domain): opset.version for opset in model.opset_import}
+    versions = imports.versions(model)
     calls = _calls(model, rules)
     envs = ((one.graph, TypesOnly(one.visible, _constants(one.graph))) for one in by_graph(model))
     pairs = ((env, node) for graph, env in envs for node in graph.node)

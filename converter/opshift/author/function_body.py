@@ -9,6 +9,7 @@ from opshift.author.node import Node
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, Refusal
 from opshift.model.functions import bind_attributes, freshen
+from opshift.model.imports import versions
 from opshift.model.scope import Imports
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, FunctionProto, GraphProto, NodeProto
@@ -65,8 +66,8 @@ def _with_placeholders(proto: NodeProto) -> NodeProto:
 
 def version_of(body: FunctionProto, domain: str, imports: Imports) -> int:
     """Returns the opset for the nodes of a function body: the model's opset, or a later one."""
-    written = {schemas.normal(i.domain): i.version for i in body.opset_import}.get(domain)
-    return max(imports.get(domain) or 0, written or 1)
+    written = versions(body).get(domain, 1)
+    return max(imports.get(domain) or 0, written)
 
 
 def bindings(node: Node, body: FunctionProto) -> dict[str, AttributeProto]:

@@ -14,6 +14,7 @@ from opshift.author.node import Env, Node
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.scope_types import GraphTypes, Inferred, Path, by_graph, by_name
 from opshift.author.traits import Carries, OutputRanks, OutputShapes, OutputTypes, answer_of
+from opshift.model.imports import versions
 from opshift.model.scope import tensor_type
 from opshift.model.walk import holds_graphs, reads
 from opshift.opsets import schemas
@@ -135,7 +136,7 @@ def _infer(
 
 def _write_ranks(model: ModelProto, scopes: Sequence[GraphTypes], ranks: Rules) -> bool:
     """Writes the ranks that rules give into types without a rank, for the next pass."""
-    versions = {schemas.normal(entry.domain): entry.version for entry in model.opset_import}
+    imported = versions(model)
     written, names = False, {op for _, op in ranks}
     for graph, _, visible in scopes:
         env, types = TypesOnly(visible), visible.maps[0]
@@ -144,7 +145,7 @@ def _write_ranks(model: ModelProto, scopes: Sequence[GraphTypes], ranks: Rules) 
                 continue
             rule = ranks.get((schemas.normal(node.domain), node.op_type))
             if rule is not None and any(map(_lacks_rank, map(types.get, node.output))):
-                schema = schemas.schema(rule.domain, node.op_type, versions.get(rule.domain, 0))
+                schema = schemas.schema(rule.domain, node.op_type, imported.get(rule.domain, 0))
                 ranks_of_node = ranks_by_rule(rule, node, schema, env)
                 for kind, rank in zip(map(types.get, node.output), ranks_of_node, strict=False):
                     if kind is not None and _lacks_rank(kind):

@@ -37,12 +37,10 @@ MOST_COPIES = 1 << 20  # the most entries that inference of the whole model may 
 SMALL = 1 << 16  # a model of fewer bytes is too small for so many copies
 
 
-def infer(
-    model: ModelBytes, *, strict: bool = False, data_prop: bool = False, risky: bool = False
-) -> ModelProto:
+def infer(model: ModelBytes, *, strict: bool = False, data_prop: bool = False) -> ModelProto:
     """Runs onnx's inference on the whole model, or on its pieces if the whole would be slow."""
     options = {
-        "check_type": strict, "strict_mode": strict, "data_prop": data_prop, "risky": risky
+        "check_type": strict, "strict_mode": strict, "data_prop": data_prop, "risky": model.risky
     }  # fmt: skip
     if not is_slow(model):
         return infer_shapes(model.data, **options)

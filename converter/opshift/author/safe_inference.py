@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
@@ -50,13 +50,6 @@ _SIZES: dict[int, tuple[str, int]] = {
 NOBODY = "opshift.unknown"  # a domain that inference does not know
 
 
-class ShownModel(NamedTuple):
-    """The model that is passed to inference, and whether inference may still crash."""
-
-    model: ModelBytes
-    risky: bool = False
-
-
 def infer(
     model: bytes | ModelProto | ModelBytes,
     adapters: DeclaredRules,
@@ -68,17 +61,17 @@ def infer(
     source = ModelBytes.of(model)
     shown = _survivable(source, adapters, data_prop=data_prop)
     inferred = _inferred(shown, strict=strict, data_prop=data_prop)
-    if shown.model is not source:
+    if shown is not source:
         _give_back(inferred, source.data)
     return inferred
 
 
-def _inferred(shown: ShownModel, *, strict: bool = False, data_prop: bool = False) -> ModelProto:
-    data_prop = data_prop and may_propagate(shown.model, risky=shown.risky)
-    return piecewise.infer(shown.model, strict=strict, data_prop=data_prop, risky=shown.risky)
+def _inferred(shown: ModelBytes, *, strict: bool = False, data_prop: bool = False) -> ModelProto:
+    data_prop = data_prop and may_propagate(shown)
+    return piecewise.infer(shown, strict=strict, data_prop=data_prop)
 
 
-def may_propagate(model: ModelBytes, *, risky: bool = False) -> bool:
+def may_propagate(model: ModelBytes) -> bool:
     """Returns whether data propagation is safe, because no dimension is huge."""
     sizes, names_one = read_as(Sizes, model.data), False
     if sizes.largest() > MOST_PROPAGATED:
@@ -89,15 +82,15 @@ def may_propagate(model: ModelBytes, *, risky: bool = False) -> bool:
         names_one = names_one or (tensor.data_type in _SIZES and _names_a_huge_size(tensor))
     if not names_one:
         return True
-    inferred = piecewise.infer(model, risky=risky)
-    return not _is_huge(inferred) and not _computes_a_huge_size(model, inferred, risky=risky)
+    inferred = piecewise.infer(model)
+    return not _is_huge(inferred) and not _computes_a_huge_size(model, inferred)
 
 
 def _is_huge(model: ModelProto) -> bool:
     return read_as(Sizes, model.SerializeToString()).largest() > MOST_PROPAGATED
 
 
-def _computes_a_huge_size(model: ModelBytes, inferred: ModelProto, *, risky: bool) -> bool:
+def _computes_a_huge_size(model: ModelBytes, inferred: ModelProto) -> bool:
     """Returns whether data propagation finds a huge size or may find one in a function.
 
     A node that reads a vector gets a message for each element, so here no node reads a vector whose
@@ -114,7 +107,7 @@ def _computes_a_huge_size(model: ModelBytes, inferred: ModelProto, *, risky: boo
                 node.input[i] = prefix + name
     for name, kind in computed.items():
         copy.graph.input.add(name=prefix + name, type=kind)
-    return _is_huge(piecewise.infer(ModelBytes.of(copy), data_prop=True, risky=risky))
+    return _is_huge(piecewise.infer(ModelBytes.of(copy, risky=model.risky), data_prop=True))
 
 
 def _may_grow(kind: TypeProto) -> bool:
@@ -179,13 +172,13 @@ def _may_be_hidden(model: ModelBytes, adapters: DeclaredRules) -> bool:
     return model.may_be_hidden
 
 
-def _survivable(source: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) -> ShownModel:
+def _survivable(source: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) -> ModelBytes:
     """Copies a model, hides nodes that inference misjudges, and adds attributes that it needs.
 
     To hide a node, the copy gives the node a domain that inference does not know.
     """
     if not _may_be_hidden(source, adapters):
-        return ShownModel(source)
+        return source
     copy = ModelProto.FromString(source.data)
     _declare_sparse(copy)
     _write_defaults(copy, adapters)
@@ -195,13 +188,13 @@ def _survivable(source: ModelBytes, adapters: DeclaredRules, *, data_prop: bool)
     risky = _hide_fragile(copy, adapters)
 
     def infer_sizes(model: ModelProto) -> ModelProto:
-        return _inferred(ShownModel(ModelBytes.of(model), risky), data_prop=data_prop)
+        return _inferred(ModelBytes.of(model, risky=risky), data_prop=data_prop)
 
     try:
         risky |= shrinking.hide(copy, NOBODY, adapters, infer_sizes)
     except COMPLAINTS:
         risky = True  # inference rejects the model, perhaps because of a negative size
-    return ShownModel(ModelBytes.of(copy), risky)
+    return ModelBytes.of(copy, risky=risky)
 
 
 def _hide_fragile(copy: ModelProto, adapters: DeclaredRules) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from google.protobuf.message import Message
 
+from opshift.model import imports
 from opshift.model.names import free_name
 from opshift.model.scope import tensor_type
 from opshift.model.walk import Container, containers, nodes, nodes_in, reads
@@ -78,8 +79,8 @@ def _kind(attribute: AttributeProto) -> int:
 
 def _spelling(model: ModelProto) -> Iterator[str]:
     """Replaces the domain 'ai.onnx' by '', because the checker rejects the long name."""
-    imports = [entry for owner in (model, *model.functions) for entry in owner.opset_import]
-    for what, entries in (("nodes", nodes(model)), ("imports", imports)):
+    entries_of_owners = [entry for owner in imports.owners(model) for entry in owner.opset_import]
+    for what, entries in (("nodes", nodes(model)), ("imports", entries_of_owners)):
         spelled = [entry for entry in entries if entry.domain == "ai.onnx"]
         for entry in spelled:
             entry.domain = ""
@@ -90,9 +91,8 @@ def _spelling(model: ModelProto) -> Iterator[str]:
 
 def _imports(model: ModelProto) -> Iterator[str]:
     """Adds the missing import of a domain that has only one version."""
-    imported = {schemas.normal(entry.domain) for entry in model.opset_import}
     used = {schemas.normal(node.domain) for node in nodes_in(model.graph)}
-    for domain in sorted(used - imported):
+    for domain in sorted(used - imports.versions(model).keys()):
         if schemas.latest(domain) == 1:
             model.opset_import.add(domain=domain, version=1)
             yield f"nodes use {domain} without an import; added the import of its only version, 1"

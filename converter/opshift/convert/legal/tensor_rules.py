@@ -9,8 +9,8 @@ from opshift.convert.legal.findings import Checked, NamedText
 from opshift.errors import InvalidModel
 from opshift.model import arrays, walk
 from opshift.model.bytes import wire
+from opshift.model.bytes.external import has_payload
 from opshift.model.weights import Weights
-from opshift.model.weights.payloads import has_payload
 from opshift.opsets.elements import ELEMENTS, T
 from opshift.opsets.types import LARGEST_RANK
 from opshift.protos import TensorProto

@@ -60,10 +60,12 @@ def checksum_of(tensor: TensorProto) -> str:
 def _where(tensor: TensorProto) -> dict[str, str]:
     """Returns the external-data entries; raises if the tensor also has data in the model."""
     where: dict[str, str] = {}
-    if payloads := [name for name in wire.PAYLOAD.values() if _holds(tensor, name)]:
+    is_marked = any(entry.key == wire.MARK for entry in tensor.external_data)
+    payloads = [name for name in wire.PAYLOAD.values() if has_payload(tensor, name)]
+    if payloads or is_marked:
         raise InvalidModel(
-            f"tensor {tensor.name!r} has its data in another file and in {payloads[0]}; keep one of"
-            " the two"
+            f"tensor {tensor.name!r} has its data in another file and in"
+            f" {next(iter(payloads), 'raw_data')}; keep one of the two"
         )
     for entry in tensor.external_data:
         if where.setdefault(entry.key, entry.value) != entry.value:
@@ -74,10 +76,9 @@ def _where(tensor: TensorProto) -> dict[str, str]:
     return where
 
 
-def _holds(tensor: TensorProto, payload: str) -> bool:
-    if payload == "raw_data":
-        return tensor.HasField("raw_data") or any(e.key == wire.MARK for e in tensor.external_data)
-    return bool(getattr(tensor, payload))
+def has_payload(tensor: TensorProto, field: str) -> bool:
+    """Returns whether a field of a tensor has a payload."""
+    return tensor.HasField(field) if field == "raw_data" else bool(getattr(tensor, field))
 
 
 def _identity(path: str, location: str, tensor: str) -> Identity:

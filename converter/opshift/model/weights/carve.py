@@ -16,7 +16,7 @@ from opshift.model.bytes.ranges import Region
 from opshift.model.bytes.source import Opened, opened
 from opshift.model.walk import nested_tensors, tensors
 from opshift.model.weights import copy, forms
-from opshift.model.weights.payloads import EXTERNAL_KEY, InFile, Source, Weights
+from opshift.model.weights.payloads import EXTERNAL_KEY, InFile, Source, Weights, external_tensors
 from opshift.protos import ModelProto, TensorProto
 
 
@@ -37,19 +37,11 @@ def carve_file(path: str | os.PathLike[str] | Opened) -> tuple[ModelProto, Weigh
         InFile(field, tuple(Region(file, start, stop - start) for start, stop in runs))
         for field, runs in payloads
     )
-    locations = _locations(skeleton) if EXTERNAL_KEY in data else ()
+    outside = external_tensors(skeleton) if EXTERNAL_KEY in data else ()
+    locations = tuple(sorted(set(map(location_of, outside))))
     large_tensors = Weights(sources, os.path.dirname(name), file, locations)
     _refuse_torn(skeleton, large_tensors)
     return skeleton, large_tensors
-
-
-def _locations(skeleton: ModelProto) -> tuple[str, ...]:
-    locations = {
-        location_of(tensor)
-        for tensor in tensors(skeleton)
-        if tensor.data_location == TensorProto.EXTERNAL
-    }
-    return tuple(sorted(locations))
 
 
 def _refuse_torn(skeleton: ModelProto, large_tensors: Weights) -> None:
@@ -107,9 +99,8 @@ def bytes_of(model: ModelProto) -> bytes | None:
 
 def fetch(model: ModelProto, weights: Weights) -> None:
     """Loads all external data into the model."""
-    for tensor in tensors(model):
-        if tensor.data_location == TensorProto.EXTERNAL:
-            _take(tensor, weights)
+    for tensor in external_tensors(model):
+        _take(tensor, weights)
 
 
 def fill_nested(skeleton: ModelProto, weights: Weights) -> None:

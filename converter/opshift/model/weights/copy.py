@@ -11,8 +11,9 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from opshift.model.bytes import wire
+from opshift.model.bytes.external import has_payload
 from opshift.model.walk import HOLDERS
-from opshift.model.weights.payloads import HEADER, InModel, Source, Weights, has_payload
+from opshift.model.weights.payloads import HEADER, InModel, Source, Weights
 from opshift.opsets.elements import ELEMENTS
 from opshift.protos import AttributeProto, NodeProto, TensorProto
 
@@ -122,9 +123,7 @@ def _is_whole(tensor: TensorProto, elements: int) -> bool:
 def copy_header(tensor: TensorProto, copy: TensorProto) -> None:
     for name in HEADER:
         value = getattr(tensor, name)
-        if hasattr(value, "extend"):
-            getattr(copy, name).MergeFrom(value)
-        elif tensor.HasField(name):
+        if hasattr(value, "extend") or tensor.HasField(name):
             merge(copy, name, value)
     _copy_unknown(tensor, copy)
 

@@ -34,9 +34,10 @@ from opshift.model.weights.payloads import (
     EXTERNAL_KEY,
     InFile,
     Weights,
-    forget_place,
+    external_tensors,
     mark,
     marker_of,
+    remove_entries,
 )
 from opshift.protos import ModelProto, TensorProto
 from opshift.protos.copies import copied, copy_of
@@ -222,15 +223,14 @@ def splice_to_run(skeleton: ModelProto, weights: Weights, path: str) -> None:
 def flaws(skeleton: ModelProto, weights: Weights) -> Iterator[str]:
     """Yields the errors in the external data of a model, tensor by tensor."""
     digests: dict[str, str] = {}
-    for tensor in walk.tensors(skeleton):
-        if tensor.data_location == TensorProto.EXTERNAL:
-            try:
-                if weights.file is None:
-                    require_inside(location_of(tensor), tensor.name)
-                else:
-                    yield from _other_digest(tensor, _named(weights.locate(tensor)), digests)
-            except InvalidModel as error:
-                yield str(error)
+    for tensor in external_tensors(skeleton):
+        try:
+            if weights.file is None:
+                require_inside(location_of(tensor), tensor.name)
+            else:
+                yield from _other_digest(tensor, _named(weights.locate(tensor)), digests)
+        except InvalidModel as error:
+            yield str(error)
 
 
 def _other_digest(tensor: TensorProto, file: Named, digests: dict[str, str]) -> Iterator[str]:
@@ -255,11 +255,7 @@ def _woven(data: bytes, weights: Weights) -> list[memoryview | bytes | Moved]:
 
 def _located(model: ModelProto, weights: Weights) -> list[tuple[TensorProto, Region]]:
     """Returns all external tensors with the location of their bytes."""
-    return [
-        (tensor, weights.locate(tensor))
-        for tensor in walk.tensors(model)
-        if tensor.data_location == TensorProto.EXTERNAL
-    ]
+    return [(tensor, weights.locate(tensor)) for tensor in external_tensors(model)]
 
 
 def _bring(outside: _Located, weights: Weights, dst: str, policy: str, staging: Staging) -> None:
@@ -349,7 +345,7 @@ def _raw(tensor: TensorProto, weights: Weights) -> Moved:
 
 
 def refer(tensor: TensorProto, location: str, offset: int, length: int) -> None:
-    forget_place(tensor)
+    remove_entries(tensor, *PLACE, wire.MARK)
     tensor.data_location = TensorProto.EXTERNAL
     for key, value in zip(PLACE, (location, offset, length), strict=False):
         tensor.external_data.add(key=key, value=str(value))

@@ -13,7 +13,7 @@ from opshift.errors import InvalidModel
 from opshift.lazy import deferred
 from opshift.model.arrays import Array, as_tensor, dtype_of, require_fit, to_array
 from opshift.model.bytes import place, wire
-from opshift.model.bytes.external import PLACE, locate, location_of
+from opshift.model.bytes.external import PLACE, has_payload, locate, location_of
 from opshift.model.bytes.ranges import Late, Region, chunks
 from opshift.model.bytes.source import Identity, Named, Opened, changed
 from opshift.model.walk import tensors
@@ -277,11 +277,14 @@ PART = 1 << 20  # the elements of one part; even, because two elements may share
 
 def parts_of(stub: TensorProto, payload: InModel | InFile | Retyped | Region) -> Iterator[Array]:
     """Yields the elements of a payload, part by part if its bytes are in a file."""
-    raw, kind, count = payload, stub.data_type, prod(stub.dims)
-    if not isinstance(payload, Region):
-        raw = payload.raw()  # type: ignore[assignment]
+    kind, count = stub.data_type, prod(stub.dims)
+    raw = payload if isinstance(payload, Region) else payload.raw()
     if not isinstance(raw, Region):
-        yield _whole(stub, payload)
+        assert not isinstance(payload, Region)
+        whole = TensorProto()
+        payload.copy_to(whole)
+        replace_header(whole, TensorProto(data_type=kind, dims=stub.dims))
+        yield to_array(whole).reshape(-1)
         return
     for start in range(0, count, PART):
         length = min(PART, count - start)
@@ -290,20 +293,13 @@ def parts_of(stub: TensorProto, payload: InModel | InFile | Retyped | Region) ->
         yield to_array(TensorProto(data_type=kind, dims=[length], raw_data=data))
 
 
-def _whole(stub: TensorProto, payload: InModel | InFile | Retyped | Region) -> Array:
-    assert not isinstance(payload, Region)
-    whole = TensorProto()
-    payload.copy_to(whole)
-    replace_header(whole, TensorProto(data_type=stub.data_type, dims=stub.dims))
-    return to_array(whole).reshape(-1)
-
-
 EXTERNAL_KEY = wire.framed(1, b"location")
 EXTERNAL_FIELD = TensorProto(data_location=TensorProto.EXTERNAL).SerializeToString()
 
 
-def has_payload(tensor: TensorProto, payload: str) -> bool:
-    return tensor.HasField(payload) if payload == "raw_data" else bool(getattr(tensor, payload))
+def external_tensors(model: ModelProto) -> Iterator[TensorProto]:
+    """Yields the tensors of a model whose payload is in another file."""
+    return (t for t in tensors(model) if t.data_location == TensorProto.EXTERNAL)
 
 
 def marker_of(tensor: TensorProto) -> str | None:
@@ -315,14 +311,14 @@ def marker_of(tensor: TensorProto) -> str | None:
 
 def mark(tensor: TensorProto, number: int) -> None:
     """Marks an external tensor or a stub as a tensor whose payload has this number."""
-    forget_place(tensor)
+    remove_entries(tensor, *PLACE, wire.MARK)
     tensor.ClearField("data_location")
     tensor.external_data.add(key=wire.MARK, value=str(number))
 
 
-def forget_place(tensor: TensorProto) -> None:
-    """Removes the marker of a tensor, or the place of its external data."""
-    entries = [entry for entry in tensor.external_data if entry.key not in (*PLACE, wire.MARK)]
+def remove_entries(tensor: TensorProto, *keys: str) -> None:
+    """Removes the entries with these keys from the external data of a tensor."""
+    entries = [entry for entry in tensor.external_data if entry.key not in keys]
     tensor.ClearField("external_data")
     tensor.external_data.extend(entries)
 
@@ -330,9 +326,7 @@ def forget_place(tensor: TensorProto) -> None:
 def header_of(stub: TensorProto) -> TensorProto:
     """Copies a tensor without its payload, and removes the marker."""
     header = copy_of(stub)
-    entries = [entry for entry in stub.external_data if entry.key != wire.MARK]
-    header.ClearField("external_data")
-    header.external_data.extend(entries)
+    remove_entries(header, wire.MARK)
     return header
 
 
