@@ -69,17 +69,15 @@ from opshift.author.verdicts import (
 )
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, InvalidModel, Refusal
-from opshift.lazy import deferred, lazy
+from opshift.lazy import lazy
+from opshift.lazy import numpy as np
 from opshift.model.arrays import Array, dtype_of
 from opshift.opsets.elements import T
 from opshift.protos import GraphProto, ValueInfoProto
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from opshift.author.formula import Formula, Term
-else:
-    np = deferred("numpy")  # imported late: many conversions need neither numpy nor formulas
+else:  # imported late, because many conversions need no formulas
     __getattr__, _ = lazy("opshift.author", {"formula": ("Formula", "Term")})
 
 __all__ = [

@@ -7,7 +7,7 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 class _Deferred(ModuleType):
@@ -20,6 +20,12 @@ class _Deferred(ModuleType):
 def deferred(name: str) -> Any:
     """Returns a module that is imported on the first use of one of its names."""
     return _Deferred(name)
+
+
+if TYPE_CHECKING:
+    import numpy as numpy
+else:
+    numpy = deferred("numpy")
 
 
 class _CallablePackage(ModuleType):

@@ -7,18 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from string import ascii_letters, digits
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opshift.author.example import listed
 from opshift.author.node import Node, Value
 from opshift.author.traits import Flaw, Illegal, flaw
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.opsets.types import LARGEST_RANK as LARGEST_RANK
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    np = deferred("numpy")
 
 
 def ranks(ops: str, *, domain: str = "", **allowed: str) -> Flaw:

@@ -4,16 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model.arrays import Array
 from opshift.records import dataclass
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    np = deferred("numpy")
 
 MOST_EACH = 4096  # up to this many elements, each element has its own bounds
 

@@ -18,7 +18,7 @@ from opshift.author.traits import Fold
 from opshift.author.written import Made, MadeEnv, Versions
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, Refusal
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model.arrays import (
     Array,
     as_tensor,
@@ -39,11 +39,7 @@ from opshift.records import dataclass
 from opshift.text import qualified
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from opshift.author.env import ModelEnv
-else:
-    np = deferred("numpy")
 
 MOST_GROWN = 1024  # the most elements of a folded constant that is larger than its operands
 MOST_TYPED = 64  # the most elements of a constant that is stored in a typed field

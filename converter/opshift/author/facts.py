@@ -28,7 +28,7 @@ from opshift.author.node import Node, Survey, TypePart
 from opshift.author.present_types import collect_present_types
 from opshift.author.scope_types import NO_PATH, Inferred, Path, paths_inside
 from opshift.author.traits import Fold, OutputBounds, OutputRanks, OutputTypes, answer_of
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model import walk
 from opshift.model.arrays import Array, dense
 from opshift.model.walk import holds_graphs, named
@@ -47,15 +47,11 @@ from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, TypeP
 from opshift.text import shortened
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from opshift.author.traits import DeclaredRules
     from opshift.model.document import Document
     from opshift.model.fork import Fork
     from opshift.model.scope import Root, Scope
     from opshift.model.weights import Weights
-else:
-    np = deferred("numpy")
 
 MAX_FOLD_BYTES = 1 << 20
 MAX_DEPTH = 24  # nesting of searches for facts; a deeper search is done first, on its own

@@ -4,19 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from opshift.author.bounds import MOST_EACH, Bounds, for_all
 from opshift.author.env import Delegating
 from opshift.author.node import Env, Node, Value
 from opshift.author.traits import Fold
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model.arrays import Array
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    np = deferred("numpy")
 
 
 class _Positions(Delegating):

@@ -17,7 +17,7 @@ from opshift.author.model_bytes import ModelBytes
 from opshift.author.node import Node, TypePart
 from opshift.author.scope_types import by_graph
 from opshift.author.traits import FatalSizes, Shrinks, answer_of
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model import imports
 from opshift.model.arrays import Array, to_array
 from opshift.model.functions import functions_of
@@ -37,11 +37,7 @@ from opshift.protos import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from opshift.author.traits import DeclaredRules
-else:
-    np = deferred("numpy")
 
 Infer = Callable[[ModelProto], ModelProto]
 

@@ -27,13 +27,12 @@ from opshift.author.modern_rules import Binding
 from opshift.author.node import Node, Value
 from opshift.author.traits import Arithmetic, Commutes
 from opshift.errors import Refusal
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model.arrays import Array
 
 if TYPE_CHECKING:
     from opshift.author.traits import DeclaredRules
 
-np: Any = deferred("numpy")
 
 NUMERIC = "fiuV"  # the kinds of numpy arrays that hold numbers; V is for narrow floats
 

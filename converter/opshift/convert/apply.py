@@ -10,7 +10,7 @@ from opshift.author.facts import Facts
 from opshift.author.present_types import types_from
 from opshift.author.written import Made
 from opshift.convert.change import NodeChange, Step
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model.arrays import Array, to_array
 from opshift.model.document import Heritage, heritage_of
 from opshift.model.replace import Replacement, replace_nodes
@@ -18,8 +18,6 @@ from opshift.model.scope import FunctionId, Place, Scope
 from opshift.model.walk import graphs_of, named, nodes_in, nodes_inside, reads
 from opshift.opsets import schemas
 from opshift.protos import TensorProto
-
-np = deferred("numpy")
 
 
 class Applier:

@@ -35,7 +35,7 @@ from opshift.author.verdicts import Adapter, Mirror
 from opshift.convert.replay.comparable import Untraceable
 from opshift.convert.step import cross
 from opshift.errors import Refusal
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model.arrays import Array, dtype_of
 from opshift.model.document import Document
 from opshift.model.scope import Root
@@ -44,8 +44,6 @@ from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from opshift.protos import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 from opshift.records import dataclass
-
-np: Any = deferred("numpy")
 
 # the pattern for float also covers most other types
 KINDS = (T.FLOAT, T.FLOAT16, T.DOUBLE, T.BFLOAT16)

@@ -20,7 +20,7 @@ from opshift.convert.change import NodeChange, Task
 from opshift.convert.mirror import choices, formulas, traced
 from opshift.convert.plan_table import Edge
 from opshift.convert.step import Stepper
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model.arrays import is_array
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
@@ -28,8 +28,6 @@ from opshift.opsets import schemas
 from opshift.protos import GraphProto
 from opshift.records import dataclass
 from opshift.report import Site
-
-np: Any = deferred("numpy")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

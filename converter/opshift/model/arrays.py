@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opshift.errors import InvalidModel
 from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model.bytes import wire
 from opshift.opsets.elements import ELEMENTS, Element, T
 from opshift.opsets.types import LARGEST_RANK
 from opshift.protos import TensorProto
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
     from typing_extensions import TypeIs
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     Array: TypeAlias = npt.NDArray[Any]
 else:
     Array = Any
-    np = deferred("numpy")
     whole = deferred("opshift.protos.whole")
 
 _LISTED = {

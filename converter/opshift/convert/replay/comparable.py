@@ -6,20 +6,15 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from opshift.author.bounds import Bounds
 from opshift.author.node import TypePart
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model.arrays import Array
 from opshift.opsets.types import rank_of, without_lengths
 from opshift.protos import AttributeProto, NodeProto, TensorProto, TypeProto
 from opshift.protos.helper import add_dims
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    np = deferred("numpy")
 
 Dims: TypeAlias = "tuple[int | str | None, ...]"
 Symbol: TypeAlias = Callable[[str], str]

@@ -12,12 +12,10 @@ from opshift.author.traits import Saturates, Scales
 from opshift.author.verdicts import WIDER, Adapter, Rewrite
 from opshift.convert.planner import CrossingPlan
 from opshift.convert.state import State
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model.scope import Key
 from opshift.model.sweep import sweep
 from opshift.opsets.elements import ELEMENTS, T
-
-np = deferred("numpy")
 
 FLOATS = (T.FLOAT, T.FLOAT16, T.BFLOAT16)
 

@@ -21,7 +21,7 @@ from opshift.convert.requests.type_groups import (
     numbers_in,
 )
 from opshift.convert.state import State
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model.arrays import as_tensor
 from opshift.model.names import Owned
 from opshift.model.scope import Place, Scope
@@ -32,8 +32,6 @@ from opshift.opsets.elements import T
 from opshift.opsets.type_pairs import Change
 from opshift.opsets.types import tensors_in
 from opshift.protos import GraphProto, NodeProto, TensorProto, TypeProto
-
-np = deferred("numpy")
 
 LARGE = 1 << 24  # larger sizes do not occur, and float32 represents all integers up to this size
 CONTAINER = "Cast does not accept sequences, and inputs and outputs keep their types"

@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Any
 
 from opshift.author.present_types import TYPE_ATTRIBUTES
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model.names import Owned
 from opshift.model.scope import Place, Scope
 from opshift.model.walk import holds_graphs
@@ -18,8 +18,6 @@ from opshift.opsets.schemas import Param, Schema
 from opshift.opsets.type_pairs import BY_NAMES, Change
 from opshift.protos import AttributeProto, NodeProto
 from opshift.records import dataclass
-
-np = deferred("numpy")
 
 # Attributes that name the type of an inner sum, which is not the type of an output.
 INNER = frozenset({"stash_type", "softmax_precision", "precision"})

@@ -21,7 +21,7 @@ from opshift.convert.requests.type_groups import (
     numbers_in,
 )
 from opshift.convert.state import State
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model.arrays import as_tensor
 from opshift.model.names import Owned
 from opshift.model.replace import constant_node
@@ -31,8 +31,6 @@ from opshift.opsets.elements import ELEMENTS, T
 from opshift.opsets.type_pairs import Change
 from opshift.opsets.types import tensors_in
 from opshift.protos import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
-
-np = deferred("numpy")
 
 RUN = 7  # onnxruntime has no kernels for older opsets
 OVERRIDABLE = 4  # from this IR version on, an initializer that is an input is a default value

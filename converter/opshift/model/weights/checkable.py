@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from math import prod
-from typing import TYPE_CHECKING
 
 from opshift.errors import InvalidModel
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model import walk
 from opshift.model.arrays import as_tensor
 from opshift.model.bytes import wire
@@ -28,11 +27,6 @@ from opshift.protos import (
     ValueInfoProto,
 )
 from opshift.protos.copies import copied
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    np = deferred("numpy")
 
 
 def checkable(

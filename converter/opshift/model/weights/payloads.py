@@ -10,7 +10,7 @@ from math import prod
 from typing import TypeAlias
 
 from opshift.errors import InvalidModel
-from opshift.lazy import deferred
+from opshift.lazy import numpy as np
 from opshift.model.arrays import Array, as_tensor, dtype_of, require_fit, to_array
 from opshift.model.bytes import place, wire
 from opshift.model.bytes.external import PLACE, has_payload, locate, location_of
@@ -22,7 +22,6 @@ from opshift.protos import ModelProto, TensorProto
 from opshift.protos.copies import copy_of
 from opshift.records import dataclass
 
-np = deferred("numpy")
 _PAYLOAD = tuple(wire.PAYLOAD.values())
 
 
