@@ -10,13 +10,13 @@ shape is therefore right if it agrees with these inferred types.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from opshift.author import declared, safe_inference
 from opshift.author.env import TypesOnly
 from opshift.author.inference import give_rank, ranks_by_rule
 from opshift.author.model_bytes import ModelBytes
-from opshift.author.traits import OutputRanks, OutputShapes
+from opshift.author.traits import DeclaredRules, OutputRanks, OutputShapes
 from opshift.model import imports
 from opshift.model.scope import tensor_type
 from opshift.model.weights import Weights
@@ -25,9 +25,6 @@ from opshift.opsets.types import confirms, is_countable, rank_of
 from opshift.protos import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 from opshift.protos.copies import copy_of
 from opshift.protos.shape_inference import infer_node_outputs
-
-if TYPE_CHECKING:
-    from opshift.author.traits import DeclaredRules
 
 
 def is_proven(

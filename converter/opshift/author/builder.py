@@ -8,10 +8,11 @@ import functools
 import weakref
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol, cast, overload
+from typing import Any, Protocol, cast, overload
 
 from opshift.assumptions import Assumption
 from opshift.author.attributes import is_default, make_attribute, make_attributes
+from opshift.author.env import ModelEnv
 from opshift.author.facts import LARGEST_SMALL
 from opshift.author.node import Keep, Node, Result, Value
 from opshift.author.traits import Fold
@@ -37,9 +38,6 @@ from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, h
 from opshift.protos.copies import copy_of
 from opshift.records import dataclass
 from opshift.text import qualified
-
-if TYPE_CHECKING:
-    from opshift.author.env import ModelEnv
 
 MOST_GROWN = 1024  # the most elements of a folded constant that is larger than its operands
 MOST_TYPED = 64  # the most elements of a constant that is stored in a typed field

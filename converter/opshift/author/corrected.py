@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from opshift.author import safe_inference
 from opshift.author.env import TypesOnly
 from opshift.author.model_bytes import ModelBytes
 from opshift.author.node import Node
 from opshift.author.scope_types import by_graph
-from opshift.author.traits import OutputShapes, ToldDims, answer_of
+from opshift.author.traits import DeclaredRules, OutputShapes, ToldDims, answer_of
 from opshift.model import imports
 from opshift.model.arrays import Array, to_array
 from opshift.model.functions import behind, callers_of, calls_of, functions_of
@@ -22,9 +22,6 @@ from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, rank_of
 from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
 from opshift.protos.copies import copy_of
-
-if TYPE_CHECKING:
-    from opshift.author.traits import DeclaredRules
 
 Rules: TypeAlias = Mapping[tuple[str, str], OutputShapes]
 Output: TypeAlias = tuple[int, int]  # a node's number in the model, and the output

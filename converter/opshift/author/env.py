@@ -5,16 +5,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
+from opshift.author.bounds import Bounds
 from opshift.author.node import Env, TypePart
 from opshift.model.arrays import Array
+from opshift.model.scope import Scope
+from opshift.opsets.schemas import Schema
 from opshift.protos import ModelProto, NodeProto, TypeProto
-
-if TYPE_CHECKING:
-    from opshift.author.bounds import Bounds
-    from opshift.model.scope import Scope
-    from opshift.opsets.schemas import Schema
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 

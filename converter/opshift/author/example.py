@@ -6,13 +6,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from opshift.assumptions import Assumption
 from opshift.codes.refusals import Why
 from opshift.records import dataclass
-
-if TYPE_CHECKING:
-    from opshift.assumptions import Assumption
 
 WITHOUT_DOCSTRINGS = 2  # the level of `python -OO`
 

@@ -27,7 +27,14 @@ from opshift.author.inference import Known, infer_all, infer_node
 from opshift.author.node import Node, Survey, TypePart
 from opshift.author.present_types import collect_present_types
 from opshift.author.scope_types import NO_PATH, Inferred, Path, paths_inside
-from opshift.author.traits import Fold, OutputBounds, OutputRanks, OutputTypes, answer_of
+from opshift.author.traits import (
+    DeclaredRules,
+    Fold,
+    OutputBounds,
+    OutputRanks,
+    OutputTypes,
+    answer_of,
+)
 from opshift.lazy import numpy as np
 from opshift.model import walk
 from opshift.model.arrays import Array, dense
@@ -47,7 +54,6 @@ from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, TypeP
 from opshift.text import shortened
 
 if TYPE_CHECKING:
-    from opshift.author.traits import DeclaredRules
     from opshift.model.document import Document
     from opshift.model.fork import Fork
     from opshift.model.scope import Root, Scope

@@ -11,12 +11,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
+from opshift.author.traits import Arithmetic
 from opshift.records import dataclass
-
-if TYPE_CHECKING:
-    from opshift.author.traits import Arithmetic
 
 Operand: TypeAlias = "Term | float"
 

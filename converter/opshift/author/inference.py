@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from opshift.author import corrected, declared, induction, safe_inference
 from opshift.author.env import ModelEnv, TypesOnly
@@ -13,7 +13,14 @@ from opshift.author.model_bytes import ModelBytes
 from opshift.author.node import Env, Node
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.scope_types import GraphTypes, Inferred, Path, by_graph, by_name
-from opshift.author.traits import Carries, OutputRanks, OutputShapes, OutputTypes, answer_of
+from opshift.author.traits import (
+    Carries,
+    DeclaredRules,
+    OutputRanks,
+    OutputShapes,
+    OutputTypes,
+    answer_of,
+)
 from opshift.model.imports import versions
 from opshift.model.scope import tensor_type
 from opshift.model.walk import holds_graphs, reads
@@ -30,9 +37,6 @@ from opshift.protos import (
     TypeProto,
 )
 from opshift.protos.shape_inference import infer_node_outputs
-
-if TYPE_CHECKING:
-    from opshift.author.traits import DeclaredRules
 
 Rules = Mapping[tuple[str, str], OutputRanks]
 Place = tuple[Path, str]  # a graph, and the name of a value in it

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from opshift.author.example import Draft, Example, drafted, listed, spread
+from opshift.author.node import Node
 from opshift.author.traits import DeclaredRules, Trait, answer_of
 from opshift.opsets import target_names
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
-    from opshift.author.node import Node
     from opshift.author.surroundings import Surroundings
     from opshift.opsets.targets import RuntimeRelease
 

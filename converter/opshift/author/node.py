@@ -7,9 +7,10 @@ import builtins
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, SupportsIndex, TypeAlias, TypeVar, overload
+from typing import Any, Final, Literal, SupportsIndex, TypeAlias, TypeVar, overload
 
 from opshift.author.attributes import is_default
+from opshift.author.bounds import Bounds
 from opshift.author.fit import fits
 from opshift.author.infix import Infix, Writer
 from opshift.author.present_types import tokens
@@ -21,9 +22,6 @@ from opshift.opsets import schemas
 from opshift.opsets.types import Dims, dims_of, rank_of
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 from opshift.protos.copies import copy_of
-
-if TYPE_CHECKING:
-    from opshift.author.bounds import Bounds
 
 _Kind = TypeVar("_Kind")
 _Answer = TypeVar("_Answer")

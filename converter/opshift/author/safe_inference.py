@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
@@ -18,7 +17,7 @@ from opshift.author import piecewise, shrinking
 from opshift.author.attributes import make_attribute
 from opshift.author.model_bytes import ModelBytes
 from opshift.author.scope_types import by_graph, by_name
-from opshift.author.traits import Fragile, Undefaulted
+from opshift.author.traits import DeclaredRules, Fragile, Undefaulted
 from opshift.model import imports
 from opshift.model.bytes.outline import Sizes, read_as
 from opshift.model.bytes.outline_pb2 import SizedTensor
@@ -29,9 +28,6 @@ from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from opshift.opsets.types import LARGEST_RANK, dims_of, rank_of
 from opshift.protos import GraphProto, ModelProto, TypeProto, onnx_checker, shape_inference
-
-if TYPE_CHECKING:
-    from opshift.author.traits import DeclaredRules
 
 # The exceptions of onnx's inference. onnx raises IndexError for an index beyond a vector's end,
 # and DecodeError if it writes types into a model that is nested as deeply as protobuf allows.

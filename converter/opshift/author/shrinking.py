@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.env import TypesOnly
 from opshift.author.model_bytes import ModelBytes
 from opshift.author.node import Node, TypePart
 from opshift.author.scope_types import by_graph
-from opshift.author.traits import FatalSizes, Shrinks, answer_of
+from opshift.author.traits import DeclaredRules, FatalSizes, Shrinks, answer_of
 from opshift.lazy import numpy as np
 from opshift.model import imports
 from opshift.model.arrays import Array, to_array
@@ -35,9 +34,6 @@ from opshift.protos import (
     TypeProto,
     helper,
 )
-
-if TYPE_CHECKING:
-    from opshift.author.traits import DeclaredRules
 
 Infer = Callable[[ModelProto], ModelProto]
 

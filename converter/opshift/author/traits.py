@@ -9,24 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
+from opshift.author.bounds import Bounds
 from opshift.author.example import Draft, Example, drafted, listed, spread
+from opshift.author.node import Node, Value
 from opshift.errors import AdapterBug, Refusal
 from opshift.model.arrays import Array
 from opshift.model.walk import named
+from opshift.protos import AttributeProto, NodeProto, helper
 from opshift.records import dataclass
 
-if TYPE_CHECKING:
-    from opshift.author.bounds import Bounds
-    from opshift.author.node import Node, Value
-    from opshift.protos import AttributeProto, NodeProto
-
 Objection: TypeAlias = Callable[[Mapping[str, Any], int, int], str | None]
-FindObjection: TypeAlias = "Callable[[Node], str | None]"
+FindObjection: TypeAlias = Callable[[Node], str | None]
 # The function reshapes a scale so that it broadcasts to the data, by its axis and block size. Its
 # first argument is the Builder, which this module must not import.
-Along: TypeAlias = "Callable[[Any, Value, Value, int, int], Value]"
+Along: TypeAlias = Callable[[Any, Value, Value, int, int], Value]
 ToldDims: TypeAlias = tuple[int | str | EllipsisType | None, ...]
 KINDS: dict[str, type[Trait]] = {}  # by the name of the table
 _Answer = TypeVar("_Answer")
@@ -254,8 +252,6 @@ class Illegal(Trait):
 
     def against(self, node: NodeProto, *bound: AttributeProto) -> str | None:
         """Returns what is wrong with the attributes of a node or a function call, or None."""
-        from opshift.protos import helper
-
         written = [
             attribute
             for attribute in (*node.attribute, *bound)

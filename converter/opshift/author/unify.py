@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from opshift.author.attributes import is_default
 from opshift.author.env import ModelEnv
@@ -25,14 +25,10 @@ from opshift.author.formula import (
 )
 from opshift.author.modern_rules import Binding
 from opshift.author.node import Node, Value
-from opshift.author.traits import Arithmetic, Commutes
+from opshift.author.traits import Arithmetic, Commutes, DeclaredRules
 from opshift.errors import Refusal
 from opshift.lazy import numpy as np
 from opshift.model.arrays import Array
-
-if TYPE_CHECKING:
-    from opshift.author.traits import DeclaredRules
-
 
 NUMERIC = "fiuV"  # the kinds of numpy arrays that hold numbers; V is for narrow floats
 

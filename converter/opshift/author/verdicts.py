@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from opshift.author import index
 from opshift.author.example import Draft, Example, drafted, listed, spread
 from opshift.author.modern_rules import When
-from opshift.author.node import KEEP, Result
+from opshift.author.node import KEEP, Node, Result
 from opshift.author.traits import Trait
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, Refusal
@@ -22,7 +22,6 @@ from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.builder import Builder
-    from opshift.author.node import Node
 
 
 Run: TypeAlias = "Callable[[Node, Builder], Result]"
