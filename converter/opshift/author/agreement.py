@@ -109,15 +109,11 @@ class _Kinds:
                     return [self._of_tensor(attribute.t)]
         domain = schemas.normal(node.domain)
         schema = schemas.schema(domain, node.op_type, self.versions.get(domain, 0))
-        inputs = [
-            (name, attribute) for name, attribute in zip(node.input, kinds, strict=True) if name
-        ]
-        if schema is None or not all(schemas.type_name(attribute.type) for _, attribute in inputs):
+        inputs = {name: kind for name, kind in zip(node.input, kinds, strict=True) if name}
+        if schema is None or not all(schemas.type_name(kind.type) for kind in inputs.values()):
             return [_UNKNOWN] * len(node.output)
-        types = {name: attribute.type for name, attribute in inputs}
-        data = {
-            name: attribute.content for name, attribute in inputs if attribute.content is not None
-        }
+        types = {name: kind.type for name, kind in inputs.items()}
+        data = {name: kind.content for name, kind in inputs.items() if kind.content is not None}
         raw = schemas.raw(domain, node.op_type, schema.since)
         try:
             inferred = infer_node_outputs(raw, node, types, data, self.versions)

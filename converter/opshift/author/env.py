@@ -65,7 +65,7 @@ class TypesOnly(Env):
         """Does nothing, because inference records which types come from declared types."""
 
 
-def _forwarded(method: _Method) -> _Method:
+def forwarded(method: _Method) -> _Method:
     """Returns a method that calls the same method of another environment."""
 
     def forward(self: Delegating, *details: Any) -> Any:
@@ -80,23 +80,23 @@ class Delegating(Env):
     def __init__(self, env: Env) -> None:
         self.env = env
 
-    type = _forwarded(Env.type)
-    dims = _forwarded(Env.dims)
-    constant = _forwarded(Env.constant)
-    bounds = _forwarded(Env.bounds)
-    why_dynamic = _forwarded(Env.why_dynamic)
-    producer = _forwarded(Env.producer)
-    use_rank = _forwarded(Env.use_rank)
-    claimed_dims = _forwarded(Env.claimed_dims)
-    possible_types = _forwarded(Env.possible_types)
-    rare_types = _forwarded(Env.rare_types)
-    is_computed = _forwarded(Env.is_computed)
-    is_weight = _forwarded(Env.is_weight)
-    is_same = _forwarded(Env.is_same)
-    is_read = _forwarded(Env.is_read)
-    is_call = _forwarded(Env.is_call)
-    load = _forwarded(Env.load)
-    rules = _forwarded(Env.rules)
-    survey = _forwarded(Env.survey)
-    graph = _forwarded(Env.graph)
-    inside = _forwarded(Env.inside)
+    type = forwarded(Env.type)
+    dims = forwarded(Env.dims)
+    constant = forwarded(Env.constant)
+    bounds = forwarded(Env.bounds)
+    why_dynamic = forwarded(Env.why_dynamic)
+    producer = forwarded(Env.producer)
+    use_rank = forwarded(Env.use_rank)
+    claimed_dims = forwarded(Env.claimed_dims)
+    possible_types = forwarded(Env.possible_types)
+    rare_types = forwarded(Env.rare_types)
+    is_computed = forwarded(Env.is_computed)
+    is_weight = forwarded(Env.is_weight)
+    is_same = forwarded(Env.is_same)
+    is_read = forwarded(Env.is_read)
+    is_call = forwarded(Env.is_call)
+    load = forwarded(Env.load)
+    rules = forwarded(Env.rules)
+    survey = forwarded(Env.survey)
+    graph = forwarded(Env.graph)
+    inside = forwarded(Env.inside)

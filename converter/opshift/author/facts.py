@@ -38,6 +38,7 @@ from opshift.author.traits import (
 from opshift.lazy import numpy as np
 from opshift.model import walk
 from opshift.model.arrays import Array, dense
+from opshift.model.scope import tensor_type
 from opshift.model.walk import holds_graphs, named
 from opshift.opsets import schemas
 from opshift.opsets.types import (
@@ -478,7 +479,7 @@ class Facts:
         """Returns the type of a value without inference of the node that computes it."""
         fed = name in owner.inputs
         if name in owner.initializers and not (fed and self.document.names.may_be_set(owner, name)):
-            return Proved(owner.initializer_type(name))
+            return Proved(tensor_type(owner.initializers[name]))
         if fed and (self._is_fed(owner) or self.document.is_written(name)):
             return Proved(owner.declared.get(name))  # a model input, or written by an adapter
         if (owner, name) in self._recorded:

@@ -26,7 +26,6 @@ from opshift.opsets import schemas
 from opshift.opsets.types import rank_of, tensors_in
 from opshift.protos import (
     AttributeProto,
-    FunctionProto,
     GraphProto,
     ModelProto,
     NodeProto,
@@ -101,9 +100,7 @@ def _suspects(
     """
     names, declared = _names(Shrinks, adapters), adapters.traits(Shrinks)
     functions, env = functions_of(model), _Constants(model, nested=nested)
-    for owner in imports.owners(model):
-        body = owner if isinstance(owner, FunctionProto) else owner.graph
-        versions = imports.versions(owner)
+    for body, versions in imports.bodies(model):
         for position, node in enumerate(nodes_in(body) if nested else body.node):
             if node.op_type not in names or (key := _key(node)) not in declared:
                 continue
@@ -112,7 +109,7 @@ def _suspects(
             checked = Node(node, schemas.schema(*key, versions.get(key[0], 0)), env)
             excluded = (answer_of(rule.excluded, checked) for rule in declared[key])
             if checked.schema is not None and not all(excluded):
-                yield position if owner is model else None, node
+                yield position if isinstance(body, GraphProto) else None, node
 
 
 class _Constants(TypesOnly):

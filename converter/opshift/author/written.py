@@ -9,7 +9,7 @@ from typing import Protocol
 
 from opshift.assumptions import Assumption
 from opshift.author.bounds import Bounds, of_constant
-from opshift.author.env import Delegating, ModelEnv
+from opshift.author.env import Delegating, ModelEnv, forwarded
 from opshift.author.inference import infer_node
 from opshift.author.infix import Writer
 from opshift.author.node import Node, TypePart
@@ -19,7 +19,7 @@ from opshift.model.rename import rename
 from opshift.model.scope import Root, tensor_type
 from opshift.model.walk import reads
 from opshift.opsets import schemas
-from opshift.protos import ModelProto, NodeProto, TensorProto, TypeProto
+from opshift.protos import NodeProto, TensorProto, TypeProto
 from opshift.records import dataclass
 
 
@@ -85,6 +85,9 @@ class MadeEnv(Delegating, ModelEnv):
     """
 
     env: ModelEnv
+    layout_of = forwarded(ModelEnv.layout_of)
+    length_symbol = forwarded(ModelEnv.length_symbol)
+    types_alone = forwarded(ModelEnv.types_alone)
 
     def __init__(
         self, crossing: Versions, model: ModelEnv, made: Made, outer: MadeEnv | None
@@ -196,12 +199,3 @@ class MadeEnv(Delegating, ModelEnv):
         """Returns the value of a constant that this adapter call wrote."""
         tensor = self.made.constants.get(name)
         return self.made.held.get(name) if tensor is None else to_array(tensor)
-
-    def layout_of(self, node: NodeProto, version: int | None) -> schemas.Schema | None:
-        return self.env.layout_of(node, version)
-
-    def length_symbol(self, name: str, axis: int) -> str:
-        return self.env.length_symbol(name, axis)
-
-    def types_alone(self, model: ModelProto) -> Mapping[str, TypeProto | None]:
-        return self.env.types_alone(model)

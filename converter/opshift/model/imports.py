@@ -27,12 +27,16 @@ def versions(owner: ModelProto | FunctionProto) -> dict[str, int]:
     return {schemas.normal(entry.domain): entry.version for entry in owner.opset_import}
 
 
+def bodies(model: ModelProto) -> Iterator[tuple[Container, Versions]]:
+    """Yields the main graph and the functions, each with the versions that apply to it."""
+    yield model.graph, versions(model)
+    yield from ((function, versions(function)) for function in model.functions)
+
+
 def operators(model: ModelProto) -> Iterator[tuple[NodeProto, Versions]]:
     """Yields each node that calls no function of the model, with the versions that apply to it."""
     functions = functions_of(model)
-    bodies: list[tuple[Container, Versions]] = [(model.graph, versions(model))]
-    bodies += [(function, versions(function)) for function in model.functions]
-    for body, imported in bodies:
+    for body, imported in bodies(model):
         yield from ((node, imported) for node in nodes_in(body) if call_id(node) not in functions)
 
 

@@ -84,10 +84,6 @@ class Scope:
             infos += [*self.proto.output, *self.proto.input]
         return {i.name: i.type for i in infos if i.HasField("type")}
 
-    def initializer_type(self, name: str) -> TypeProto:
-        """Returns the type of an initializer."""
-        return tensor_type(self.initializers[name])
-
     def layout_at(self, position: int) -> schemas.Schema | None:
         """Returns the schema of a node of this scope, at the version for which it was written."""
         return self.root.layout_of(self.node(position), self.ahead.get(position))

@@ -133,11 +133,9 @@ def _of_documents(view: bytes | ModelProto) -> str | None:
         return None
     model = as_model(view)
     functions = functions_of(model)
-    for owner in imports.owners(model):
-        versions = imports.versions(owner)
-        body = owner if isinstance(owner, FunctionProto) else owner.graph
+    for body, versions in imports.bodies(model):
         for node in nodes_in(body):
-            error = _unfit(node, versions, is_inner=body is owner)
+            error = _unfit(node, versions, is_inner=isinstance(body, FunctionProto))
             if error is not None and call_id(node) not in functions:
                 return error
     return None
