@@ -165,7 +165,7 @@ def test_the_pieces_follow_each_other_and_are_as_small_as_the_limit(
 ) -> None:
     monkeypatch.setattr(piecewise, "PIECE", 6)
     weight = {"nodes with graphs": 2, "nodes in a chain": 0}.get(family, 1)
-    parts = [*piecewise._parts(FAMILIES[family](20))]
+    parts = [*piecewise._Types(FAMILIES[family](20), "opshift_").parts()]
     assert [position for part in parts for position in part] == [*range(20)]
     length = 6 // weight if weight else 20
     assert {len(part) for part in parts[:-1]} <= {length}

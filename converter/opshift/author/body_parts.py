@@ -9,7 +9,7 @@ constants among the inputs of a call.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from opshift.model.functions import functions_of
 from opshift.model.scope import call_id
@@ -110,7 +110,7 @@ def _has_one_writer_each(body: FunctionProto) -> bool:
 
 def _parts(body: FunctionProto, prefix: str, graphs: int) -> Iterator[FunctionProto]:
     """Yields the parts of a function, in the order of its nodes."""
-    pieces = [*_pieces(body, graphs)]
+    pieces = [[body.node[i] for i in piece] for piece in split(body.node, graph_count, graphs)]
     constants = {
         name: node for node in body.node if call_id(node) == CONSTANT for name in node.output
     }
@@ -149,14 +149,20 @@ def _parts(body: FunctionProto, prefix: str, graphs: int) -> Iterator[FunctionPr
         yield part
 
 
-def _pieces(body: FunctionProto, graphs: int) -> Iterator[list[NodeProto]]:
-    """Yields the nodes of a function in lists with a limited number of subgraphs."""
-    nodes, weight = list[NodeProto](), 0
-    for node in body.node:
-        nodes.append(node)
-        weight += sum(1 for _ in graphs_of(node))
-        if weight >= graphs:
-            yield nodes
-            nodes, weight = [], 0
-    if nodes:
-        yield nodes
+def graph_count(node: NodeProto) -> int:
+    """Returns the number of subgraphs of a node."""
+    return sum(1 for _ in graphs_of(node))
+
+
+def split(
+    nodes: Sequence[NodeProto], weight: Callable[[NodeProto], int], limit: int
+) -> Iterator[range]:
+    """Yields the positions of the nodes of each piece, which ends when its weight is the limit."""
+    start, total = 0, 0
+    for position, node in enumerate(nodes):
+        total += weight(node)
+        if total >= limit:
+            yield range(start, position + 1)
+            start, total = position + 1, 0
+    if start < len(nodes):
+        yield range(start, len(nodes))

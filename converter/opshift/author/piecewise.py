@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from opshift.author.body_parts import LongFunctions
+from opshift.author.body_parts import LongFunctions, graph_count, split
 from opshift.author.model_bytes import ModelBytes
 from opshift.model.functions import called, calls_of, functions_of
 from opshift.model.names import unused_prefix
@@ -18,7 +18,6 @@ from opshift.model.scope import call_id, tensor_type
 from opshift.model.walk import (
     graphs_directly_in,
     graphs_in,
-    graphs_of,
     holds_graphs,
     reads,
 )
@@ -26,6 +25,7 @@ from opshift.opsets.types import tensors_in
 from opshift.protos import (
     FunctionProto,
     ModelProto,
+    NodeProto,
     TensorShapeProto,
     TypeProto,
     ValueInfoProto,
@@ -58,7 +58,7 @@ def infer(model: ModelBytes, *, strict: bool = False, data_prop: bool = False) -
 
 def _in_pieces(model: ModelProto, prefix: str, options: dict[str, bool]) -> ModelProto:
     types = _Types(model, prefix)
-    for number, part in enumerate(_parts(model)):
+    for number, part in enumerate(types.parts()):
         piece = types.piece(part)
         symbols = {dim.dim_param for dim in _dims(piece)}
         types.take(infer_shapes(piece, **options), part, number, symbols)
@@ -85,18 +85,6 @@ def _is_long(body: FunctionProto) -> bool:
     return graphs * (len(body.node) + len(body.input)) > MOST_COPIES
 
 
-def _parts(model: ModelProto) -> Iterator[range]:
-    """Yields the positions of the nodes of each piece."""
-    functions, start, weight = functions_of(model), 0, 0
-    for position, node in enumerate(model.graph.node):
-        weight += sum(1 for _ in graphs_of(node)) + (call_id(node) in functions)
-        if weight >= PIECE:
-            yield range(start, position + 1)
-            start, weight = position + 1, 0
-    if start < len(model.graph.node):
-        yield range(start, len(model.graph.node))
-
-
 class _Types:
     """The declared and inferred types of the values of a graph."""
 
@@ -117,6 +105,14 @@ class _Types:
         self.inferred: dict[str, TypeProto] = {}
         self.functions = functions_of(model)
         self.calls = calls_of(self.functions)
+
+    def parts(self) -> Iterator[range]:
+        """Yields the positions of the nodes of each piece."""
+
+        def weight(node: NodeProto) -> int:
+            return graph_count(node) + (call_id(node) in self.functions)
+
+        return split(self.model.graph.node, weight, PIECE)
 
     def piece(self, part: Sequence[int]) -> ModelProto:
         """Builds a model of some nodes, with every value that they read as input or initializer."""
@@ -157,10 +153,7 @@ class _Types:
     def written(self) -> ModelProto:
         """Returns the model with the inferred types."""
         graph = self.model.graph
-        for info in graph.output:
-            if (kind := self.inferred.pop(info.name, None)) is not None:
-                info.type.CopyFrom(kind)
-        for info in graph.value_info:
+        for info in (*graph.output, *graph.value_info):
             if (kind := self.inferred.pop(info.name, None)) is not None:
                 info.type.CopyFrom(kind)
         for name, kind in self.inferred.items():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from google.protobuf.message import Message
 
-from opshift.model.walk import Container, graphs_of, stated_names
+from opshift.model.walk import Container, graphs_of, own_names
 from opshift.protos import GraphProto, NodeProto, TensorProto, ValueInfoProto
 
 
@@ -69,7 +69,7 @@ def described(container: Container) -> Iterator[TensorProto | ValueInfoProto]:
 
 
 def _rename_graph(graph: GraphProto, names: Mapping[str, str]) -> None:
-    defined = {*stated_names(graph), *(name for node in graph.node for name in node.output)}
+    defined = set(own_names(graph))
     visible = {old: new for old, new in names.items() if old not in defined}
     if visible:
         for node in graph.node:

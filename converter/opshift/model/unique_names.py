@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from opshift.model.names import free_name
 from opshift.model.rename import rename_defined
-from opshift.model.walk import Container, containers, graphs_directly_in, stated_names, tops
-from opshift.protos import GraphProto, ModelProto
+from opshift.model.walk import Container, containers, graphs_directly_in, own_names, tops
+from opshift.protos import ModelProto
 
 
 def make_unique(model: ModelProto) -> list[str]:
@@ -31,9 +31,9 @@ class _Renaming:
     def inside(self, container: Container, outer: frozenset[str]) -> Iterator[str]:
         """Renames values in the subgraphs of a graph or function, the outermost subgraph first."""
         graphs = list(graphs_directly_in(container))
-        visible = outer.union(_defined(container)) if graphs else outer
+        visible = outer.union(own_names(container)) if graphs else outer
         for graph in graphs:
-            repeated = sorted(visible.intersection(filter(None, _defined(graph))))
+            repeated = sorted(visible.intersection(filter(None, own_names(graph))))
             if repeated:
                 rename_defined(graph, {name: self.new_name(name) for name in repeated})
             yield from repeated
@@ -42,14 +42,7 @@ class _Renaming:
     def new_name(self, name: str) -> str:
         if not self.used:
             for container in containers(self.model):
-                self.used.update(_defined(container), *(node.input for node in container.node))
+                self.used.update(own_names(container), *(node.input for node in container.node))
         new = free_name(name, self.used)
         self.used.add(new)
         return new
-
-
-def _defined(container: Container) -> Iterator[str]:
-    """Yields the names that a graph or function defines itself."""
-    yield from stated_names(container) if isinstance(container, GraphProto) else container.input
-    for node in container.node:
-        yield from node.output

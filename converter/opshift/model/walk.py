@@ -232,9 +232,14 @@ def stated_names(graph: GraphProto) -> Iterator[str]:
     yield from (sparse.values.name for sparse in graph.sparse_initializer)
 
 
+def own_names(container: Container) -> Iterator[str]:
+    """Yields the names that a graph or function defines itself."""
+    yield from stated_names(container) if isinstance(container, GraphProto) else container.input
+    for node in container.node:
+        yield from node.output
+
+
 def defined_names(graph: GraphProto) -> Iterator[str]:
     """Yields the names that a graph and its subgraphs define."""
     for inner in graphs_in(graph):
-        yield from stated_names(inner)
-        for node in inner.node:
-            yield from node.output
+        yield from own_names(inner)
