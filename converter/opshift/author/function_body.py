@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from opshift.author.node import Node
+from opshift.author.node import Node, refuse_reference
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, Refusal
 from opshift.model.functions import bind_attributes, freshen
@@ -81,12 +81,7 @@ def bindings(node: Node, body: FunctionProto) -> dict[str, AttributeProto]:
             if default.name:
                 bound.setdefault(name, default)
     for proto in node.attribute_protos():
-        if proto.ref_attr_name:
-            raise Refusal(
-                Why.NEEDS_STATIC_ATTR,
-                f"attribute {proto.name!r} refers to the attribute {proto.ref_attr_name!r} of the"
-                " function around the node, so its value is not known",
-            )
+        refuse_reference(proto)
         bound[proto.name] = proto
     return bound
 

@@ -367,6 +367,16 @@ def _without_empty_reference(attribute: AttributeProto) -> AttributeProto:
     return plain
 
 
+def refuse_reference(attribute: AttributeProto) -> None:
+    """Refuses the node if an attribute has its value only at the call of a function."""
+    if attribute.ref_attr_name:
+        raise Refusal(
+            Why.NEEDS_STATIC_ATTR,
+            f"attribute {attribute.name!r} refers to the attribute {attribute.ref_attr_name!r} of"
+            " the function around the node, so its value is not known",
+        )
+
+
 class Inputs(tuple["Value | None", ...]):
     """All inputs of a node, None if omitted; records which inputs an adapter reads."""
 
@@ -472,11 +482,7 @@ class Node:
     @property
     def n_outputs(self) -> builtins.int:
         """Returns the number of outputs, up to the last output with a name."""
-        names = self.proto.output
-        count = len(names)
-        while count and not names[count - 1]:
-            count -= 1
-        return count
+        return max((i for i, name in enumerate(self.proto.output, 1) if name), default=0)
 
     def _value(self, name: builtins.str, position: builtins.int, *, outputs: bool) -> Value:
         if self.schema is None:
@@ -569,12 +575,7 @@ class Node:
         proto = self.attributes.get(name)
         if proto is None:
             return attribute.default if attribute else None
-        if proto.ref_attr_name:
-            raise Refusal(
-                Why.NEEDS_STATIC_ATTR,
-                f"attribute {name!r} refers to the attribute {proto.ref_attr_name!r} of the"
-                " function around the node, so its value is not known",
-            )
+        refuse_reference(proto)
         return helper.get_attribute_value(proto)
 
     def _read(self, name: builtins.str, kind: Callable[[Any], _Kind]) -> _Kind:

@@ -215,11 +215,7 @@ class Registry:
 
     def adapters(self) -> Iterator[Adapter]:
         """Yields each adapter once, sorted by domain, operator and versions."""
-        listed: set[int] = set()
-        for _, adapter in self:
-            if id(adapter) not in listed:
-                listed.add(id(adapter))
-                yield adapter
+        yield from {id(adapter): adapter for _, adapter in self}.values()
 
     def branch(self) -> Registry:
         """Returns a copy for additions, so that tests do not change the original."""
@@ -314,9 +310,9 @@ def _imported(name: str) -> ModuleType:
     """Imports a module of an adapter package; names the package if the import fails."""
     try:
         return importlib.import_module(name)
+    except MissingExtra:
+        raise
     except ImportError as error:
-        if isinstance(error, MissingExtra):
-            raise
         raise AdapterBug(
             f"module {name} of the adapters' package {name.partition('.')[0]!r} cannot be imported:"
             f" {error}; install what it needs, or remove the package"
@@ -345,17 +341,16 @@ def places(declared: Declared) -> list[Crossing | TraitKey]:
 
 
 def declarations(module: ModuleType) -> Iterator[Declared]:
+    """Yields what a module declares, also in lists and tuples at module level."""
     for name, value in vars(module).items():
-        if name.startswith("__"):
-            continue
-        for item in value if isinstance(value, (tuple, list)) else (value,):
-            yield from _flat(item)
+        if not name.startswith("__"):
+            yield from _flat(value)
 
 
 def _flat(value: object) -> Iterable[Declared]:
     if isinstance(value, Declared):
         yield value
         yield from value.derived if isinstance(value, Adapter) else ()
-    elif isinstance(value, tuple):
+    elif isinstance(value, (tuple, list)):
         for inner in value:
             yield from _flat(inner)
