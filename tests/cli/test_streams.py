@@ -51,3 +51,26 @@ def test_a_result_for_a_closed_output_is_an_error(tmp_path: Path) -> None:
     onnx.save(model("(float[2] x) => (float[2] y) { y = Neg(x) }"), tmp_path / "in.onnx")
     done = run(tmp_path, (1,), "convert", "in.onnx", "-o", "-", "--to", "13")
     assert (done.returncode, "the standard output is closed" in done.stderr) == (2, True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is full")
+@pytest.mark.parametrize(
+    ("words", "stream"),
+    [
+        (("info", "in.onnx"), "standard output"),
+        (("info", "in.onnx", "--json"), "standard output"),
+        (("convert", "in.onnx", "-o", "-", "--to", "13"), "standard output"),
+        (("convert", "in.onnx", "-o", "/dev/full", "--to", "13"), "/dev/full"),
+    ],
+)
+def test_an_error_of_a_stream_names_the_stream(
+    words: tuple[str, ...], stream: str, tmp_path: Path
+) -> None:
+    onnx.save(model("(float[2] x) => (float[2] y) { y = Neg(x) }"), tmp_path / "in.onnx")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "opshift", *words], cwd=tmp_path, stdout=full,
+            stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {stream}: No space left on device\n")

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
@@ -111,7 +111,8 @@ class Output:
         """Prints an error and its remedy on stderr; with -v also the traceback."""
         cure = codes.page(name).cure
         if self.form != "text":
-            self._data(ErrorForm(name, message, cure, code).as_dict())
+            with suppress(OSError):  # the standard output may have failed; stderr gets the error
+                self._data(ErrorForm(name, message, cure, code).as_dict())
         lines = [Line(f"error: {line}", Role.BAD) for line in message.splitlines()[:1]]
         lines += [Line(f"  {line}") for line in message.splitlines()[1:]]
         if self.verbosity >= 0 and name in OWN_CURE and "; " in message:
@@ -132,7 +133,7 @@ class Output:
         in_colour = _colours(self.color, stream.isatty())
         show = coloured if in_colour else plain
         width = shutil.get_terminal_size().columns if stream.isatty() else 0
-        click.echo(show(lines, more=self.verbosity > 0, width=width), err=err, color=in_colour)
+        _echo(show(lines, more=self.verbosity > 0, width=width), err=err, color=in_colour)
 
     def each(
         self, models: tuple[str, ...], work: Callable[[str], int], *, headed: bool = True
@@ -161,7 +162,7 @@ class Output:
         import json
 
         indent = 2 if self.form == "json" else None
-        click.echo(json.dumps(data, indent=indent, sort_keys=True), err=self.aside)
+        _echo(json.dumps(data, indent=indent, sort_keys=True), err=self.aside)
 
     def page(self, path: str | None, make: Callable[[], Page]) -> None:
         """Writes an HTML page if the caller has given a path."""
@@ -202,6 +203,15 @@ class Output:
         yield show
         if self.live:
             click.echo("\x1b[2K", nl=False, err=True)
+
+
+def _echo(text: str, *, err: bool, color: bool | None = None) -> None:
+    """Prints a text; an error of the system, such as a full disk, names the stream."""
+    try:
+        click.echo(text, err=err, color=color)
+    except OSError as error:
+        stream = "standard error" if err else "standard output"
+        raise OSError(error.errno, error.strerror, stream) from None
 
 
 def _colours(choice: str, terminal: bool) -> bool:

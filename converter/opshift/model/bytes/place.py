@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from opshift import terms
 from opshift.errors import BadDestination
+from opshift.model.bytes.file_names import errors_name
 from opshift.model.bytes.ranges import write_pieces
 from opshift.model.bytes.source import BINARY, Identity
 from opshift.model.bytes.staging import Pieces, Staging
@@ -26,14 +27,15 @@ class Stream:
 
     def write(self, pieces: Pieces) -> None:
         """Writes a result without replacing a file; the write cannot be undone."""
-        if self.fd is not None:
-            write_pieces(self.fd, pieces)
-            return
-        fd = os.open(self.name, os.O_WRONLY | BINARY)
-        try:
-            write_pieces(fd, pieces)
-        finally:
-            os.close(fd)
+        with errors_name(self.name):
+            if self.fd is not None:
+                write_pieces(self.fd, pieces)
+                return
+            fd = os.open(self.name, os.O_WRONLY | BINARY)
+            try:
+                write_pieces(fd, pieces)
+            finally:
+                os.close(fd)
 
 
 @dataclass(frozen=True, slots=True)
