@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from onnx import NodeProto, helper
+from opshift.author import fit
 from opshift.author.env import TypesOnly
 from opshift.author.node import Node
 from opshift.codes.refusals import Why
+from opshift.convert import guard
 from opshift.convert.guard import Guard, derive
-from opshift.errors import Refusal
+from opshift.errors import InvalidModel, Refusal
 from opshift.opsets import schemas
 from opshift.opsets.schema import ANY, Attribute, Param, Schema
 
@@ -227,3 +231,34 @@ def test_no_guard_without_two_schemas_that_state_their_parameters(derived):
     assert derived(stated, stated) is not None
     for old, new in ((None, stated), (stated, None), (unstated, stated), (stated, unstated)):
         assert derived(old, new) is None
+
+
+@pytest.mark.parametrize(
+    ("is_open", "documented", "fits"),
+    [(None, True, True), (False, False, True), (True, False, False), (False, True, False)],
+)
+def test_only_schemas_that_onnx_does_not_check_are_checked_here(
+    is_open, documented, fits, monkeypatch
+):
+    """A fault makes the model invalid, and a type that does not fit is refused."""
+    known = None if is_open is None else SimpleNamespace(open=is_open, domain="com.acme")
+    env = SimpleNamespace(type=lambda name, part: helper.make_tensor_type_proto(1, [2]))
+    node: Any = SimpleNamespace(schema=known, env=env, proto="node", op="Run")
+    kinds: list[str | None] = []
+    monkeypatch.setattr(schemas, "is_documented", lambda domain: documented)
+    monkeypatch.setattr(fit, "faults", lambda proto, schema, type_of: ["Run has no input"])
+    misfit = SimpleNamespace(name="x", kind="tensor(float)")
+    if fits:
+        guard.require_fit(node)
+        return
+    with pytest.raises(InvalidModel, match="Run has no input"):
+        guard.require_fit(node)
+    monkeypatch.setattr(
+        fit, "faults", lambda proto, schema, type_of: kinds.append(type_of("x")) or []
+    )
+    monkeypatch.setattr(fit, "unfit_types", lambda *_: [])
+    guard.require_fit(node)
+    assert kinds == ["tensor(float)"]
+    monkeypatch.setattr(fit, "unfit_types", lambda *_: [misfit])
+    with pytest.raises(Refusal, match="Run reads 'x' of type tensor"):
+        guard.require_fit(node)
