@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from opshift import BadTarget, Request, convert, convert_version, plan
 from opshift.cli.entry import main
+from opshift.convert.requests import fixed_shapes
 from opshift.report import Report
 from opshift.testing.model_text import parse_model
 from opshift.verify import verify
@@ -121,6 +123,7 @@ def test_sizes_are_folded_and_nothing_else():
     assert {work.op for step in fixed.report.steps for work in step.rewritten} == {
         "Shape", "Gather", "Concat",
     }  # fmt: skip
+    assert [work.count for step in fixed.report.steps for work in step.rewritten] == [1, 1, 1]
     assert dims(fixed.model.graph.output[0]) == [2, 12]
 
 
@@ -276,3 +279,88 @@ def test_verification_feeds_both_models_at_the_sizes_of_one():
 def test_a_request_with_a_shape_can_be_compared():
     assert Request.of(13, shape={"x": [1, 2]}) == Request.of(13, shape={"x": (1, 2)})
     assert Request.of(13, shape={}) == Request.of(13)
+
+
+# --- parts of the request -------------------------------------------------------------------------
+
+
+def test_an_input_is_fixed_if_its_shape_changes():
+    graph = model("(float[N,K] x, float[K] z, float[3] v) => (float[N,K] y) { y = Neg(x) }").graph
+    graph.input[0].type.tensor_type.shape.dim.add()
+    assert list(fixed_shapes._fixed_inputs(graph, {}, {"N": 2})) == [("x", "2,K,?")]
+    assert list(fixed_shapes._fixed_inputs(graph, {"v": (3,)}, {"K": 4})) == [
+        ("x", "N,4,?"), ("z", "4"),
+    ]  # fmt: skip
+    assert list(fixed_shapes._fixed_inputs(graph, {}, {"M": 2})) == []
+
+
+def test_sizes_are_written_at_any_depth():
+    graph = model(
+        "(float[N] x, bool c) => (float[N] y) { y = If (c) <then_branch = t () => (float[N] a)"
+        " { a = Neg(x) }, else_branch = e () => (float[K] b) { b = Abs(x) }> }"
+    ).graph
+    graph.value_info.add(name="i").type.CopyFrom(graph.input[0].type)
+    fixed_shapes._write_sizes(graph, {"x": (2,)}, {"N": 2})
+    branches = {one.name: one.g.output[0] for one in graph.node[0].attribute}
+    assert [dims(value) for value in (graph.input[0], graph.output[0], graph.value_info[0])] == [
+        [2], [2], [2],
+    ]  # fmt: skip
+    assert (dims(branches["then_branch"]), dims(branches["else_branch"])) == ([2], ["K"])
+
+
+def test_an_output_that_no_constant_of_the_opset_holds_is_not_folded():
+    shape = model("(float[N,M] x) => (int64[2] y) { y = Shape(x) }", 8)
+    assert operators(convert_version(shape, shape={"x": (2, 3)})) == ["Shape"]
+
+
+@pytest.mark.parametrize(("most", "folded"), [(16, True), (15, False)])
+def test_large_constants_are_not_folded(most, folded, monkeypatch):
+    monkeypatch.setattr(fixed_shapes, "LARGEST", most)
+    text = "(float[N,M] x) => (int64[2] y) { s = Shape(x) y = Neg(s) }"
+    ops = operators(convert_version(model(text), shape={"x": (2, 3)}))
+    assert ops == (["Constant"] if folded else ["Shape", "Neg"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_fixed"),
+    [((1, [2, 3]), True), ((1, [2, None]), False), ((1, [2, "N"]), False), ((1, None), False),
+     ((1, []), True)],
+)  # fmt: skip
+def test_a_declaration_is_complete_with_all_sizes(kind, is_fixed):
+    value = onnx.helper.make_tensor_value_info("x", *kind)
+    assert fixed_shapes._is_fixed(value) is is_fixed
+
+
+OUTER = fixed_shapes.Contradiction("Mul 'a' cannot", "sizes differ")
+RULED = OUTER._replace(by_rule=True)
+NESTED, NESTED_RULED = OUTER._replace(is_nested=True), RULED._replace(is_nested=True)
+OTHER = OUTER._replace(place="Add 'b' cannot")
+
+
+@pytest.mark.parametrize(
+    ("found", "before", "nested", "refused", "notes"),
+    [
+        ([], [], True, None, 0),
+        ([OUTER], [], True, OUTER, 0),
+        ([OUTER], [], False, OUTER, 0),
+        ([RULED], [], True, RULED, 0),
+        ([NESTED], [], False, None, 0),
+        ([NESTED], [], True, NESTED, 0),
+        ([NESTED_RULED], [], True, None, 1),
+        ([OUTER], [OUTER], True, None, 0),
+        ([OUTER, OTHER], [OUTER], True, OTHER, 0),
+        ([NESTED_RULED, NESTED_RULED], [NESTED_RULED], True, None, 0),
+    ],
+)
+def test_what_contradicts_the_sizes(found, before, nested, refused, notes, monkeypatch):
+    """A place that contradicted itself before is not a fault of the sizes."""
+    answers = {"facts": found, "before": before}
+    monkeypatch.setattr(fixed_shapes, "_contradictions", lambda state, facts: answers[facts])
+    monkeypatch.setattr(fixed_shapes.computed_sizes, "facts_about", lambda state, model: "before")
+    state = SimpleNamespace(notes=[])
+    if refused is None:
+        fixed_shapes._require_possible(state, "facts", None, nested=nested)
+    else:
+        with pytest.raises(BadTarget, match=f"{refused.place}: sizes differ; change them"):
+            fixed_shapes._require_possible(state, "facts", None, nested=nested)
+    assert len(state.notes) == notes
