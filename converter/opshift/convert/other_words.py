@@ -2,29 +2,33 @@
 """Finds the cheapest rewrite of operators that a runtime lacks into operators that it has.
 
 An operator can be replaced by a rule if the runtime supports each new operator of the rule, or if
-that operator can be replaced too. Costs only fall during their computation, so the search ends
-although rules may lead back to an operator.
+that operator can be replaced too. Costs are computed in ascending order, as in Dijkstra's
+algorithm, so the search ends although the graph has cycles.
 """
 
 from __future__ import annotations
 
-import math
+import heapq
+import itertools
 from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING
 
 from opshift.author.registry import Registry
 from opshift.author.verdicts import ALTERNATIVE, WORDS
+from opshift.convert.plan_table import library
 from opshift.model.scope import Key
 from opshift.opsets import schemas
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from opshift.opsets.targets import RuntimeRelease
 
 UNREAD = 1 << 20  # the cost of an operator that the runtime lacks and that no rule rewrites
 INDEPENDENT = ("bool", "int64")  # element types of conditions, indices and sizes
-Rule = frozenset[Key]  # the new operators of a rule
+Rule = tuple[Key, int]  # an operator, and the number of one of its rules
 
 
 @dataclass(slots=True)
@@ -39,8 +43,8 @@ class OtherWords:
     opset: int
     kind: str = ""
     of_kinds: dict[str, OtherWords] = field(default_factory=dict)
-    rules: dict[Key, list[Rule]] = field(default_factory=dict)
-    costs: dict[Key, float] = field(default_factory=dict)
+    rules: nx.DiGraph = field(default_factory=lambda: library().DiGraph(), init=False)
+    costs: dict[Key, int] = field(default_factory=dict)
     cheapest: dict[Key, Rule] = field(default_factory=dict)
 
     def lead_from(self, key: Key) -> bool:
@@ -57,37 +61,40 @@ class OtherWords:
         """Returns the operators that the cheapest rewrite needs and the runtime lacks."""
         if self._cost(key) < UNREAD:
             return []
-        lacked, visited, waiting = set[Key](), {key}, [key]
+        lacked, waiting = set[Key](), [key]
+        visited = {key}
         while waiting:
             rule = self.cheapest.get(operator := waiting.pop())
             if rule is None:
                 lacked.add(operator)
-                continue
-            unread = {needed for needed in rule if self._cost(needed) >= UNREAD} - visited
-            visited |= unread
-            waiting += unread
+            for needed in self.rules.successors(rule) if rule is not None else ():
+                if self._cost(needed) >= UNREAD and needed not in visited:
+                    visited.add(needed)
+                    waiting.append(needed)
         return [op for _, op in sorted(lacked)]
 
-    def _cost(self, key: Key) -> float:
+    def _cost(self, key: Key) -> int:
         if self._is_read(key):
             return 0
         if key not in self.rules:
             self._extend(key)
             self._compute_costs()
-        return self.costs[key]
+        return self.costs.get(key, UNREAD)
 
     def _extend(self, key: Key) -> None:
         """Adds the rules of an operator, and the rules of all operators in these rules."""
         waiting = [key]
+        self.rules.add_node(key)
         while waiting:
             operator = waiting.pop()
-            if operator not in self.rules:
-                self.rules[operator] = rules = [*self._choices(operator)]
-                unruled = 0 if self._is_read(operator) else UNREAD
-                self.costs[operator] = math.inf if rules else unruled
-                waiting.extend(needed for rule in self.rules[operator] for needed in rule)
+            for number, needed in enumerate(self._choices(operator)):
+                self.rules.add_edge(operator, rule := (operator, number))
+                for needed_operator in needed:
+                    if needed_operator not in self.rules:
+                        waiting.append(needed_operator)
+                    self.rules.add_edge(rule, needed_operator)
 
-    def _choices(self, key: Key) -> Iterator[Rule]:
+    def _choices(self, key: Key) -> Iterator[set[Key]]:
         """Yields the new operators of each rule, unless the runtime has the operator itself."""
         if self._is_read(key):
             return
@@ -102,9 +109,7 @@ class OtherWords:
         for adapter in filter(None, (self.adapters.get(*key, *place) for place in places)):
             # an adapter without `choices` has no known result
             for names in adapter.choices or (frozenset(),):
-                yield frozenset(
-                    (name.rpartition(".")[0], name.rpartition(".")[2]) for name in names
-                )
+                yield {(name.rpartition(".")[0], name.rpartition(".")[2]) for name in names}
 
     def _is_read(self, key: Key) -> bool:
         schema = schemas.schema(*key, self.opset)
@@ -123,18 +128,32 @@ class OtherWords:
         )
 
     def _compute_costs(self) -> None:
-        """Computes the cost of every operator, and its cheapest rule if that has a finite cost."""
-        ruled = {key: rules for key, rules in self.rules.items() if rules}
-        before = None
-        while before != self.costs:
-            before = dict(self.costs)
-            for key, rules in ruled.items():
-                self.costs[key] = min(map(self._cost_of, rules))
-        self.cheapest = {
-            key: min(rules, key=self._cost_of)
-            for key, rules in ruled.items()
-            if self.costs[key] < math.inf
+        """Computes the cost of every operator, in ascending order."""
+        operators = [rule for rule in self.rules if isinstance(rule[0], str)]
+        open_counts = {
+            rule: self.rules.out_degree(rule) for rule in self.rules if rule not in operators
         }
+        number, self.costs, self.cheapest = itertools.count(), {}, {}
+        waiting: list[tuple[int, int, Key, Rule | None]] = []
 
-    def _cost_of(self, rule: Rule) -> float:
-        return 1 + sum(self.costs[needed] for needed in rule)
+        def offer(cost: int, key: Key, rule: Rule | None) -> None:
+            heapq.heappush(waiting, (cost, next(number), key, rule))
+
+        for key in operators:
+            if not self.rules.out_degree(key):
+                offer(0 if self._is_read(key) else UNREAD, key, None)
+        for rule in open_counts:
+            if not open_counts[rule]:
+                offer(1, rule[0], rule)
+        while waiting:
+            cost, _, key, chosen = heapq.heappop(waiting)
+            if key in self.costs:
+                continue
+            self.costs[key] = cost
+            if chosen is not None:
+                self.cheapest[key] = chosen
+            for rule in self.rules.predecessors(key):
+                open_counts[rule] -= 1
+                if not open_counts[rule]:
+                    needed = self.rules.successors(rule)
+                    offer(1 + sum(self.costs[operator] for operator in needed), rule[0], rule)
