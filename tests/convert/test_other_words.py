@@ -225,7 +225,7 @@ WITHOUT_OTHER_WORDS = {
         "AveragePool ConvTranspose DeformConv LpPool MaxPool MaxRoiPool MaxUnpool Resize RoiAlign"
     ),
     "it computes step by step": "GRU If LSTM Loop RNN Scan SequenceMap",
-    "it orders or counts elements": "NonMaxSuppression TfIdfVectorizer TopK Unique",
+    "it orders or counts elements": "NonMaxSuppression TfIdfVectorizer TopK",
     "it writes to computed places": "ScatterElements ScatterND",
     "it draws random numbers": (
         "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike"
