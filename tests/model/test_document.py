@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -103,7 +101,8 @@ def test_two_functions_of_one_name_are_an_error() -> None:
     proto.functions.append(proto.functions[0])
     with pytest.raises(InvalidModel, match="two model-local functions"):
         Document(proto)
-    assert document.function_id(SimpleNamespace(domain="ai.onnx", name="F")) == ("", "F", "")
+    named = onnx.FunctionProto(domain="ai.onnx", name="F")
+    assert document.function_id(named) == ("", "F", "")
 
 
 def test_only_the_algorithm_of_a_training_reads_the_main_graph() -> None:
