@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from opshift import BadTarget
-from opshift.convert.request_values import shapes_of, sizes_of, types_of
+from opshift import BadTarget, convert_version
+from opshift.convert.request_values import python_numbers, shapes_of, sizes_of, types_of
+from text_models import model
 
 
 def test_empty_options_are_none():
@@ -60,3 +61,13 @@ def test_a_change_of_types_that_is_not_possible_lists_the_possible_ones():
         types_of({"double": "int8"})
     with pytest.raises(BadTarget, match=r"changes: bfloat16=float, float16=float, "):
         types_of({"string": "float"})
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [(np.int64(13), 13), ({"": np.int32(13)}, {"": 13}), (True, True)]
+)
+def test_a_number_of_numpy_is_a_version(given, meant):
+    read = python_numbers(given)
+    assert repr(read) == repr(meant)
+    proto = model("(float[2,3] x) => (float[2,3] y) { y = Softmax(x) }")
+    assert convert_version(proto, np.int64(12)) == convert_version(proto, 12)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from opshift import option_texts, terms, versions
 from opshift.assumptions import NAMES, Assumption
-from opshift.convert.request_values import shapes_of, sizes_of, types_of
+from opshift.convert.request_values import python_numbers, shapes_of, sizes_of, types_of
 from opshift.errors import BadTarget
 from opshift.opsets.identity import normal
 from opshift.opsets.wanted import IrVersion, Wanted, read_target
@@ -134,7 +134,7 @@ class Request:
     def of(target: AnyTarget = None, **options: Any) -> Request:
         """Returns the request for a target; the options override those of a `Request` as target."""
         _require_known(options)
-        at_least = _floors(options.pop("at_least", None))
+        at_least = _floors(python_numbers(options.pop("at_least", None)))
         if isinstance(target, Request):
             if at_least is not None:
                 raise BadTarget(
@@ -143,7 +143,7 @@ class Request:
             return replace(target, **options)
         if isinstance(target, Wanted):
             return Request(target, **options)
-        return Request(read_target(target, at_least), **options)
+        return Request(read_target(python_numbers(target), at_least), **options)
 
     @property
     def checks(self) -> bool:

@@ -1,15 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the options whose values are mappings: shapes, sizes and element types."""
+"""Reads the numbers of a caller, and the options whose values are mappings."""
 
 from __future__ import annotations
 
 import fnmatch
+import numbers
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from opshift.errors import BadTarget
 from opshift.opsets.type_pairs import BY_NAMES, name_of_type
 
 BELOW = " from 0 to 9223372036854775807"  # the sizes that a model can contain
+
+
+def python_numbers(versions: Any) -> Any:
+    """Returns whole numbers of other libraries, such as numpy, as numbers of Python."""
+    if isinstance(versions, Mapping):
+        return {domain: python_numbers(version) for domain, version in versions.items()}
+    is_whole = isinstance(versions, numbers.Integral) and not isinstance(versions, bool)
+    return int(versions) if is_whole else versions
 
 
 def shapes_of(shape: object) -> dict[str, tuple[int, ...]] | None:
