@@ -92,7 +92,7 @@ def _plan_with_result(
     rehearsed = runs.rehearse(options)
     opened = runs.opened().branch(options, STRAIGHT)
     target_versions.set_goal(opened)
-    source, report, refused = opened.document.imports.as_dict(), rehearsed.report, rehearsed.refused
+    source, report, refused = dict(opened.document.imports), rehearsed.report, rehearsed.refused
     target = _reached(opened.goal, source, report)
     header_only = isinstance(model, Opened) and _changes_no_operator(options, report)
     low, high = _limits(runs, source, rehearsed, {} if header_only else target)
@@ -151,7 +151,7 @@ def _paths(opened: Conversion, rehearsal: Rehearsed) -> Iterator[Path]:
     for root in opened.document.roots:
         for key, places in root.index.items():
             counts[key] = counts.get(key, 0) + len(places)
-    source = opened.document.imports.as_dict()
+    source = dict(opened.document.imports)
     for (domain, op), count in sorted(counts.items()):
         if domain in opened.goal and domain in source:
             versions = source[domain], opened.goal[domain]

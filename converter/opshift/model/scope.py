@@ -223,9 +223,6 @@ class Imports(Mapping[str, int]):
     def __len__(self) -> int:
         return len(self._protos)
 
-    def as_dict(self) -> dict[str, int]:
-        return dict(self)
-
 
 @dataclass(slots=True, eq=False)
 class Root:
