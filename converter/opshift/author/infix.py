@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from opshift.errors import AdapterBug
 from opshift.model.arrays import Array, is_array
@@ -34,27 +34,6 @@ class Around(Protocol):
         """Returns the Builder that writes in the scope."""
 
 
-_Value = TypeVar("_Value", bound="Infix")
-
-
-def _left(op_type: str) -> Callable[[_Value, _Value | float | Array], _Value]:
-    """Returns the method that writes an operator whose first operand is the value."""
-
-    def write(value: _Value, other: _Value | float | Array) -> _Value:
-        return value._written(op_type, value, other)
-
-    return write
-
-
-def _right(op_type: str) -> Callable[[_Value, _Value | float | Array], _Value]:
-    """Returns the method that writes an operator whose second operand is the value."""
-
-    def write(value: _Value, other: _Value | float | Array) -> _Value:
-        return value._written(op_type, other, value)
-
-    return write
-
-
 class Infix:
     """A value whose Python operators write nodes; a number operand becomes a constant.
 
@@ -66,24 +45,58 @@ class Infix:
     __array_ufunc__ = None  # makes numpy leave the operator to this class
     env: Around
 
-    __add__, __radd__ = _left("Add"), _right("Add")
-    __sub__, __rsub__ = _left("Sub"), _right("Sub")
-    __mul__, __rmul__ = _left("Mul"), _right("Mul")
-    __truediv__, __rtruediv__ = _left("Div"), _right("Div")
-    __pow__, __mod__ = _left("Pow"), _left("Mod")
-    __lt__, __gt__ = _left("Less"), _left("Greater")
-    __and__, __or__ = _left("And"), _left("Or")
+    def __add__(self, other: Self | float | Array) -> Self:
+        return self._written(lambda op: op.Add, self, other)
+
+    def __radd__(self, other: float | Array) -> Self:
+        return self._written(lambda op: op.Add, other, self)
+
+    def __sub__(self, other: Self | float | Array) -> Self:
+        return self._written(lambda op: op.Sub, self, other)
+
+    def __rsub__(self, other: float | Array) -> Self:
+        return self._written(lambda op: op.Sub, other, self)
+
+    def __mul__(self, other: Self | float | Array) -> Self:
+        return self._written(lambda op: op.Mul, self, other)
+
+    def __rmul__(self, other: float | Array) -> Self:
+        return self._written(lambda op: op.Mul, other, self)
+
+    def __truediv__(self, other: Self | float | Array) -> Self:
+        return self._written(lambda op: op.Div, self, other)
+
+    def __rtruediv__(self, other: float | Array) -> Self:
+        return self._written(lambda op: op.Div, other, self)
 
     def __floordiv__(self, other: Self | float | Array) -> Self:
-        return self._written("Floor", self / other)
+        return self._written(lambda op: op.Floor, self / other)
+
+    def __pow__(self, other: Self | float | Array) -> Self:
+        return self._written(lambda op: op.Pow, self, other)
+
+    def __mod__(self, other: Self | float | Array) -> Self:
+        return self._written(lambda op: op.Mod, self, other)
 
     def __neg__(self) -> Self:
-        return self._written("Neg", self)
+        return self._written(lambda op: op.Neg, self)
+
+    def __lt__(self, other: Self | float) -> Self:
+        return self._written(lambda op: op.Less, self, other)
+
+    def __gt__(self, other: Self | float) -> Self:
+        return self._written(lambda op: op.Greater, self, other)
+
+    def __and__(self, other: Self) -> Self:
+        return self._written(lambda op: op.And, self, other)
+
+    def __or__(self, other: Self) -> Self:
+        return self._written(lambda op: op.Or, self, other)
 
     def __invert__(self) -> Self:
-        return self._written("Not", self)
+        return self._written(lambda op: op.Not, self)
 
-    def _written(self, op_type: str, *operands: Any) -> Self:
+    def _written(self, pick: Callable[[Writer], Callable[..., Any]], *operands: Any) -> Self:
         """Writes an operator in the innermost subgraph of its operands; returns the result."""
         values = [operand for operand in operands if isinstance(operand, Infix)]
         op = max((value.env for value in values), key=lambda env: env.depth).builder
@@ -92,7 +105,7 @@ class Infix:
             for operand in operands
         ]
         since = BROADCASTS if len(values) < len(operands) else 1
-        result: Self = getattr(op, op_type)(*arguments, since=since)
+        result: Self = pick(op)(*arguments, since=since)
         return result
 
 
