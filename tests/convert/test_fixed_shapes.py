@@ -321,16 +321,6 @@ def test_large_constants_are_not_folded(most, folded, monkeypatch):
     assert ops == (["Constant"] if folded else ["Shape", "Neg"])
 
 
-@pytest.mark.parametrize(
-    ("kind", "is_fixed"),
-    [((1, [2, 3]), True), ((1, [2, None]), False), ((1, [2, "N"]), False), ((1, None), False),
-     ((1, []), True)],
-)  # fmt: skip
-def test_a_declaration_is_complete_with_all_sizes(kind, is_fixed):
-    value = onnx.helper.make_tensor_value_info("x", *kind)
-    assert fixed_shapes._is_fixed(value) is is_fixed
-
-
 OUTER = fixed_shapes.Contradiction("Mul 'a' cannot", "sizes differ")
 RULED = OUTER._replace(by_rule=True)
 NESTED, NESTED_RULED = OUTER._replace(is_nested=True), RULED._replace(is_nested=True)

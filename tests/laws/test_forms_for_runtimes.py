@@ -11,7 +11,7 @@ import os
 
 import pytest
 from onnx import ModelProto
-from opshift import OpshiftError, Refused, convert_version
+from opshift import OpshiftError, Refused, accepts, convert_version
 from opshift.codes.refusals import Why
 from opshift.convert.runtime import operator_lacks
 from opshift.model.document import Document
@@ -33,12 +33,14 @@ def operators(proto: ModelProto) -> set[tuple[str, str]]:
 
 
 def reads(proto: ModelProto, opset: int, target: str) -> bool:
-    """Whether the conversion to an opset has operators that a runtime reads."""
+    """Whether the conversion to an opset has operators and forms that a runtime reads."""
     try:
         converted = convert_version(proto, opset)
     except OpshiftError:
         return False
-    return not operator_lacks.lacking(Document(converted), targets.find(target))
+    if operator_lacks.lacking(Document(converted), targets.find(target)):
+        return False
+    return accepts(converted, target).answer != "no"
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -23,6 +23,9 @@ def objection(
     made: ConvertedModel, folder: str, external: str, values: list[str], request: Request
 ) -> tuple[str, str]:
     """Returns an outcome and a sentence if a result differs from its source; else empty texts."""
+    model = made.skeleton
+    if not (values or model.graph.output or model.training_info):
+        return "no answer", "the model has no outputs to compare"
     os.makedirs(folder)
     path = os.path.join(folder, os.path.basename(made.of.path))
     files.spliced(made, path, external, Layout())
@@ -32,9 +35,7 @@ def objection(
     )  # fmt: skip
     if verification.equal:
         return "", ""
-    row = next((row for row in verification.rows if row.outcome not in (EQUAL, LIKE)), None)
-    if row is None:
-        return "no answer", "the model has no outputs to compare"
+    row = next(row for row in verification.rows if row.outcome not in (EQUAL, LIKE))
     if row.output:
         cause = f"; {' '.join(str(verification.cause).split())}" if verification.cause else ""
         return row.outcome, f"output {row.output!r} differs: {row.detail}{cause}"
