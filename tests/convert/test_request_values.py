@@ -66,8 +66,10 @@ def test_a_change_of_types_that_is_not_possible_lists_the_possible_ones():
 @pytest.mark.parametrize(
     ("given", "meant"), [(np.int64(13), 13), ({"": np.int32(13)}, {"": 13}), (True, True)]
 )
-def test_a_number_of_numpy_is_a_version(given, meant):
-    read = python_numbers(given)
-    assert repr(read) == repr(meant)
+def test_a_number_of_numpy_becomes_a_number_of_python(given, meant):
+    assert repr(python_numbers(given)) == repr(meant)
+
+
+def test_a_version_may_be_a_number_of_numpy():
     proto = model("(float[2,3] x) => (float[2,3] y) { y = Softmax(x) }")
     assert convert_version(proto, np.int64(12)) == convert_version(proto, 12)

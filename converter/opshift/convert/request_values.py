@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opshift.errors import BadTarget
+from opshift.opsets.elements import T
 from opshift.opsets.type_pairs import BY_NAMES, name_of_type
 
-BELOW = " from 0 to 9223372036854775807"  # the sizes that a model can contain
+LARGEST_SIZE = T.INT64.element.limits[1]  # that a model can contain
 
 
 def python_numbers(versions: Any) -> Any:
@@ -32,7 +33,8 @@ def shapes_of(shape: object) -> dict[str, tuple[int, ...]] | None:
     for name, dims in shape.items():
         if not isinstance(dims, Sequence) or isinstance(dims, str) or not all(map(_is_size, dims)):
             raise BadTarget(
-                f"the shape of {name!r} is {dims!r}; give a list of whole numbers{BELOW}"
+                f"the shape of {name!r} is {dims!r}; give a list of whole numbers from 0 to"
+                f" {LARGEST_SIZE}"
             )
         shapes[str(name)] = tuple(map(int, dims))
     return dict(sorted(shapes.items()))
@@ -47,13 +49,14 @@ def sizes_of(dim: object) -> dict[str, int] | None:
     for name, size in dim.items():
         if not _is_size(size):
             raise BadTarget(
-                f"the size of dimension {name!r} is {size!r}; give a whole number{BELOW}"
+                f"the size of dimension {name!r} is {size!r}; give a whole number from 0 to"
+                f" {LARGEST_SIZE}"
             )
     return {str(name): int(dim[name]) for name in sorted(dim)}
 
 
 def _is_size(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_SIZE
 
 
 def types_of(types: object) -> dict[str, str] | None:
