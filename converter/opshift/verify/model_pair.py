@@ -12,6 +12,7 @@ from opshift.author import registry
 from opshift.child_task import Limits
 from opshift.errors import BadTarget, InvalidModel, MissingExtra
 from opshift.model.bytes import documents
+from opshift.protos import ModelProto
 from opshift.verify import (
     engine_choice,
     extra,
@@ -115,8 +116,7 @@ def verify(
             StatedTolerance(rtol, atol, ulp), (limits or Limits()) if isolated else None, adapters,
             found_runtime, in_double,
         )  # fmt: skip
-        models = (pair.a.model, pair.b.model)
-        if not values and not any(model.graph.output or model.training_info for model in models):
+        if not (values or has_results(pair.a.model) or has_results(pair.b.model)):
             raise InvalidModel("both models have no outputs; add an output that can be compared")
         verification = compared(pair, reference_of(pair, inputs), reduce, folder, values)
         if values:
@@ -124,6 +124,11 @@ def verify(
         if not pair.a.model.training_info:
             return verification
         return OneStep(pair, folder, verification).run()
+
+
+def has_results(model: ModelProto) -> bool:
+    """Returns whether a model has outputs, or a training step that changes its weights."""
+    return bool(model.graph.output or model.training_info)
 
 
 def _check_options(engine: str, rtol: float | None, atol: float | None, ulp: int | None) -> None:

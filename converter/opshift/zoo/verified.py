@@ -7,7 +7,7 @@ import os
 
 from opshift.convert.request import Request
 from opshift.verify import extra
-from opshift.verify.model_pair import verify
+from opshift.verify.model_pair import has_results, verify
 from opshift.verify.verification import EQUAL, LIKE
 from opshift.zoo import files
 from opshift.zoo.files import ConvertedModel
@@ -23,8 +23,7 @@ def objection(
     made: ConvertedModel, folder: str, external: str, values: list[str], request: Request
 ) -> tuple[str, str]:
     """Returns an outcome and a sentence if a result differs from its source; else empty texts."""
-    model = made.skeleton
-    if not (values or model.graph.output or model.training_info):
+    if not (values or has_results(made.skeleton)):
         return "no answer", "the model has no outputs to compare"
     os.makedirs(folder)
     path = os.path.join(folder, os.path.basename(made.of.path))
