@@ -68,7 +68,7 @@ def restamp(state: State) -> None:
 def choose_ir(state: State, *, moved: bool) -> None:
     """Sets the IR version of the result, after rewriting content that this version lacks."""
     requested_ir, current = state.options.ir_version, state.skeleton.ir_version
-    goal_ir = needs.wanted_ir(current, dict(state.document.imports), requested_ir, moved)
+    goal_ir = needs.wanted_ir(current, state.document.imports, requested_ir, moved)
     lowers = goal_ir < current or bool(state.document.added_initializers)
     features = needs.features_above(state.facts, goal_ir) if lowers else []
     if (

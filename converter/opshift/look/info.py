@@ -223,7 +223,8 @@ def info(model: ModelProto | str | os.PathLike[str]) -> Info:
 
 def _read(data: Buffer, path: str, length: int) -> Info:
     """Returns the facts that are read from the bytes of a model."""
-    foreign.refuse_other(path, head := bytes(data[: foreign.HEAD]))
+    head = bytes(data[: foreign.HEAD])
+    foreign.refuse_other(path, head)
     try:
         bare = skeleton(data)
         require_legible(bare)

@@ -295,7 +295,7 @@ class Document:
 
     def add_import(self, root: Root, domain: str, lowest: int = 1) -> int:
         """Imports a domain for the nodes that an adapter writes; returns the version."""
-        paired = versions.paired(dict(root.imports), domain, self.model.ir_version)
+        paired = versions.paired(root.imports, domain, self.model.ir_version)
         version = max(paired, lowest)
         container = self.model if root.function is None else self.functions[root.function]
         root.imports.add(container.opset_import.add(domain=domain, version=version))
