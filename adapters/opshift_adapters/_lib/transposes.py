@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from opshift.adapter import Node, Value
 
+from opshift_adapters._lib.makers import maker
+
 
 class Turned(NamedTuple):
     """A Transpose before an input of a matrix product, and the Cast between them, if any."""
@@ -36,10 +38,9 @@ class Turned(NamedTuple):
 
 def turned(value: Value) -> Turned | None:
     """Returns the Transpose, perhaps followed by a Cast, that computes a value at run time."""
-    producer, cast = value.producer, None
-    if producer is not None and producer.op == "Cast":
-        producer, cast = producer["input"].producer, producer
-    if producer is None or producer.op != "Transpose" or is_fixed(producer["data"]):
+    cast = maker(value, "Cast")
+    producer = maker(value if cast is None else cast["input"], "Transpose")
+    if producer is None or is_fixed(producer["data"]):
         return None
     rank = producer["data"].rank_or_none
     order = producer.ints_or_none("perm") or (None if rank is None else list(reversed(range(rank))))

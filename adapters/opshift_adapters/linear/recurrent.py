@@ -52,7 +52,7 @@ def with_the_time_first(node: Node, op: Builder) -> Result:
     if run and op.version >= 14 and node.int("layout"):
         return run(node, op)
     if node.op != "GRU" or node.input("B") is not None or rows is None:
-        return KEEP  # pragma: no cover: the sizes of R are unknown only if R is computed
+        return KEEP
     zeros = op.const(np.zeros((rows[0], 2 * rows[1])), like=node["R"])
     return op.same(node, inputs={"B": zeros}, outputs=node.n_outputs)
 

@@ -69,7 +69,7 @@ def mean_from(op: Builder, x: Value, axis: int) -> Value:
 @misread(
     "LayerNormalization",
     "onnxruntime 1.14..1.16",
-    source="2026-11-28 1.14..1.17",
+    source="2026-11-28 1.14..1.17: three opsets",
     since=18,
     wider="X",
 )
@@ -81,7 +81,7 @@ def of_float16(node: Node) -> bool:
 @misread(
     "LayerNormalization",
     "onnxruntime 1.14..1.18",
-    source="2026-11-29 1.13..1.24",
+    source="2026-11-29 1.13..1.24: 28 operators",
     since=17,
     wider="X",
 )

@@ -99,7 +99,8 @@ def over(node: Node, op: Builder, axes: list[int]) -> Value:
 
 def over_none(node: Node, op: Builder) -> Value:
     """Writes only the element-wise part of a reduction; without axes, keepdims has no effect."""
-    x, _ = node["data"], node.int("keepdims")
+    x = node["data"]
+    node.int("keepdims")  # counts as read
     if node.op in ("ReduceL1", "ReduceL2"):
         return op.Abs(x)
     if node.op == "ReduceSumSquare":
@@ -325,7 +326,7 @@ OF_OPENCV = partial(misread, "ReduceMax ReduceMean ReduceSum", "opencv 4.5.5")
 
 @OF_OPENCV(
     "{op} requires ascending `axes`",
-    source="2026-11-28 4.5.5: 11 lists of axes",
+    source="2026-11-28 4.5.5: three reductions at opset 11, 11 lists of axes",
 )
 def names_axes_out_of_order(node: Node) -> bool:
     axes = node.ints("axes") if "axes" in node.attributes else []

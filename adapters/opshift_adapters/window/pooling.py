@@ -108,7 +108,7 @@ def counts_beyond_the_end(node: Node) -> bool:
     "AveragePool",
     "onnxruntime 1.21..1.28",
     COUNTS,
-    source="2026-11-29 216 forms",
+    source="2026-11-29 1.21..1.32: 216 forms",
     since=10,
     before=19,
 )
@@ -116,7 +116,7 @@ def counts_beyond_the_end_below_19(node: Node) -> bool | None:
     return counts_beyond_the_end.run(node)
 
 
-@misread("AveragePool", "onnxruntime 1.21..1.24", source="2026-11-29 1.16..1.32: forms", since=19)
+@misread("AveragePool", "onnxruntime 1.21..1.24", source="2026-11-29 3,360 forms", since=19)
 def counts_uneven_pads(node: Node) -> bool:
     """AveragePool with count_include_pad and different pads at begin and end is wrong."""
     pads = node.ints_or_none("pads") or []
