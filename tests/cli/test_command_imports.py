@@ -79,6 +79,12 @@ def test_a_conversion_that_computes_nothing_needs_no_numpy(model):
     assert not sorted(module & {*HEAVY, *unused, "importlib.metadata", "importlib.resources"})
 
 
+def test_a_conversion_for_a_runtime_that_has_each_operator_needs_no_graphs(model):
+    result = model.parent / "result.onnx"
+    words = ["convert", model, "--for", "onnxruntime==1.10", "-o", result]
+    assert "networkx" not in imported(*words, folder=model.parent)
+
+
 def test_a_conversion_imports_the_adapters_of_its_operators_alone(model):
     result = model.parent / "result.onnx"
     module = imported("convert", model, "--to", "14", "-o", result, folder=model.parent)

@@ -2,6 +2,7 @@
 """Whether runtimes run a model after a conversion, and who is at fault if none is known."""
 
 import pytest
+from growth_families import FAMILIES
 from onnx.parser import parse_model
 from opshift import convert_version
 from opshift.adapter import adapter
@@ -9,6 +10,7 @@ from opshift.convert.cheapest_strategy import opener_of
 from opshift.convert.request import Request
 from opshift.look.accepts import Acceptance, accepts, releases, survey, within_reach
 from opshift.look.rehearse import Rehearsals
+from opshift.opsets import targets
 from text_models import model
 
 
@@ -319,3 +321,18 @@ def test_an_attention_of_another_size_than_its_input(columns, release, answer):
     made.ir_version = 7
     assert accepts(made, target).answer == answer
     assert accepts(convert_version(made, target), target).answer == "yes"
+
+
+def test_the_file_of_the_user_is_read_as_often_for_many_domains_as_for_one(monkeypatch):
+    """A survey does not look for the file again for each domain of the model."""
+
+    def reads(domains):
+        paths = []
+        with monkeypatch.context() as patch:
+            own_file = targets.own_file
+            patch.setattr(targets, "own_file", lambda: paths.append(1) or own_file())
+            survey(FAMILIES["nodes of other domains"](domains), ["onnxruntime", "opencv"])
+        return len(paths)
+
+    reads(1)  # the stored answers about the releases
+    assert reads(1) == reads(20)

@@ -8,6 +8,7 @@ algorithm, so the search ends although the graph has cycles.
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ INDEPENDENT = ("bool", "int64")  # element types of conditions, indices and size
 Rule = tuple[Key, int]  # an operator, and the number of one of its rules
 
 
-@dataclass(slots=True)
+@dataclass
 class OtherWords:
     """The operators that can be rewritten into operators of a runtime at one opset.
 
@@ -43,9 +44,13 @@ class OtherWords:
     opset: int
     kind: str = ""
     of_kinds: dict[str, OtherWords] = field(default_factory=dict)
-    rules: nx.DiGraph = field(default_factory=lambda: library().DiGraph(), init=False)
     costs: dict[Key, int] = field(default_factory=dict)
     cheapest: dict[Key, Rule] = field(default_factory=dict)
+
+    @functools.cached_property
+    def rules(self) -> nx.DiGraph:
+        """The operators and their rules; most searches end without an import of networkx."""
+        return library().DiGraph()
 
     def lead_from(self, key: Key) -> bool:
         """Returns whether rules lead from an operator to operators that the runtime has."""

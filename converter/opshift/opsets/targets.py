@@ -159,6 +159,9 @@ class RuntimeRelease(Form):
     _lacking: dict[Key, list[Lacking]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
+    _owned: list[frozenset[str]] = field(
+        default_factory=list, init=False, compare=False, repr=False
+    )
 
     @property
     def shown(self) -> str:
@@ -310,7 +313,13 @@ class RuntimeRelease(Form):
             release = versions.release_of("", self.imports[""])
             if release is not None and release.version(domain) == 0:
                 return True
-        return self.closed and (domain in versions.DOMAINS or domain in owned())
+        return self.closed and (domain in versions.DOMAINS or domain in self._owned_domains())
+
+    def _owned_domains(self) -> frozenset[str]:
+        """Returns the domains that runtimes define, which the first call stores."""
+        if not self._owned:
+            self._owned.append(owned())
+        return self._owned[0]
 
 
 # -- the data ------------------------------------------------------------------------------------
