@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opshift.convert.api import convert_with_report
-from opshift.convert.request import AnyTarget, Request
+from opshift.convert.request import AnyTarget, Request, require_effects
 from opshift.errors import MissingExtra
 
 try:
@@ -49,7 +49,7 @@ class ConvertVersionPass(FunctionalPass):
     """
 
     def __init__(self, target: AnyTarget = None, **options: Unpack[ConversionOptions]) -> None:
-        self.request = Request.of(target, **options)
+        self.request = require_effects(Request.of(target, **options))
         self.report: Report | None = None
 
     def call(self, model: onnx_ir.Model) -> PassResult:

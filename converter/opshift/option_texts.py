@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -113,6 +114,22 @@ OPTION_TEXTS: dict[str, OptionText] = {
         ' two checks of onnx for whole models. "none" runs no check.',
     ),
 }
+
+# Options without an effect of their own, and the options of which each needs at least one. The
+# option `for` of the command is a runtime as `target` in Python.
+NEEDS: dict[str, tuple[str, ...]] = {
+    "inputs": ("verify", "runtime", "types"),
+    "keep_io_types": ("types",),
+    "keep_unrunnable": ("for", "runtime"),
+    "targets": ("for", "runtime", "runtimes", "report"),
+}
+
+
+def without_effect(name: str, needed: Sequence[str]) -> str:
+    """Returns the message about an option that has no effect without one of the needed options."""
+    *first, last = needed
+    listed = f"{', '.join(first)} or {last}" if first else last
+    return f"{name} has no effect here; add {listed}, or leave {name} out"
 
 
 def help_of(name: str) -> str:

@@ -65,15 +65,6 @@ def test_the_verdict_is_first_then_what_was_written(folder):
     assert "wrote" not in again.stdout
 
 
-def test_inputs_that_no_model_runs_on_are_refused(folder):
-    words = ("softmax.onnx", "-o", "out.onnx", "--to", "13", "--inputs", "none.npz")
-    assert (
-        "--inputs has no effect in this conversion; add --verify" in run("convert", *words).stderr
-    )
-    (folder / "opshift.toml").write_text('inputs = "none.npz"')
-    assert run("convert", *words[:-2]).exit_code == 0
-
-
 @pytest.mark.parametrize("external", ["keep", "copy", "inline", "one-file"])
 def test_the_data_files_of_a_result_are_listed(external, folder):
     proto = parser.parse_model(SOFTMAX)

@@ -11,6 +11,7 @@ import click
 
 from opshift.assumptions import NAMES
 from opshift.cli.complete import complete_ir, complete_runtimes, complete_versions
+from opshift.cli.idle import Dependent
 from opshift.cli.options import own_targets, read_ir, read_target
 from opshift.errors import BadTarget
 from opshift.option_texts import help_of
@@ -119,6 +120,9 @@ MARKS = (  # options for metadata, for commands that write a model
     click.option("--bump-model-version", is_flag=True, help=help_of("bump_model_version")),
     click.option("--stamp", is_flag=True, help=help_of("stamp")),
 )
+KEEP_UNRUNNABLE = click.option(
+    "--keep-unrunnable", is_flag=True, cls=Dependent, help=help_of("keep_unrunnable")
+)
 PERMISSIONS = (
     click.option("--allow-approximate", is_flag=True, help=help_of("allow_approximate")),
     click.option("--assume", multiple=True, type=click.Choice(NAMES), help=help_of("assume")),
@@ -139,7 +143,7 @@ PERMISSIONS = (
         callback=lambda ctx, param, text: None if text is None else tuple(text.split(",")),
         help=help_of("domains"),
     ),
-    click.option("--keep-unrunnable", is_flag=True, help=help_of("keep_unrunnable")),
+    KEEP_UNRUNNABLE,
     click.option(
         "--shape",
         multiple=True,
@@ -161,8 +165,8 @@ PERMISSIONS = (
         callback=_mapping_by(_types_in),
         help=help_of("types"),
     ),
-    click.option("--keep-io-types", is_flag=True, help=help_of("keep_io_types")),
-    click.option("--inputs", type=click.Path(), help=help_of("inputs")),
+    click.option("--keep-io-types", is_flag=True, cls=Dependent, help=help_of("keep_io_types")),
+    click.option("--inputs", type=click.Path(), cls=Dependent, help=help_of("inputs")),
     click.option("--modernize", is_flag=True, help=help_of("modernize")),
     *MARKS,
     click.option(
@@ -188,19 +192,32 @@ def all_options(command: _Command) -> _Command:
     return own_targets(decorated)
 
 
-def permissions(command: _Command) -> _Command:
+def permissions(command: _Command, left_out: Sequence[Any] = MARKS) -> _Command:
     """Adds the options that permit or forbid changes, without the options for the target."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **named: Any) -> Any:
         from opshift.convert.request import Request
 
-        named["request"] = Request(**{name: named.pop(name) for name in _names(*allowed)})
+        named["request"] = Request(**{name: named.pop(name) for name in permission_names(left_out)})
         return command(*args, **named)
 
-    allowed = tuple(option for option in PERMISSIONS if option not in MARKS)
-    decorated: _Command = _with_options(wrapped, allowed)
+    decorated: _Command = _with_options(wrapped, _allowed(left_out))
     return decorated
+
+
+def permission_names(left_out: Sequence[Any] = MARKS) -> list[str]:
+    """Returns the parameter names of the options that `permissions` adds."""
+    return _names(*_allowed(left_out))
+
+
+def _allowed(left_out: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(option for option in PERMISSIONS if option not in left_out)
+
+
+def permissions_for_versions(command: _Command) -> _Command:
+    """Adds the options of `permissions` that do not need a runtime."""
+    return permissions(command, (*MARKS, KEEP_UNRUNNABLE))
 
 
 # Options that request a change of the model, so that no target version is needed.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 
 from opshift import deprecation
-from opshift.cli import exit_codes, settings
+from opshift.cli import exit_codes, idle, settings
 from opshift.cli.complete import complete_domains
 from opshift.cli.exit_codes import BAD_INPUT, BUG, INTERRUPTED
 from opshift.cli.synonyms import misplaced
@@ -106,7 +106,10 @@ class GroupedCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses the arguments, and stores the words for the command line in a report."""
         ctx.meta[_WORDS] = (ctx.info_name or "", *args)
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            idle.require_effects(ctx)
+        return rest
 
     def make_parser(self, ctx: click.Context) -> Any:
         """Returns click's parser, which then raises for an option that is given twice."""
@@ -229,6 +232,7 @@ def own_targets(function: _Command) -> _Command:
     """Adds the option `--targets FILE` to a command that takes a runtime."""
     decorated: _Command = click.option(
         "--targets", metavar="FILE", expose_value=False, callback=_give_targets,
+        cls=idle.Dependent,
         type=click.Path(exists=True, dir_okay=False),
         help="Read targets from this file, such as a result of `opshift probe`, instead of your"
         " own file of targets.",
@@ -438,6 +442,9 @@ def named_operator(domain: str, op: str | None) -> tuple[str, str | None]:
     from opshift.opsets.identity import normal
 
     before, dot, name = (op or "").rpartition(".")
+    if dot and normal(before) != normal(domain):
+        text = f"{op} and --domain {domain} name two domains; leave --domain out"
+        idle.require_untyped(text, "domain")
     return (normal(before), name) if dot else (normal(domain), op)
 
 

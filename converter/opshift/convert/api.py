@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, ov
 from opshift.convert.cheapest_strategy import convert, opener_of
 from opshift.convert.ir import restamp
 from opshift.convert.legal import diagnose
-from opshift.convert.request import AnyTarget, ConversionOptions, Request, Target, takes_options
+from opshift.convert.request import (
+    AnyTarget,
+    ConversionOptions,
+    Request,
+    Target,
+    require_effects,
+    takes_options,
+)
 from opshift.convert.result import Result
 from opshift.errors import BadDestination
 from opshift.model import weights
@@ -118,7 +125,7 @@ def convert_version(
     >>> model.opset_import[0].version
     13
     """
-    request = Request.of(_one(target, target_version), **options)
+    request = require_effects(Request.of(_one(target, target_version), **options))
     with isolation.isolated(isolate):
         return _converted(model, request, inplace=inplace).model
 
@@ -194,7 +201,7 @@ def convert_with_report(
     >>> found.report.result[""]
     13
     """
-    request = Request.of(_one(target, target_version), **options)
+    request = require_effects(Request.of(_one(target, target_version), **options))
     with isolation.isolated(isolate):
         return _converted(model, request, inplace=inplace)
 
@@ -292,7 +299,9 @@ def convert_file(
     'opset 12 -> 13'
     """
     with isolation.isolated(isolate):
-        return convert_path(src, dst, Request.of(target, **options), external, in_place=in_place)
+        return convert_path(
+            src, dst, require_effects(Request.of(target, **options)), external, in_place=in_place
+        )
 
 
 @diagnose.protobuf_errors()

@@ -158,8 +158,11 @@ class Request:
     @property
     def prunes(self) -> bool:
         """Whether the conversion removes imports that no node uses."""
-        if self.prune_imports is not None:
-            return self.prune_imports
+        return self.is_for_runtime if self.prune_imports is None else self.prune_imports
+
+    @property
+    def is_for_runtime(self) -> bool:
+        """Whether the target is a runtime."""
         return isinstance(self.target, Wanted) and self.target.release is not None
 
     @property
@@ -194,6 +197,23 @@ class Request:
             exact, at_least = own(target.exact), own(target.at_least)
             return replace(self, target=replace(target, exact=exact, at_least=at_least))
         return replace(self, target=own(target) if isinstance(target, Mapping) else target)
+
+
+def require_effects(request: Request, *, verifies: bool | None = None) -> Request:
+    """Returns the request; raises BadTarget for an option that has no effect without another one.
+
+    `verifies` is the option of the caller that runs models on the inputs, if the caller has it.
+    """
+    runs_models = bool(request.types) or bool(verifies)
+    needed = {
+        "inputs": () if runs_models else ("types",) if verifies is None else ("verify", "types"),
+        "keep_io_types": () if request.types else ("types",),
+        "keep_unrunnable": () if request.is_for_runtime else ("a runtime as target",),
+    }
+    for name, words in needed.items():
+        if words and getattr(request, name) not in (None, False):
+            raise BadTarget(option_texts.without_effect(terms.name_of(name), words))
+    return request
 
 
 AnyTarget: TypeAlias = "Target | str | Wanted | Request | None"

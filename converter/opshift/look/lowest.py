@@ -13,7 +13,13 @@ from opshift.author.registry import Registry
 from opshift.convert.cheapest_strategy import opener_of
 from opshift.convert.ir import needs
 from opshift.convert.legal.opening import known_versions
-from opshift.convert.request import ConversionOptions, Request, spans, takes_options
+from opshift.convert.request import (
+    ConversionOptions,
+    Request,
+    require_effects,
+    spans,
+    takes_options,
+)
 from opshift.errors import RefusedNode, blocking_nodes
 from opshift.json_form import Form
 from opshift.look.plan import OUTGROWN
@@ -158,7 +164,7 @@ def lowest_versions(
     >>> opshift.lowest_versions("model.onnx")[""].same_from
     12
     """
-    asked = dataclasses.replace(Request.of(request, **options), target={})
+    asked = dataclasses.replace(require_effects(Request.of(request, **options)), target={})
     with documents.beside(model), isolation.isolated(isolate):
         return _lowest(model, asked, registry.default())
 

@@ -14,7 +14,13 @@ from opshift.convert import target_versions
 from opshift.convert.attempt import Conversion
 from opshift.convert.cheapest_strategy import opener_of
 from opshift.convert.legal import diagnose
-from opshift.convert.request import AnyTarget, ConversionOptions, Request, takes_options
+from opshift.convert.request import (
+    AnyTarget,
+    ConversionOptions,
+    Request,
+    require_effects,
+    takes_options,
+)
 from opshift.convert.strategies import STRAIGHT
 from opshift.look import paths
 from opshift.look.plan import Path, Plan
@@ -70,7 +76,7 @@ def plan(
     >>> opshift.plan("model.onnx", 13).possible
     True
     """
-    request = Request.of(target, **options)
+    request = require_effects(Request.of(target, **options))
     with isolation.isolated(isolate):
         file = Opened(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else model
         return plan_with_result(file, request)[0]

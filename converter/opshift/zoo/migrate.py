@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from opshift import results as formats
 from opshift.child_limits import fair_share
 from opshift.convert import request as requests
-from opshift.convert.request import AnyTarget, ConversionOptions, Request, takes_options
+from opshift.convert.request import (
+    AnyTarget,
+    ConversionOptions,
+    Request,
+    require_effects,
+    takes_options,
+)
 from opshift.errors import BadDestination, BadTarget
 from opshift.model.bytes import file_names, leftovers, place
 from opshift.model.bytes.staging import sync_folder
@@ -148,7 +154,8 @@ def migrate(
     formats.require_writable(files)
     if report is not None:
         place.at(report)
-    recipe = prepare(Request.of(target, **options), external, verify)
+    request = require_effects(Request.of(target, **options), verifies=verify)
+    recipe = prepare(request, external, verify)
     recipe = replace(recipe, runtimes=tuple(runtimes))
     folder = os.fspath(dst) if dst is not None else ""
     run = ZooRun.of(os.fspath(source), folder, recipe, shard or Shard(), retry, rehash)

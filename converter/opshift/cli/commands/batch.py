@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opshift import child_python
-from opshift.cli import options
+from opshift.cli import idle, options
 from opshift.cli.complete import complete_runtimes
 from opshift.cli.conversion_options import all_options
 from opshift.cli.exit_codes import BAD_INPUT, DONE, INTERRUPTED, REFUSED, of_several
@@ -215,6 +215,10 @@ def _engine(
             )
         yield local_engine(workers, limits)
         return
+    idle.require_untyped(
+        f"--workers has no effect with --engine {kind}, which has its own workers; leave it out",
+        "workers",
+    )
     module = importlib.import_module(f"opshift.zoo.workers.{kind}")
     with child_python.safe_multiprocessing():  # a cluster may start workers at any time
         carrier = _carrier(module, kind, cluster)

@@ -8,9 +8,8 @@ import os
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
-from opshift.cli import options, streams
+from opshift.cli import idle, options, streams
 from opshift.cli.answers import converted
 from opshift.cli.conversion_options import all_options
 from opshift.cli.options import common, documents, guarded, reports
@@ -124,11 +123,12 @@ def command(
         raise click.UsageError(
             "--minimal and --runtime both choose the versions of the result; give one of them"
         )
-    given = click.get_current_context().get_parameter_source("inputs")
-    if given is ParameterSource.COMMANDLINE and not (verifies or python or request.types):
-        raise click.UsageError(
-            "--inputs has no effect in this conversion; add --verify, --runtime or --types"
-        )
+    if python:
+        text = "--verify has no effect with --runtime, which also compares results; leave it out"
+        idle.require_untyped(text, "verifies")
+    if only_check:
+        text = "--dry-run has no effect with --check, which also writes nothing; leave it out"
+        idle.require_untyped(text, "dry_run")
     action = "check" if only_check else "dry run" if dry_run else "write"
     judge = _judge(python, request) if python else None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
-from opshift.cli.conversion_options import permissions
+from opshift.cli.conversion_options import permissions_for_versions
 from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common, documents, guarded
 from opshift.cli.terminal import Output
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, type=options.ModelPath())
 @documents
 @common
-@permissions
+@permissions_for_versions
 def command(output: Output, sources: tuple[str, ...], request: Request) -> int:
     """Show the lowest and highest versions that each model IN can have.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opshift.cli import options
+from opshift.cli import idle, options
 from opshift.cli.complete import complete_operators
 from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common, documents
@@ -137,6 +137,8 @@ def command(
             " `opshift ops build`"
         )
     if path is not None and export is not None:
+        text = "--export writes a whole operator set; leave out OP, --domain, --since and --diff"
+        idle.require_untyped(text, "op", "domain", "since", "to")
         return _written(output, path, _exported(*export))
     database = changelog.default()
     newest = database.newest(domain)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opshift.cli import options
+from opshift.cli import idle, options
 from opshift.cli.complete import complete_models_and_runtimes
-from opshift.cli.conversion_options import permissions
+from opshift.cli.conversion_options import permission_names, permissions
 from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common, documents
 from opshift.cli.terminal import Output
@@ -56,10 +56,11 @@ def command(
     With MODEL, show which runtimes run the model as it is, and after a conversion with these
     options. There is a row for each runtime, or for each release of the named runtimes.
     """
-    from opshift.convert.request import Request as Options
     from opshift.model.bytes.file_names import has_ending
 
+    names = permission_names()
     if report is not None:
+        idle.require_untyped("--learn reads a report; leave out the other options", "every", *names)
         return _learn(output, report, words)
     if any(map(has_ending, words[1:])):
         raise click.UsageError("`opshift targets` takes one MODEL; give it before the runtimes")
@@ -70,10 +71,8 @@ def command(
     if words and options.is_model(words[0]):
         source = options.ModelPath().convert(words[0], None, None)
         return _survey(output, source, words[1:], every, request)
-    if request != Options():
-        raise click.UsageError(
-            "options of a conversion are given without a model; give MODEL before the runtimes"
-        )
+    text = "options about a model are given without a model; give MODEL before the runtimes"
+    idle.require_untyped(text, "every", *names)
     return _list(output, words)
 
 
