@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift import BadTarget, InvalidModel, MissingExtra, convert_version
 from opshift.author import registry
+from opshift.child_task import Limits
 from opshift.cli import exit_codes as cli
 from opshift.cli.entry import main
 from opshift.verify import (
@@ -272,8 +273,16 @@ def test_the_coarsest_type_on_the_way_is_known(text, coarse):
     ("option", "sentence"),
     [
         ({"engine": "tvm"}, "the engine must be auto, onnxruntime or opshift, not 'tvm'"),
-        ({"rtol": -1.0}, "rtol is -1.0; give 0 or a larger number"),
-        ({"ulp": -1}, "ulp is -1; give 0 or a larger number"),
+        ({"rtol": -1.0}, "rtol is -1.0; give a finite number from 0"),
+        ({"atol": "1"}, "atol is '1'; give a finite number from 0"),
+        ({"ulp": -1}, "ulp is -1; give a whole number from 0 to "),
+        ({"seed": -1}, "seed is -1; give a whole number from 0 to "),
+        ({"limits": 3}, "limits is 3; give Limits"),
+        ({"limits": Limits(0, 1)}, "seconds is 0; give a finite number above 0"),
+        ({"limits": Limits(1, 0.5)}, "megabytes is 0.5; give a whole number from 1 to "),
+        ({"limits": Limits(), "isolated": False}, "limits has no effect here; add isolated=True"),
+        ({"isolated": "no"}, "isolated is 'no'; give True or False"),
+        ({"values": "y"}, "values is 'y'; give a list"),
         ({"runtime": "/nowhere/python"}, "there is no program '/nowhere/python'"),
     ],
 )

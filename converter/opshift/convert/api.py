@@ -19,6 +19,7 @@ from opshift.convert.request import (
     require_effects,
     takes_options,
 )
+from opshift.convert.request_values import flag, path
 from opshift.convert.result import Result
 from opshift.errors import BadDestination
 from opshift.model import weights
@@ -127,7 +128,7 @@ def convert_version(
     """
     request = require_effects(Request.of(_one(target, target_version), **options))
     with isolation.isolated(isolate):
-        return _converted(model, request, inplace=inplace).model
+        return _converted(model, request, inplace=flag("inplace", inplace)).model
 
 
 @overload
@@ -203,7 +204,7 @@ def convert_with_report(
     """
     request = require_effects(Request.of(_one(target, target_version), **options))
     with isolation.isolated(isolate):
-        return _converted(model, request, inplace=inplace)
+        return _converted(model, request, inplace=flag("inplace", inplace))
 
 
 def _one(target: AnyTarget, alias: AnyTarget) -> AnyTarget:
@@ -298,10 +299,10 @@ def convert_file(
     >>> report.way
     'opset 12 -> 13'
     """
+    request = require_effects(Request.of(target, **options))
+    src, dst, in_place = path("src", src), path("dst", dst), flag("in_place", in_place)
     with isolation.isolated(isolate):
-        return convert_path(
-            src, dst, require_effects(Request.of(target, **options)), external, in_place=in_place
-        )
+        return convert_path(src, dst, request, external, in_place=in_place)
 
 
 @diagnose.protobuf_errors()

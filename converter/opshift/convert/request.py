@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from opshift import option_texts, terms, versions
 from opshift.assumptions import NAMES, Assumption
-from opshift.convert.request_values import python_numbers, shapes_of, sizes_of, types_of
+from opshift.convert.request_values import (
+    flag,
+    path,
+    python_numbers,
+    shapes_of,
+    sizes_of,
+    types_of,
+    whole,
+)
 from opshift.errors import BadTarget
 from opshift.opsets.identity import normal
 from opshift.opsets.wanted import IrVersion, Wanted, read_target
@@ -108,6 +116,8 @@ class Request:
     node_budget: int | None = None  # nodes that steps may add before a rehearsal gives up
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "target", python_numbers(self.target))
+        object.__setattr__(self, "ir_version", python_numbers(self.ir_version))
         require_ir(self.ir_version)
         if self.unknown_domains not in ("keep", "refuse"):
             raise BadTarget(f"unknown_domains is {self.unknown_domains!r}; give 'keep' or 'refuse'")
@@ -115,9 +125,9 @@ class Request:
             minimal = terms.name_of("minimal")
             raise BadTarget(f"{minimal} and a target are both given; give one of them")
         for name in _FLAGS:
-            _require_flag(name, getattr(self, name))
+            object.__setattr__(self, name, flag(name, getattr(self, name)))
         if self.prune_imports is not None:
-            _require_flag("prune_imports", self.prune_imports)
+            object.__setattr__(self, "prune_imports", flag("prune_imports", self.prune_imports))
         if not isinstance(self.check, (bool, str)) or self.check not in CHECKS:
             raise BadTarget(f"check is {self.check!r}; give 'default', 'full' or 'none'")
         object.__setattr__(self, "check", CHECKS[self.check])
@@ -128,7 +138,9 @@ class Request:
         object.__setattr__(self, "dim", sizes_of(self.dim))
         object.__setattr__(self, "types", types_of(self.types))
         if self.inputs is not None:
-            object.__setattr__(self, "inputs", os.fspath(self.inputs))
+            object.__setattr__(self, "inputs", path("inputs", self.inputs))
+        if self.node_budget is not None:
+            object.__setattr__(self, "node_budget", whole("node_budget", self.node_budget))
 
     @staticmethod
     def of(target: AnyTarget = None, **options: Any) -> Request:
@@ -199,6 +211,13 @@ class Request:
         return replace(self, target=own(target) if isinstance(target, Mapping) else target)
 
 
+def request_or_default(request: object) -> Request:
+    """Returns a request, or the default one for None; raises TypeError for any other object."""
+    if request is not None and not isinstance(request, Request):
+        raise TypeError(f"request must be an opshift.Request, not {type(request).__name__}")
+    return request or Request()
+
+
 def require_effects(request: Request, *, verifies: bool | None = None) -> Request:
     """Returns the request; raises BadTarget for an option that has no effect without another one.
 
@@ -265,11 +284,6 @@ def _require_known(options: Mapping[str, object]) -> None:
     for name in options:
         if name not in _OPTIONS:
             raise TypeError(f"there is no option {name!r}{suggestion(name, _OPTIONS)}")
-
-
-def _require_flag(name: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise BadTarget(f"{name} is {value!r}; give True or False")
 
 
 def _is_names(value: object) -> bool:

@@ -15,7 +15,7 @@ from opshift.convert import model_opening, target_versions
 from opshift.convert.blockers import Outgrown
 from opshift.convert.cheapest_strategy import OpenSkeleton, opener_of
 from opshift.convert.legal import diagnose, rules
-from opshift.convert.request import NODE_BUDGET, Request
+from opshift.convert.request import NODE_BUDGET, Request, request_or_default
 from opshift.convert.runtime.support import ComparedModel, support_of
 from opshift.errors import AdapterBug, OpshiftError
 from opshift.look import reach
@@ -229,7 +229,7 @@ def survey(
     """
     targets.require_list("names", names)
     with documents.beside(model), isolation.isolated(isolate):
-        return _survey(model, names, request or Request())
+        return _survey(model, names, request_or_default(request))
 
 
 def _survey(model: Source, names: Iterable[str], request: Request) -> RuntimeSurvey:

@@ -16,6 +16,7 @@ from opshift.convert.legal.opening import known_versions
 from opshift.convert.request import (
     ConversionOptions,
     Request,
+    request_or_default,
     require_effects,
     spans,
     takes_options,
@@ -164,9 +165,9 @@ def lowest_versions(
     >>> opshift.lowest_versions("model.onnx")[""].same_from
     12
     """
-    asked = dataclasses.replace(require_effects(Request.of(request, **options)), target={})
+    asked = require_effects(Request.of(request_or_default(request), **options))
     with documents.beside(model), isolation.isolated(isolate):
-        return _lowest(model, asked, registry.default())
+        return _lowest(model, dataclasses.replace(asked, target={}), registry.default())
 
 
 def _lowest(

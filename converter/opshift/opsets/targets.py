@@ -8,7 +8,7 @@ import fnmatch
 import functools
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -470,9 +470,10 @@ def require_text(name: object) -> None:
 
 
 def require_list(option: str, names: object) -> None:
-    """Raises BadTarget if a single text is given where an option takes names of runtimes."""
-    if isinstance(names, str):
-        raise BadTarget(f"{option} is {names!r}; give a list of names such as [{names!r}]")
+    """Raises BadTarget if a single text, or no list, is given where an option takes names."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        example = names if isinstance(names, str) else "onnxruntime"
+        raise BadTarget(f"{option} is {names!r}; give a list of names such as [{example!r}]")
 
 
 def releases_of(word: str) -> list[RuntimeRelease]:

@@ -35,6 +35,8 @@ _verb: ContextVar[_Verb | None] = ContextVar("verb", default=None)
 @contextlib.contextmanager
 def isolated(requested: bool | None = None) -> Iterator[None]:
     """Chooses whether calls in this context use a child process; None means the default."""
+    if requested is not None and not isinstance(requested, bool):
+        raise TypeError(f"isolate must be True, False or None, not {requested!r}")
     if requested is None and _verb.get() is not None:
         yield
         return

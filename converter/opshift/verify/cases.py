@@ -59,8 +59,13 @@ def given(model: ModelProto, inputs: Inputs) -> list[InputSet]:
 def _read(model: ModelProto, inputs: Inputs) -> Iterable[InputSet]:
     if isinstance(inputs, Mapping):
         return [InputSet("given", inputs)]
-    if isinstance(inputs, Sequence) and not isinstance(inputs, str):
-        return [InputSet(f"given {number}", values) for number, values in enumerate(inputs, 1)]
+    if not isinstance(inputs, (str, os.PathLike)):
+        listed: Sequence[object] = inputs if isinstance(inputs, Sequence) else (inputs,)
+        sets = [one for one in listed if isinstance(one, Mapping)]
+        if len(sets) < len(listed):
+            shown = type(inputs).__name__
+            raise TypeError(f"inputs must be a mapping, a list of mappings or a path, not {shown}")
+        return [InputSet(f"given {number}", values) for number, values in enumerate(sets, 1)]
     path = Path(inputs)
     if path.is_dir():
         return _folders(model, path)

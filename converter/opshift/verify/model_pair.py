@@ -10,8 +10,11 @@ from pathlib import Path
 
 from opshift.author import registry
 from opshift.child_task import Limits
+from opshift.convert.request_values import flag, path, real, whole
 from opshift.errors import BadTarget, InvalidModel, MissingExtra
 from opshift.model.bytes import documents
+from opshift.opsets.targets import require_list
+from opshift.option_texts import without_effect
 from opshift.protos import ModelProto
 from opshift.verify import (
     engine_choice,
@@ -105,7 +108,14 @@ def verify(
     >>> verify("model.onnx", "model.onnx", engine="opshift").equal
     True
     """
-    _check_options(engine, rtol, atol, ulp)
+    if engine not in ("auto", *engine_choice.ENGINES):
+        raise BadTarget(f"the engine must be auto, onnxruntime or opshift, not {engine!r}")
+    tolerance = StatedTolerance(
+        None if rtol is None else real("rtol", rtol), None if atol is None else real("atol", atol),
+        None if ulp is None else whole("ulp", ulp),
+    )  # fmt: skip
+    seed, limits, runtime = whole("seed", seed), _limits(limits, isolated), path("runtime", runtime)
+    require_list("values", values)
     if engine == engine_choice.RUNTIME and extra.is_missing():
         raise MissingExtra(f"{extra.MISSING}, or choose the engine opshift")
     found_runtime = other_runtime.find(runtime, limits=limits) if runtime else None
@@ -113,7 +123,7 @@ def verify(
         folder, adapters = Path(name), registry.default()
         pair = Pair(
             opened(a, folder, "a", adapters), opened(b, folder, "b", adapters), engine, seed,
-            StatedTolerance(rtol, atol, ulp), (limits or Limits()) if isolated else None, adapters,
+            tolerance, limits if isolated else None, adapters,
             found_runtime, in_double,
         )  # fmt: skip
         if not (values or has_results(pair.a.model) or has_results(pair.b.model)):
@@ -131,10 +141,12 @@ def has_results(model: ModelProto) -> bool:
     return bool(model.graph.output or model.training_info)
 
 
-def _check_options(engine: str, rtol: float | None, atol: float | None, ulp: int | None) -> None:
-    """Raises BadTarget for an option with an invalid value."""
-    if engine not in ("auto", *engine_choice.ENGINES):
-        raise BadTarget(f"the engine must be auto, onnxruntime or opshift, not {engine!r}")
-    for name, value in (("rtol", rtol), ("atol", atol), ("ulp", ulp)):
-        if value is not None and value < 0:
-            raise BadTarget(f"{name} is {value}; give 0 or a larger number")
+def _limits(limits: object, isolated: object) -> Limits:
+    """Returns the limits of each run; raises BadTarget for limits that cannot be kept."""
+    if not flag("isolated", isolated) and limits is not None:
+        raise BadTarget(without_effect("limits", ("isolated=True",)))
+    if not isinstance(limits, Limits | None):
+        raise BadTarget(f"limits is {limits!r}; give Limits(seconds, megabytes)")
+    bounds = limits or Limits()
+    seconds = real("seconds", bounds.seconds, positive=True)
+    return Limits(seconds, whole("megabytes", bounds.megabytes, 1))

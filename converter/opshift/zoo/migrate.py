@@ -21,6 +21,7 @@ from opshift.convert.request import (
     require_effects,
     takes_options,
 )
+from opshift.convert.request_values import whole
 from opshift.errors import BadDestination, BadTarget
 from opshift.model.bytes import file_names, leftovers, place
 from opshift.model.bytes.staging import sync_folder
@@ -187,7 +188,8 @@ def migrate(
 def local_engine(workers: int | None = None, limits: ModelLimits | None = None) -> Supervisor:
     """Returns the engine with child processes on this machine, one for each usable processor."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    count, limits = workers or cores or 1, limits or ModelLimits()
+    count = cores or 1 if workers is None else whole("workers", workers, 1)
+    limits = limits or ModelLimits()
     if limits.megabytes is None:
         limits = replace(limits, megabytes=fair_share(count))
     return Supervisor(count, limits)

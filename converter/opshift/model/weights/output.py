@@ -12,7 +12,7 @@ from itertools import chain
 from math import prod
 from typing import TypeAlias
 
-from opshift.errors import BadDestination, InvalidModel, choose_external
+from opshift.errors import BadDestination, BadTarget, InvalidModel, choose_external
 from opshift.model import walk
 from opshift.model.arrays import from_array
 from opshift.model.bytes import place, wire
@@ -71,7 +71,7 @@ def splice(
     can write a result of this name.
     """
     if external not in POLICIES:
-        raise ValueError(f"external must be one of {', '.join(POLICIES)}, not {external!r}")
+        raise BadTarget(f"external is {external!r}; give one of {', '.join(POLICIES)}")
     goal = place.at(dst)
     if weights.moved and external in ("keep", "copy"):
         external = "one-file"
