@@ -17,6 +17,7 @@ from onnx.reference import ReferenceEvaluator
 from opshift import accepts, convert
 from opshift.author import registry
 from opshift.author.facts import Facts, ScopeEnv
+from opshift.author.misreadings import misread
 from opshift.author.node import Node
 from opshift.author.traits import ByWidth
 from opshift.convert import wider
@@ -224,6 +225,21 @@ def test_forms_of_narrow_floats_are_computed_in_float(nodes: str, below: str, wr
     text = f"(float16[1,2,3] x) => (float16[1,2,3] y) {{ {nodes} }}"
     assert ops(convert(model(text, 17), "onnxruntime==1.14").model) == below
     assert ops(convert(model(text, 18), "onnxruntime==1.14").model) == written
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint16", "int32", "int64", "double"])
+def test_a_misread_input_is_cast_to_float_only_if_float_holds_its_type(
+    kind: str, with_adapters: Any
+) -> None:
+    @misread("Abs", "onnxruntime 1.10", "it is misread", source="2026-01-02 us", wider="X")
+    def below_float(node: Node) -> bool:
+        return node["X"].elem_type_or_none != T.FLOAT
+
+    with_adapters(below_float)
+    is_held = T.FLOAT.element.holds(NAMED[kind])
+    assert is_held == (kind in ("int8", "uint16"))
+    result = convert(model(f"({kind}[2] x) => ({kind}[2] y) {{ y = Abs(x) }}", 13), "ort==1.10")
+    assert (ops(result.model) == "Cast Abs Cast") == is_held
 
 
 def test_types_that_were_not_tried_are_computed_in_types_that_were() -> None:

@@ -155,12 +155,12 @@ def _keeps_results(state: State, place: Place, key: Key, wider: Wider) -> bool:
         return False
     inputs = _by_variable(node.inputs, schema.input_at)
     outputs = _by_variable(node.outputs, schema.output_at)
-    values = (
-        read_or_written
-        for v in variables
+    kinds = [
+        (to, read_or_written.elem_type_or_none)
+        for v, to in wider
         for read_or_written in (*inputs.get(v, ()), *outputs.get(v, ()))
-    )
-    if any(value.elem_type_or_none is None for value in values):
+    ]
+    if any(kind is None or not to.element.holds(T(kind).element) for to, kind in kinds):
         return False
     chosen = any(name in schema.attributes for name in OUTPUT_TYPES)
     return chosen or outputs.keys() & variables.keys() <= inputs.keys()
