@@ -38,7 +38,11 @@ def nearly(node, op):
 
 @adapter("Gelu", 20, 19)
 def exactly(node, op):
-    """Two nodes."""
+    """Two
+    nodes.
+
+    A report shows only the first paragraph.
+    """
     return op.Neg(op.Abs(node["X"]))
 
 

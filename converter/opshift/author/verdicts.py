@@ -107,6 +107,11 @@ class Adapter:
     derived: tuple[Adapter | Mirror, ...] = ()  # the rules that are derived from its function
 
     @property
+    def sentence(self) -> str:
+        """The first paragraph of the description, on one line."""
+        return " ".join(self.summary.partition("\n\n")[0].split())
+
+    @property
     def at_boundary(self) -> bool:
         """Returns whether the adapter is for two adjacent versions, not for any version."""
         return self.start != self.to

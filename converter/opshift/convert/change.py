@@ -43,7 +43,7 @@ class NodeChange:
         """The replaced operator, the new operators and the adapter, for the report."""
         gives = tuple([node.op_type for node in self.made.nodes])
         op, adapter = self.task.key[1], self.task.adapter
-        return Rewritten(op, gives, adapter.source, adapter.identity(op), adapter.summary)
+        return Rewritten(op, gives, adapter.source, adapter.identity(op), adapter.sentence)
 
 
 class Rewritten(NamedTuple):

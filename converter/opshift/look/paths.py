@@ -92,11 +92,11 @@ def dead_end(adapters: Registry, key: tuple[str, str], versions: tuple[int, int]
     if dead is None:
         return None
     adapter = adapters.get(key[0], dead.trail[-1], dead.edge.start, dead.edge.to)
-    return f"{dead}: {adapter.summary if adapter else Why.NO_ADAPTER.value}"
+    return f"{dead}: {adapter.sentence if adapter else Why.NO_ADAPTER.value}"
 
 
 def _hop(adapters: Registry, domain: str, op: str, edge: Edge) -> Hop:
     adapter = adapters.get(domain, op, edge.start, edge.to)
     verdict = "approximate" if edge.approximate else edge.verdict
     emits = tuple(sorted(adapter.emits)) if adapter else ()
-    return Hop(op, edge.start, edge.to, verdict, emits, adapter.summary if adapter else "")
+    return Hop(op, edge.start, edge.to, verdict, emits, adapter.sentence if adapter else "")
