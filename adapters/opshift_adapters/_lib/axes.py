@@ -5,12 +5,6 @@ from functools import partial
 
 from opshift.adapter import KEEP, Builder, Node, Result, Value, misread, np
 
-EMPTY_LIST = partial(
-    misread,
-    releases="onnxruntime 1.2..1.16",
-    says="{op} with an empty list as `axes` is rejected when the model loads",
-    source="2026-11-29 18 releases of onnxruntime: ReduceMax and ReduceSum at opset 11",
-)
 EMPTY_NAME = partial(
     misread, says="{op} with an empty name as the input `axes` is not supported", since=13
 )

@@ -10,3 +10,10 @@ def maker(x: Value | None, *ops: str) -> Node | None:
     if producer is None or producer.proto.domain not in ("", "ai.onnx") or producer.schema is None:
         return None
     return producer if producer.op in ops else None
+
+
+def unmoved(x: Value | None, *ops: str) -> Value | None:
+    """Returns the value whose elements nodes of these operators move to a value."""
+    while (mover := maker(x, *ops)) is not None:
+        x = mover.inputs[0]
+    return x

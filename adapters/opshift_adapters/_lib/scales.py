@@ -7,7 +7,7 @@ from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
 from opshift_adapters._lib.blocks import size_of
 from opshift_adapters._lib.kinds import SMALL_INTS, as_type
-from opshift_adapters._lib.makers import maker
+from opshift_adapters._lib.makers import maker, unmoved
 from opshift_adapters.facts.output_bounds import MOVES
 
 FLOAT8 = tuple(kind for kind in T if kind.is_float8)
@@ -175,10 +175,7 @@ def repeated(node: Node) -> Value | None:
     second = maker(node["x"], "QuantizeLinear")
     if second is None:
         return None
-    source, moves = second["x"], MOVES.split()
-    while (mover := maker(source, *moves)) is not None and (moved := mover.inputs[0]) is not None:
-        source = moved
-    first = maker(source, "DequantizeLinear")
+    first = maker(unmoved(second["x"], *MOVES.split()), "DequantizeLinear")
     steps = None if first is None else _steps(first, "x", first["x"].elem_type_or_none)
     ends = _steps(second, "y", T.UINT8), _steps(node, "x", node["x"].elem_type_or_none)
     return second["x"] if steps is not None and ends == (steps, steps) else None

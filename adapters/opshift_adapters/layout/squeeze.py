@@ -16,14 +16,7 @@ from opshift.adapter import (
 )
 from opshift.objections import LARGEST_RANK
 
-from opshift_adapters._lib.axes import (
-    EMPTY_LIST,
-    EMPTY_NAME,
-    has_empty_list,
-    has_empty_name,
-    in_order,
-    without_empty,
-)
+from opshift_adapters._lib.axes import EMPTY_NAME, has_empty_name, in_order, without_empty
 from opshift_adapters._lib.blocks import END, part, reshaped
 from opshift_adapters.layout.reshape import by_reshape
 
@@ -57,11 +50,6 @@ def one_axis_after_the_other(node: Node, op: Builder) -> Result:
 @EMPTY_NAME("Squeeze", releases="onnxruntime 1.6..1.32", source="2026-11-29 ten releases")
 def has_unnamed_axes(node: Node) -> bool:
     return has_empty_name(node)
-
-
-@EMPTY_LIST("Squeeze", before=13)
-def has_empty_axes(node: Node) -> bool:
-    return has_empty_list(node)
 
 
 @form("Squeeze")

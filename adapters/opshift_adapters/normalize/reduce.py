@@ -24,7 +24,6 @@ from opshift.adapter import (
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.axes import (
-    EMPTY_LIST,
     EMPTY_NAME,
     has_empty_list,
     has_empty_name,
@@ -246,8 +245,14 @@ def reduces_a_scalar(node: Node) -> bool:
     return node["data"].rank_or_none == 0
 
 
-@EMPTY_LIST(f"{MOST} ReduceSum", before=18)
+@misread(
+    f"{MOST} ReduceSum Squeeze",
+    "onnxruntime 1.2..1.16",
+    source="2026-11-29 18 releases of onnxruntime: ReduceMax and ReduceSum at opset 11",
+    before=18,
+)
 def has_empty_axes(node: Node) -> bool:
+    """{op} with an empty list as `axes` is rejected when the model loads."""
     return has_empty_list(node)
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """QuantizeLinear and DequantizeLinear: element types, scales along axes and blocks, precision."""
 
+from collections.abc import Iterator
+
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -25,7 +27,7 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.kinds import as_type
-from opshift_adapters._lib.makers import maker
+from opshift_adapters._lib.makers import maker, unmoved
 from opshift_adapters._lib.saturation import LIMIT, saturating
 from opshift_adapters._lib.scales import (
     FLOAT8,
@@ -44,6 +46,8 @@ ROUNDED_TWICE = by_width("QuantizeLinear", floats=True)  # the quotient is round
 CODES = by_width("DequantizeLinear")  # int32 codes have no zero point
 DIVIDED = scales("QuantizeLinear", by="Div", along=along, reads_codes=False)
 MULTIPLIED = scales("DequantizeLinear", by="Mul", along=along, reads_codes=True)
+# onnxruntime moves a DequantizeLinear behind these operators.
+PASSED = ("Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 READ_BY_VALUE = by_value("DequantizeLinear", 0, 2)  # the zero point is read, too
 
 
@@ -92,21 +96,37 @@ def plain_codes(node: Node, op: Builder) -> Result:
 @saturating(
     "DequantizeLinear",
     "onnxruntime 1.8..1.32",
-    f"MatMul, Gemm or Conv of uint8 codes and the int8 codes of a {{op}} {LIMIT}",
+    f"MatMul, Gemm or Conv of 8-bit codes and the int8 codes of a {{op}} {LIMIT}",
 )
 def of_the_second_codes(node: Node, around: Surroundings) -> bool:
     codes = node.outputs[0]
     if codes is None or node["x"].elem_type_or_none != T.INT8:
         return False
-    return any(_multiplies_by(product, codes) for product in around.readers(codes))
+    alone = all(len(around.readers(v)) == 1 and not around.is_output(v) for v in (codes, node["x"]))
+    # onnxruntime replaces the int8 codes of a QuantizeLinear with uint8 codes.
+    return not (alone and _are_computed(node)) and any(
+        map(_has_unsigned_codes, _products(codes, around))
+    )
 
 
-def _multiplies_by(product: Node, second: Value) -> bool:
-    """Returns whether a product multiplies dequantized uint8 codes by `second`."""
-    if product.op not in ("MatMul", "Gemm", "Conv") or product.proto.input[1] != second.name:
-        return False
-    first = maker(product.inputs[0], "DequantizeLinear")
-    return first is not None and first["x"].elem_type_or_none == T.UINT8
+def _are_computed(codes: Node) -> bool:
+    return maker(codes["x"], "QuantizeLinear") is not None
+
+
+def _products(second: Value, around: Surroundings) -> Iterator[Node]:
+    """Yields the products whose second factor has the elements of a value."""
+    for reader in around.readers(second):
+        if reader.op in PASSED and reader.outputs[0] is not None:
+            yield from _products(reader.outputs[0], around)
+        elif reader.op in ("MatMul", "Gemm", "Conv") and reader.proto.input[1] == second.name:
+            yield reader
+
+
+def _has_unsigned_codes(product: Node) -> bool:
+    """Returns whether the first factor has uint8 codes, perhaps only in onnxruntime."""
+    first = maker(unmoved(product.inputs[0], *PASSED), "DequantizeLinear")
+    kind = None if first is None else first["x"].elem_type_or_none
+    return kind == T.UINT8 or (first is not None and kind == T.INT8 and _are_computed(first))
 
 
 @misread("QuantizeLinear", "onnxruntime 1.0..1.2", source="2026-11-26 1.0..1.4: 1,206 numbers")

@@ -22,12 +22,6 @@ CEIL_22 = boundary(22, "LpPool:a3e292", directions="up")
 BFLOAT16_22 = boundary(22, "GlobalLpPool:ad52a7/c56e93", cast=cast_around("float"))
 
 
-@adapter("LpPool", 22, 21, handles_types=True)
-def lp_pool_22_21(node: Node, op: Builder) -> Result:
-    """Below opset 22, LpPool lacks bfloat16; `ceil_mode` gets pads without a window in them."""
-    return windows.without_windows_in_pad(node, op)
-
-
 DILATIONS_18 = boundary(18, "LpPool:1b2195", directions="up")
 
 
@@ -106,10 +100,3 @@ def norm_of_all_places(node: Node, op: Builder) -> Result:
     if name:
         return op.emit(name, x, op.const(places))
     return power(op, op.ReduceSum(power(op, op.Abs(x), p), op.const(places)), 1 / p)
-
-
-@alternative("GlobalLpPool", runtime="openvino==2022.1")
-def through_max(node: Node, op: Builder) -> Result:
-    """GlobalLpPool goes through Max, which OpenVINO does not merge."""
-    y = op.same(node)
-    return op.Max(y, y)
