@@ -236,7 +236,8 @@ def _write_tree(forest: Forest, tree: int, root: int, rows: dict[str, list[Any]]
                     rows[f"target_{name}"].append(entry)
         else:
             row |= {"featureids": node.feature, "missing_value_tracks_true": node.missing}
-            row |= {"modes": _plain_mode(node), "values": float(_tested(node, member))}
+            mode = "BRANCH_EQ" if node.mode == "BRANCH_MEMBER" else node.mode
+            row |= {"modes": mode, "values": float(_tested(node, member))}
             again = member + 1 < len(node.members)
             waiting.append(
                 (index, member + 1, "false", own) if again else (node.false, 0, "false", own)
@@ -244,10 +245,6 @@ def _write_tree(forest: Forest, tree: int, root: int, rows: dict[str, list[Any]]
             waiting.append((node.true, 0, "true", own))
         for name, entry in row.items():
             rows[f"nodes_{name}"].append(entry)
-
-
-def _plain_mode(split: Split) -> str:
-    return "BRANCH_EQ" if split.mode == "BRANCH_MEMBER" else split.mode
 
 
 def _tested(split: Split, member: int) -> Any:

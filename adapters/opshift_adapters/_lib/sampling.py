@@ -139,7 +139,7 @@ def _blended(op: Builder, x: Value, rank: int, axis: ResampledAxis, how: Filter)
     if how.exclude_outside:
         weights = _inside_only(op, taps, weights, axis, kind)
     parts = [
-        _times(op, _picked(op, x, tap, axis, kind), weight, rank, axis.axis)
+        op.Mul(_picked(op, x, tap, axis, kind), column(op, weight, rank, axis.axis), since=7)
         for tap, weight in zip(taps, weights, strict=True)
     ]
     total = parts[0]
@@ -261,10 +261,6 @@ def _filter_height(how: Filter, t: Array) -> Array:
     a = how.cubic
     inner, outer = ((a + 2) * t - (a + 3)) * t * t + 1, ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
     return np.where(t <= 1, inner, np.where(t < 2, outer, 0.0))
-
-
-def _times(op: Builder, x: Value, weight: Value, rank: int, axis: int) -> Value:
-    return op.Mul(x, column(op, weight, rank, axis), since=7)
 
 
 def _picked(op: Builder, x: Value, at: Value, axis: ResampledAxis, kind: int) -> Value:

@@ -64,7 +64,7 @@ def extreme_of_doubles(op: Builder, name: str, inputs: list[Value]) -> Value:
 
 def _in_one_shape(op: Builder, inputs: list[Value]) -> list[Value]:
     """Returns the inputs broadcast to their common shape."""
-    largest = _largest(inputs)
+    largest = [x for x in inputs if x.rank_or_none != 0] or inputs
     zeros = reduce(lambda a, b: a + b, [-op.Cast(x < x, to=x.elem_type) for x in largest])
     return [x if largest == [x] else x + zeros for x in inputs]
 
@@ -78,11 +78,6 @@ def _one_shape(inputs: list[Value]) -> bool:
     shapes = {x.dims_or_none for x in inputs}
     (first,) = shapes if len(shapes) == 1 else (None,)
     return len(inputs) == 1 or (first is not None and None not in first)
-
-
-def _largest(inputs: list[Value]) -> list[Value]:
-    """Returns the inputs that are not scalars, or all inputs if all are scalars."""
-    return [x for x in inputs if x.rank_or_none != 0] or inputs
 
 
 def _pairwise(node: Node, op: Builder) -> Result:

@@ -11,14 +11,9 @@ from opshift.objections import sizes
 from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.known_sizes import differ, dims_of
 
-
-def _has_other_layout(node: Node) -> bool:  # pragma: no cover: for illegal nodes
-    """Returns whether `layout` is 1 (batch first), for which onnxruntime has no kernel."""
-    return "layout" in node.attributes and node.int("layout") == 1
-
-
 STATES: dict[str, Any] = {"initial_h": "D B H", "initial_c": "D B H", "sequence_lens": "B"}
-STATES["unless"] = _has_other_layout
+# onnxruntime has no kernel for `layout` 1 (batch first).
+STATES["unless"] = lambda node: "layout" in node.attributes and node.int("layout") == 1
 CHANNELS: Any = dict.fromkeys(("scale", "B", "mean", "var", "input_mean", "input_var"), "C ...")
 SKIPPED: Any = {"input": "... C", "skip": "... C", "gamma": "C", "bias": "C"}
 of_microsoft = partial(sizes, domain=MICROSOFT)

@@ -14,8 +14,10 @@ from opshift.adapter import (
     T,
     Value,
     adapter,
+    alternative,
     boundary,
     form,
+    misread,
     np,
 )
 
@@ -48,6 +50,27 @@ def slice_11_10(node: Node, op: Builder) -> Result:
 def axes_in_order(node: Node, op: Builder) -> Result:
     """The `axes` of Slice become ascending and non-negative; some runtimes require this form."""
     return KEEP if op.version < 10 else in_order(node, op, ("starts", "ends", "steps"))
+
+
+@misread("Slice", "onnxruntime 1.1..1.32", source="2026-11-30 14 releases: 11 nodes", since=10)
+def ends_at_the_largest(node: Node) -> bool:
+    """{op} backwards with the largest int32 or int64 as its end reads up to the front."""
+    return bool(_reads_to_the_front(node).any())
+
+
+@alternative("Slice", runtime="onnxruntime==1.10")
+def below_the_largest_end(node: Node, op: Builder) -> Result:
+    """Slice backwards gets an end below the largest integer, which would mean the front."""
+    lower = op.const(node["ends"].const() - _reads_to_the_front(node), like=node["ends"])
+    return op.same(node, inputs={"ends": lower})
+
+
+def _reads_to_the_front(node: Node) -> Array:
+    """Returns for each axis whether its constant end is the largest integer and its step < 0."""
+    steps, ends = node.input("steps"), node["ends"].const_or_none()
+    if steps is None or steps.const_or_none() is None or ends is None:
+        return np.zeros(1, bool)
+    return (steps.const() < 0) & np.isin(ends, (2**31 - 1, 2**63 - 1))
 
 
 @adapter("Slice", 10, 9)
@@ -223,7 +246,7 @@ def _gathered(
     size = in_double(op, _size_along(op, x, axis))
     start, end, step = bounds
     start, end = (
-        place if known else _wrapped_double(op, place, size)
+        place if known else _wrapped(op, place, size, double=True)
         for place, known in zip((start, end), ahead, strict=True)
     )
     zero, one = op.const([0], T.DOUBLE), op.const([1], T.DOUBLE)
@@ -237,17 +260,12 @@ def _gathered(
     return op.Gather(x, op.Cast(places, to=T.INT64), axis=axis)
 
 
-def _wrapped_double(op: Builder, place: Value, size: Value) -> Value:
+def _wrapped(op: Builder, place: Value, size: Value, *, double: bool = False) -> Value:
     constant = place.const_or_none()
     if constant is not None and constant < 0:
         return place + size
-    return place + size * op.Cast(place < op.const([0], T.DOUBLE), to=T.DOUBLE)
-
-
-def _wrapped(op: Builder, place: Value, size: Value) -> Value:
-    constant = place.const_or_none()
-    if constant is not None and constant < 0:
-        return place + size
+    if double:
+        return place + size * op.Cast(place < op.const([0], T.DOUBLE), to=T.DOUBLE)
     return op.Where(place < op.const([0]), place + size, place)
 
 
