@@ -436,7 +436,7 @@ def test_a_rank_that_no_tensor_has_is_not_given():
 
 
 def known(nodes: str, declared: str = "", opset: int = 13) -> inference.Known:
-    text = f"{INPUTS[:-1]}{declared}> {{ {nodes} }}"
+    text = f"{INPUTS[:-1]}{declared}> {{ {nodes} out = Identity(x) }}"
     return inference.infer_all(model(text, opset, more=DOMAINS), registry.default())
 
 

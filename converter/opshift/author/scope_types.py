@@ -35,7 +35,8 @@ def by_graph(
     """Returns the types in the graphs of a model, in the order of `walk.graphs_in`.
 
     With `initializers`, the result includes the types of initializers that are not inputs. Without
-    `nested`, the caller guarantees that no node has a subgraph.
+    `nested`, the caller guarantees that no node has a subgraph, and the result lists no value of
+    unknown type.
     """
     scopes = list(_inside(model.graph, (), ChainMap(), nested=nested))
     for scope in scopes if initializers else ():
@@ -76,7 +77,7 @@ def _step(node: NodeProto, number: int) -> tuple[str, int]:
 def _inside(
     graph: GraphProto, path: Path, around: ChainMap[str, TypeProto | None], *, nested: bool = True
 ) -> Iterator[GraphTypes]:
-    own_types = _types_of(graph)
+    own_types = _types_of(graph) if nested else _stated_types(graph)
     visible = ChainMap(own_types, *around.maps) if path else ChainMap(own_types)
     yield GraphTypes(graph, path, visible)
     for node in graph.node if nested else ():
@@ -88,7 +89,12 @@ def _types_of(graph: GraphProto) -> Inferred:
     """Returns the types of the values that a graph defines."""
     types: Inferred = dict.fromkeys(stated_names(graph))
     types.update(dict.fromkeys([name for node in graph.node for name in node.output]))
-    for info in (*graph.value_info, *graph.output, *graph.input):
-        if (name := info.name) in types and info.HasField("type"):
-            types[name] = info.type
+    stated = _stated_types(graph)
+    types.update((name, kind) for name, kind in stated.items() if name in types)
     return types
+
+
+def _stated_types(graph: GraphProto) -> Inferred:
+    """Returns the types that a graph states for its values."""
+    infos = (*graph.value_info, *graph.output, *graph.input)
+    return {info.name: info.type for info in infos if info.HasField("type")}
