@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from opshift.model.bytes.outline import spans
 from opshift.model.rename import described, rename_described, rename_field, rename_own
 from opshift.model.walk import (
     Container,
-    containers,
     graphs_in_defaults,
     graphs_of,
     tops,
@@ -27,13 +26,14 @@ def number(model: ModelProto, prefixes: Sequence[str]) -> dict[str, str]:
     either = "|".join(map(re.escape, prefixes))
     new, mark = re.compile(rf"(?:{either})[0-9]+_(.*)", re.DOTALL), re.compile(either.encode())
     names: dict[str, str] = {}
+    marked: list[tuple[Container, list[NodeProto]]] = []
     for top in tops(model):
-        for name in _mentioned(top, mark):
+        for name in _mentioned(top, mark, marked):
             if name not in names and (match := new.fullmatch(name)) is not None:
                 names[name] = f"{prefixes[0]}{len(names) + 1}_{match[1]}"
     names = {old: new_name for old, new_name in names.items() if old != new_name}
-    for container in containers(model) if names else ():
-        _rename(container, names, mark)
+    for container, nodes in marked if names else ():
+        _rename(container, nodes, names)
     return names
 
 
@@ -46,24 +46,31 @@ def _marked(container: Container, mark: re.Pattern[bytes]) -> list[NodeProto]:
     return [container.node[i] for i, node in enumerate(nodes) if mark.search(node) is not None]
 
 
-def _mentioned(container: Container, mark: re.Pattern[bytes]) -> Iterator[str]:
-    """Yields the names of a graph or function, first those of nodes that contain a prefix."""
-    for node in _marked(container, mark):
+def _mentioned(
+    container: Container, mark: re.Pattern[bytes], marked: list[tuple[Container, list[NodeProto]]]
+) -> Iterator[str]:
+    """Yields the names of a graph or function, first those of nodes that contain a prefix.
+
+    Adds to `marked` each visited graph or function with its nodes that contain a prefix.
+    """
+    nodes = _marked(container, mark)
+    marked.append((container, nodes))
+    for node in nodes:
         yield from node.input
         yield from node.output
         yield node.name
         for _, graph in graphs_of(node):
-            yield from _mentioned(graph, mark)
+            yield from _mentioned(graph, mark, marked)
     for graph in graphs_in_defaults(container):
-        yield from _mentioned(graph, mark)
+        yield from _mentioned(graph, mark, marked)
     if isinstance(container, GraphProto):
         yield container.name
     yield from (message.name for message in described(container))
 
 
-def _rename(container: Container, names: dict[str, str], mark: re.Pattern[bytes]) -> None:
-    for node in _marked(container, mark):
+def _rename(container: Container, nodes: Collection[NodeProto], names: dict[str, str]) -> None:
+    for node in nodes:
         rename_own(node, names)
     rename_described(container, names)
-    for named in (*container.node, *([container] if isinstance(container, GraphProto) else ())):
+    for named in (*nodes, *([container] if isinstance(container, GraphProto) else ())):
         rename_field(named, "name", names)
