@@ -261,9 +261,9 @@ class Document:
             for scope in root.scopes:
                 fresh = filter(self.is_fresh, scope.initializers)
                 yield from [(scope, name) for name in fresh]
-                for i, node in enumerate(scope.proto.node):
-                    if i not in scope.removed and node.output and self.is_fresh(node.output[0]):
-                        yield scope, node.output[0]
+                for name, position in scope.producers.items():
+                    if self.is_fresh(name) and scope.node(position).output[:1] == [name]:
+                        yield scope, name
 
     def remove(self, places: Iterable[Place]) -> None:
         """Removes nodes from the model and from all tables."""
