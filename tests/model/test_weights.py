@@ -536,6 +536,33 @@ def test_the_checker_accepts_stubs_in_bodies_and_nodes():
     assert skeleton.SerializeToString(deterministic=True) == before
 
 
+def with_large_constants(*names):
+    model = runnable()
+    model.graph.initializer.extend([tensor("w"), tensor("v")])
+    for name in names:
+        value = attribute("value", AttributeProto.TENSOR, t=tensor("any"))
+        model.graph.node.add(op_type="Constant", output=[name]).attribute.append(value)
+    return carve_model(model)[0]
+
+
+def test_large_constants_of_the_main_graph_become_inputs():
+    skeleton = with_large_constants("k", "l")
+    shown = checkable(skeleton)
+    assert isinstance(shown, bytes), "cut out of the bytes, without a copy of the model"
+    findings = check(shown)
+    assert [value.name for value in findings.graph.input] == ["x", "c", "k", "l", "w", "v"]
+    assert [node.op_type for node in findings.graph.node] == [
+        node.op_type for node in skeleton.graph.node if node.output[0] not in ("k", "l")
+    ]
+
+
+def test_a_large_constant_with_the_name_of_another_value_is_not_hoisted():
+    skeleton = with_large_constants("k", "k")
+    shown = as_model(checkable(skeleton))
+    assert [value.name for value in shown.graph.input] == ["x", "c", "w", "v"]
+    assert [node.output[0] for node in shown.graph.node].count("k") == 2
+
+
 def test_a_name_that_two_bodies_define_is_not_hoisted():
     model = runnable()
     model.graph.initializer.append(tensor("w"))

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from math import prod
 
+from google.protobuf.message import Message
+
 from opshift.errors import InvalidModel
 from opshift.lazy import numpy as np
 from opshift.model import walk
@@ -49,28 +51,45 @@ def checkable(
     stubs = [t for t in skeleton.graph.initializer if Weights.is_stub(t)]
     if not count and not stubs:
         return data
-    carved = sum(marker_of(stub) is not None for stub in stubs)
-    unique = len({t.name for t in skeleton.graph.initializer}) == len(skeleton.graph.initializer)
-    nested = data.count(wire.MARK_KEY) != carved or count != len(stubs)
-    if unique and not nested:
+    constants = [*_large_constants(skeleton.graph)] if count > len(stubs) else []
+    large = [*(value for _, value in constants), *stubs]
+    nested = data.count(wire.MARK_KEY) != sum(marker_of(t) is not None for t in large)
+    if not nested and count == len(large) and _are_unique(skeleton.graph, constants):
         inputs = {value.name for value in skeleton.graph.input}
-        shown = GraphProto(
-            input=[
-                ValueInfoProto(name=t.name, type=tensor_type(t))
-                for t in stubs
-                if t.name not in inputs
-            ]
-        )
-        cut = _cut(data, stubs, shown.SerializeToString(deterministic=True))
+        named = [(node.output[0], value) for node, value in constants]
+        named += [(t.name, t) for t in stubs if t.name not in inputs]
+        shown = GraphProto(input=[ValueInfoProto(name=n, type=tensor_type(t)) for n, t in named])
+        fields = [wire.framed(1, _encoded(node)) for node, _ in constants]
+        fields += [wire.framed(5, _encoded(stub)) for stub in stubs]
+        cut = _cut(data, fields, _encoded(shown))
         if cut is not None:
             return cut
     view = copied(skeleton)
     _hoist_all(view)
-    hoisted = view.SerializeToString(deterministic=True)
+    hoisted = _encoded(view)
     if wire.MARK_KEY not in hoisted and EXTERNAL_FIELD not in hoisted:
         return hoisted
     _fill(view, weights)
     return view
+
+
+def _encoded(message: Message) -> bytes:
+    return message.SerializeToString(deterministic=True)
+
+
+def _large_constants(graph: GraphProto) -> Iterator[tuple[NodeProto, TensorProto]]:
+    """Yields the Constants of a graph without their payloads, with their tensors."""
+    for node in graph.node:
+        if (value := _constant(node)) is not None:
+            yield node, value
+
+
+def _are_unique(graph: GraphProto, constants: Collection[tuple[NodeProto, TensorProto]]) -> bool:
+    """Returns whether initializers have distinct names, and no value has a Constant's name."""
+    if len({tensor.name for tensor in graph.initializer}) < len(graph.initializer):
+        return False
+    names = Counter(walk.own_names(graph)) if constants else Counter[str]()
+    return all(names[node.output[0]] == 1 for node, _ in constants)
 
 
 def _with_short_integers(skeleton: ModelProto, weights: Weights) -> ModelProto | None:
@@ -121,21 +140,18 @@ def _stubs(graph: GraphProto) -> Iterator[tuple[str, TensorProto]]:
         yield from (
             (tensor.name, tensor) for tensor in inner.initializer if Weights.is_stub(tensor)
         )
-        for node in inner.node:
-            if (value := _constant(node)) is not None:
-                yield node.output[0], value
+        yield from ((node.output[0], value) for node, value in _large_constants(inner))
 
 
 _GRAPH_TAG = 7 << 3 | 2
 
 
-def _cut(data: bytes, stubs: Iterable[TensorProto], extra: bytes) -> bytes | None:
-    """Removes initializers from a serialized model, and adds fields to its graph."""
+def _cut(data: bytes, fields: Iterable[bytes], extra: bytes) -> bytes | None:
+    """Removes fields from the graph of a serialized model, and adds others."""
     graph = (field for field in wire.fields(data, 0, len(data)) if field[1] == _GRAPH_TAG)
     start, _, pos, end, _ = next(graph)
     pieces = []
-    for stub in stubs:
-        field = wire.framed(5, stub.SerializeToString(deterministic=True))
+    for field in fields:
         if (at := data.find(field, pos, end)) < 0:
             return None
         pieces.append(memoryview(data)[pos:at])
