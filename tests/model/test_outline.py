@@ -7,9 +7,9 @@ import itertools
 
 import pytest
 from google.protobuf.message import DecodeError
-from onnx import AttributeProto, ModelProto, TensorProto, helper, parser
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, parser
 from opshift.model import walk
-from opshift.model.bytes.outline import Content, Sizes, read_as, spans
+from opshift.model.bytes.outline import Content, Sizes, parts_of_node, read_as, spans
 
 HEADER = '<ir_version: 10, opset_import: ["" : 21, "own" : 1]> '
 FLAT = "g (float[2,N] x) => (float[a,b] y) <int64[1] c = {7}> { u = Neg(x) y = Add(u, x) }"
@@ -105,6 +105,24 @@ def test_the_spans_are_the_bytes_of_the_nodes():
     for container, of_function in ((proto.graph, False), (proto.functions[0], True)):
         found = spans(container.SerializeToString(), of_function=of_function)
         assert list(found) == [node.SerializeToString() for node in container.node]
+
+
+@pytest.mark.parametrize("name", ["y", "a name of more than 127 bytes " * 9])
+def test_the_parts_of_a_node_are_its_names_and_its_operation(name):
+    node = helper.make_node("Gemm", ["x", "", "é"], [name], "n", "a doc string", "own", alpha=2.0)
+    node.metadata_props.add(key="k", value="v")
+    node.overload = "o"
+    inputs, outputs, operation = parts_of_node(node.SerializeToString())
+    assert [text.decode() for text in inputs] == ["x", "", "é"]
+    assert [text.decode() for text in outputs] == [name]
+    alone = NodeProto(op_type="Gemm", domain="own", overload="o", attribute=node.attribute)
+    assert b"".join(operation) == alone.SerializeToString()
+
+
+def test_the_parts_of_a_node_exclude_unknown_fields():
+    node = helper.make_node("Neg", ["x"], ["y"])
+    unknown = bytes([100 << 3 & 0x7F | 0x82, 100 >> 4, 0])
+    assert parts_of_node(node.SerializeToString() + unknown) == ([b"x"], [b"y"], [b'"\x03Neg'])
 
 
 @pytest.mark.parametrize("kind", [Content, Sizes])

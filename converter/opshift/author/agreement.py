@@ -18,6 +18,7 @@ from opshift.author.inference import give_rank, ranks_by_rule
 from opshift.author.model_bytes import ModelBytes
 from opshift.author.traits import DeclaredRules, OutputRanks, OutputShapes
 from opshift.model import imports
+from opshift.model.bytes.outline import parts_of_node, spans
 from opshift.model.scope import tensor_type
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
@@ -39,7 +40,8 @@ def is_proven(
     corrected = (op for domain, op in adapters.rules(OutputShapes) if domain in imported)
     if not source.operators.isdisjoint(corrected):
         return False
-    claims = {value.name: value.type for value in values if rank_of(value.type) is not None}
+    declared_types = (value for value in values if rank_of(value.type) is not None)
+    claims = {value.name.encode(): value.type for value in declared_types}
     kinds = _Kinds(bare, adapters)
     return all(name not in claims or confirms(kind, claims[name]) for name, kind in kinds)
 
@@ -61,12 +63,12 @@ class _Kinds:
     def __init__(self, model: ModelProto, adapters: DeclaredRules) -> None:
         self.versions, self.rules = imports.versions(model), adapters.rules(OutputRanks)
         self.known: dict[Hashable, _Kind] = {}
-        self.by_name: dict[str, _Kind] = {}
+        self.by_name: dict[bytes, _Kind] = {}
         for tensor in model.graph.initializer:
-            self.by_name[tensor.name] = self._of_tensor(tensor)
+            self.by_name[tensor.name.encode()] = self._of_tensor(tensor)
         for value in model.graph.input:
-            self.by_name.setdefault(value.name, self._of_type(value.type))
-        self.nodes = model.graph.node
+            self.by_name.setdefault(value.name.encode(), self._of_type(value.type))
+        self.graph = model.graph
 
     def _of_type(self, kind: TypeProto) -> _Kind:
         key = kind.SerializeToString(deterministic=True)
@@ -84,18 +86,17 @@ class _Kinds:
         read = _Kind(len(self.known) + 1, kind.type, content)
         return self.known.setdefault(content.SerializeToString(), read)
 
-    def __iter__(self) -> Iterator[tuple[str, TypeProto]]:
+    def __iter__(self) -> Iterator[tuple[bytes, TypeProto]]:
         """Yields the name and the type of each node output, in the order of the nodes."""
         by_node: dict[Hashable, list[_Kind]] = {}
         kinds = self.by_name
-        for node in self.nodes:
-            inputs, outputs = [kinds.get(name, _UNKNOWN) for name in node.input], node.output
-            attributes = [attribute.SerializeToString() for attribute in node.attribute]
-            numbers = [input_kind.number for input_kind in inputs]
-            key = node.op_type, node.domain, len(outputs), *numbers, *attributes
+        for i, node in enumerate(spans(self.graph.SerializeToString(), of_function=False)):
+            inputs, outputs, operation = parts_of_node(node)
+            of_inputs = [kinds.get(name, _UNKNOWN) for name in inputs]
+            key = (len(outputs), *[kind.number for kind in of_inputs], *operation)
             results = by_node.get(key)
             if results is None:
-                results = by_node[key] = self._of_outputs(node, inputs)
+                results = by_node[key] = self._of_outputs(self.graph.node[i], of_inputs)
             for name, kind in zip(outputs, results, strict=True):
                 if name:
                     kinds[name] = kind

@@ -17,6 +17,10 @@ from opshift.opsets.elements import ELEMENTS, OLDEST
 _View = TypeVar("_View", "Content", "Sizes")
 _SMALL = 64 << 20
 _EXTERNAL = 1  # TensorProto.DataLocation
+# The tags of the fields of a node, which all have a length.
+_NODE_FIELDS = range(1 << 3 | 2, (10 << 3 | 2) + 1, 8)
+_INPUT, _OUTPUT = _NODE_FIELDS[:2]
+_OPERATION = frozenset(number << 3 | 2 for number in (4, 5, 7, 8))  # also domain and overload
 
 
 def skeleton(data: Buffer) -> bytes:
@@ -157,6 +161,25 @@ def spans(data: bytes, *, of_function: bool) -> Sequence[bytes]:
     """Returns the bytes of each node of a graph or function."""
     kind = outline.FunctionSpans if of_function else outline.GraphSpans
     return kind.FromString(data).node
+
+
+def parts_of_node(node: bytes) -> tuple[list[bytes], list[bytes], list[bytes]]:
+    """Returns the inputs, the outputs, and the encoded operator and attributes of a node."""
+    inputs: list[bytes] = []
+    outputs: list[bytes] = []
+    operation: list[bytes] = []
+    at, end = 0, len(node)
+    while at < end and (tag := node[at]) in _NODE_FIELDS:
+        field, size = at, node[at + 1]
+        size, start = (size, at + 2) if size < 0x80 else wire.read_varint(node, at + 1)
+        at = start + size
+        if tag == _INPUT:
+            inputs.append(node[start:at])
+        elif tag == _OUTPUT:
+            outputs.append(node[start:at])
+        elif tag in _OPERATION:
+            operation.append(node[field:at])
+    return inputs, outputs, operation
 
 
 def _with_nested(graph: Any) -> Iterator[Any]:
