@@ -43,11 +43,7 @@ def may_hold(seen: ModelBytes, adapters: DeclaredRules) -> bool:
         return False
     model, nested = ModelProto.FromString(seen.data), not seen.content.is_flat
     fatal, suspects = _fatal(model, adapters), _suspects(model, adapters, nested=nested)
-    return _has_any(fatal) and _has_any(suspects)
-
-
-def _has_any(items: Iterator[object]) -> bool:
-    return any(True for _ in items)
+    return next(fatal, None) is not None and next(suspects, None) is not None
 
 
 def hide(model: ModelProto, domain: str, adapters: DeclaredRules, infer: Infer) -> bool:
