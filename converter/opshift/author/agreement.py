@@ -49,12 +49,11 @@ def is_proven(
 class _Kind(NamedTuple):
     """The type of a value, with the content if the value is a short list of integers."""
 
-    number: int
     type: TypeProto
     content: TensorProto | None = None
 
 
-_UNKNOWN = _Kind(0, TypeProto())
+_UNKNOWN = _Kind(TypeProto())
 
 
 class _Kinds:
@@ -71,8 +70,7 @@ class _Kinds:
         self.graph = model.graph
 
     def _of_type(self, kind: TypeProto) -> _Kind:
-        key = kind.SerializeToString(deterministic=True)
-        return self.known.setdefault(key, _Kind(len(self.known) + 1, kind))
+        return self.known.setdefault(kind.SerializeToString(deterministic=True), _Kind(kind))
 
     def _of_tensor(self, tensor: TensorProto) -> _Kind:
         key = (tensor.data_type, *tensor.dims)
@@ -83,8 +81,7 @@ class _Kinds:
             return kind
         content = copy_of(tensor)
         content.ClearField("name")
-        read = _Kind(len(self.known) + 1, kind.type, content)
-        return self.known.setdefault(content.SerializeToString(), read)
+        return self.known.setdefault(content.SerializeToString(), _Kind(kind.type, content))
 
     def __iter__(self) -> Iterator[tuple[bytes, TypeProto]]:
         """Yields the name and the type of each node output, in the order of the nodes."""
@@ -93,7 +90,7 @@ class _Kinds:
         for i, node in enumerate(spans(self.graph.SerializeToString(), of_function=False)):
             inputs, outputs, operation = parts_of_node(node)
             of_inputs = [kinds.get(name, _UNKNOWN) for name in inputs]
-            key = (len(outputs), *[kind.number for kind in of_inputs], *operation)
+            key = (len(outputs), *map(id, of_inputs), *operation)  # `known` keeps the types alive
             results = by_node.get(key)
             if results is None:
                 results = by_node[key] = self._of_outputs(self.graph.node[i], of_inputs)
