@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import onnx
 import pytest
@@ -71,6 +72,12 @@ def test_a_name_for_a_release_of_another_runtime_has_its_forms(tmp_path, monkeyp
     for version in ("3", "4"):
         found = all_misreadings(installed(), targets.find(f"box=={version}"))
         assert {one.says for _, one in found} == wanted
+
+
+def test_the_order_of_the_forms_does_not_depend_on_the_order_of_imports():
+    release = targets.find("ort 1.14")
+    reversed_rules = SimpleNamespace(each=lambda kind: installed().each(kind)[::-1])
+    assert all_misreadings(reversed_rules, release) == all_misreadings(installed(), release)
 
 
 def test_a_form_counts_from_its_first_to_below_its_last_opset(with_adapters, tmp_path):

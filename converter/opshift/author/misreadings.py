@@ -119,7 +119,13 @@ def misreadings(rules: DeclaredRules, release: RuntimeRelease, key: Key) -> Iter
     )
 
 
-def all_misreadings(rules: DeclaredRules, release: RuntimeRelease) -> Iterator[tuple[str, Misread]]:
-    """Yields every kind of node that a release misreads, with its operator."""
-    for misread in rules.each(Misread):
-        yield from ((op, misread) for op in misread.ops if misread.concerns(release))
+def all_misreadings(rules: DeclaredRules, release: RuntimeRelease) -> list[tuple[str, Misread]]:
+    """Returns every kind of node that a release misreads, with its operator, in a fixed order.
+
+    The order of the rules depends on which modules the process imported first.
+    """
+    kinds = [one for one in rules.each(Misread) if one.concerns(release)]
+    return sorted(
+        ((op, one) for one in kinds for op in one.ops),
+        key=lambda pair: (pair[0], pair[1].since, pair[1].says, pair[1].source, pair[1].releases),
+    )
