@@ -319,3 +319,16 @@ def test_a_form_is_planned_without_the_import_of_its_module(with_adapters) -> No
     found = verdict_edges.form_edge(registry.default(), "", "Relu", FORM)
     assert found is not None
     assert (found.verdict, found.writes) == ("rewrite", ("Max", "Neg", "Relu"))
+
+
+@pytest.mark.parametrize("down", [True, False])
+def test_an_operator_that_stays_gets_as_far_as_its_next_version(down):
+    """Also if its adapter writes Casts around nodes of some types."""
+    for op in schemas.operators(""):
+        for schema in schemas.history("", op):
+            edge = verdict_edges.edge_of(registry.default(), "", op, schema.since, down=down)
+            if edge is not None and edge.verdict == plan_table.COMPATIBLE:
+                after = schemas.schema("", op, edge.to)
+                assert after is not None
+                row = plan_table.shipped("", op, after.since, down)
+                assert row is None or edge.reach == row.reach, (op, schema.since)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Implementation = tuple[str, str, int]  # (domain, op, since), or the key of an IR feature
 
 TABLE = "plans.txt"
+COMPATIBLE = "compatible"
 MISSING, UNREVIEWED = "missing", "unreviewed"
 IMPOSSIBLE = "impossible"
 LAST = "last"  # the last implementation of an operator in a direction
@@ -44,6 +45,10 @@ class Edge:
     def within(self, domain: str) -> list[str]:
         """Returns the operators of one domain that may result."""
         return [op for key_domain, op in self.keys if key_domain == domain]
+
+    def followed(self, domain: str, op: str) -> list[str]:
+        """Returns the operators of which one must be convertible further; a kept one is its own."""
+        return [op] if self.verdict == COMPATIBLE else self.within(domain)
 
     @property
     def keys(self) -> list[tuple[str, str]]:
@@ -71,26 +76,6 @@ def shipped(domain: str, op: str, since: int, down: bool) -> Edge | None:
     return entry
 
 
-def farthest(domain: str, op: str, version: int, down: bool) -> int:
-    """Returns the farthest version to which an operator can be converted, according to the table.
-
-    If several operators replace an operator, only the first of them is followed further.
-    """
-    from opshift.opsets import changelog
-
-    database = changelog.default()
-    at, name = version, op
-    while (here := database.meaning(domain, name, at)) is not None:
-        edge = shipped(domain, name, here.operator.since_version, down)
-        if edge is None or edge.verdict == LAST:
-            break
-        if edge.dead:
-            return edge.start
-        at, ops = edge.to, edge.within(domain)
-        name = name if name in ops else next(iter(ops), "")
-    return 1 if down else changelog.latest(domain) or version
-
-
 # -- solving -------------------------------------------------------------------------------------
 
 
@@ -112,7 +97,7 @@ def solve(graph: nx.DiGraph, end: int, *, down: bool) -> Iterator[tuple[Implemen
         after = [reach[following] for following in graph.successors(node)]
         if isinstance(node[1], Edge):
             here, edge = node
-            outside = len(after) < len(edge.writes)
+            outside = edge.verdict != COMPATIBLE and len(after) < len(edge.writes)
             far = edge.start if edge.dead else end if outside or not after else best(after)
             reach[node] = far
             yield here, replace(edge, reach=far)

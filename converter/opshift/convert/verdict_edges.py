@@ -138,7 +138,7 @@ def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
             edge = verdict_of(adapters, domain, op, schema.since, down=down)
             if edge is not None:
                 routes.add_edge(here, (here, edge))
-                for name in edge.within(domain):
+                for name in edge.followed(domain, op):
                     there = schemas.schema(domain, name, edge.to)
                     if there is not None:
                         routes.add_edge((here, edge), (domain, name, there.since))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.message import DecodeError
 
 from opshift import terms
-from opshift.convert.plan_table import farthest
+from opshift.convert.plan_table import shipped
 from opshift.errors import InvalidModel
 from opshift.json_form import Versions
 from opshift.look import header
@@ -348,13 +348,18 @@ def _reach(
     for place, op in operators:
         ops_of.setdefault(place, []).append(op)
     for domain, version in imports.items():
-        newest, ops = changelog.latest(domain), ops_of.get(domain, [])
-        unknown = any(database.meaning(domain, op, version) is None for op in ops)
+        newest = changelog.latest(domain)
+        entries = [database.meaning(domain, op, version) for op in ops_of.get(domain, ())]
+        present = [entry.operator for entry in entries if entry is not None]
+        unknown = len(present) < len(entries)
         if newest is None or not 1 <= version <= newest or domain not in DOMAINS or unknown:
             continue
-        lows = (farthest(domain, op, version, True) for op in ops)
-        highs = (farthest(domain, op, version, False) for op in ops)
-        yield domain, (max(lows, default=1), min(highs, default=newest))
+        lows, highs = (
+            [shipped(domain, op.op_type, op.since_version, down) for op in present]
+            for down in (True, False)
+        )
+        low = max((edge.reach for edge in lows if edge is not None), default=1)
+        yield domain, (low, min((edge.reach for edge in highs if edge is not None), default=newest))
 
 
 def _loading(imports: Mapping[str, int], ir_version: int) -> tuple[str, ...]:
