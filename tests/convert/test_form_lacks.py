@@ -28,7 +28,7 @@ def test_inputs_and_outputs_that_the_package_does_not_pass():
     proto = model(
         "(double[2] x, int64[2] z) => (double[2] y, int64[2] w) { y = Neg(x) w = Neg(z) }", 13
     )
-    forms = form_lacks.forms(checked(proto).facts, row)
+    forms = form_lacks.forms(checked(proto).facts, row, lack.Seen())
     assert sentences(forms) == [
         "it==1.0: its Python package cannot accept a tensor of double, such as 'x'",
         "it==1.0: its Python package cannot return a tensor of int64, such as 'w'",
@@ -59,7 +59,7 @@ def test_forms_are_looked_for_once_for_many_releases():
     for place in seen.places:
         seen.places[place] = []
     assert form_lacks.forms(found.facts, rows[1], seen) == []
-    assert len(form_lacks.forms(found.facts, rows[1])) == 1
+    assert len(form_lacks.forms(found.facts, rows[1], lack.Seen())) == 1
 
 
 def test_a_form_that_a_release_misreads():
@@ -69,7 +69,7 @@ def test_a_form_that_a_release_misreads():
     for key, one, places in form_lacks.misread_nodes(opened.facts, row):
         assert [scope.node(at).op_type for scope, at in places] == [key[1]]
         assert f"{row.shown}: {one.described(key[1])} ('y')" in sentences(
-            form_lacks.forms(opened.facts, row)
+            form_lacks.forms(opened.facts, row, lack.Seen())
         )
 
 
@@ -94,7 +94,7 @@ def test_a_form_with_which_no_model_ran():
     ((key, says), places), *rest = form_lacks.failed_forms(opened.facts, row).items()
     assert (key, says, rest) == (("", "Elu"), "Elu 6 with alpha does not run in it==1.0", [])
     assert [scope.node(at).output[0] for scope, at in places] == ["a"]
-    assert sentences(form_lacks.forms(opened.facts, row)) == [f"{says} ('a')"]
+    assert sentences(form_lacks.forms(opened.facts, row, lack.Seen())) == [f"{says} ('a')"]
     assert form_lacks.failed_forms(opened.facts, PLAIN) == {}
     nodes, op, rules = builder_of(model(ELU, 13))
     assert not runnable.runs(nodes, op, row, rules)

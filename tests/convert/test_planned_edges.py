@@ -79,7 +79,7 @@ def test_a_newer_operator_for_what_the_plan_does_not_lead_to_is_a_bug(monkeypatc
 
 
 def test_a_plan_leads_to_what_its_verdicts_write_and_to_nothing_else():
-    document = SimpleNamespace(roots=[])
+    document = SimpleNamespace(roots=[], versions_of=lambda domain: [])
     plan = planner.of_document(document, registry.default(), {"": 7})
     assert ("", "Erf") not in plan.leads_to()
     plan.follow("", ["Gelu"], 20, 7)

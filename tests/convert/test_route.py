@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import functools
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from opshift.author import registry
 from opshift.author.verdicts import LEAVE
-from opshift.convert import request, route
+from opshift.convert import route, target_versions
 from opshift.convert.blockers import StepRefused
 from opshift.convert.runtime import form_lacks, kernel_lacks, operator_lacks
 from opshift.errors import AdapterBug, InvalidModel
 from opshift.model import imports
+from opshift.model.document import Document
 from opshift.opsets import targets
 
 CONTRIB = ("com.microsoft", "Gelu")
@@ -33,8 +35,10 @@ def state(*versions: dict[str, int], goal: dict[str, int] | None = None, **known
         leaving=lambda *key: SimpleNamespace(since=WRITERS[key]) if key in WRITERS else None
     )
     options = SimpleNamespace(domains=None, node_budget=None, unknown_domains="keep")
+    document = SimpleNamespace(roots=[root(one) for one in versions])
+    document.versions_of = functools.partial(Document.versions_of, document)
     defaults = {
-        "document": SimpleNamespace(roots=[root(one) for one in versions]), "goal": goal or {},
+        "document": document, "goal": goal or {},
         "visits": {}, "strategy": strategy, "adapters": adapters, "options": options,
         "runtime": None, "boundaries": (), "last": SimpleNamespace(state=None),
     }  # fmt: skip
@@ -285,7 +289,9 @@ def test_domains_are_left_until_none_is_left(versions, domains, goal, monkeypatc
     monkeypatch.setattr(route, "_left", lambda state: next(lefts))
     monkeypatch.setattr(route, "_visit_above", lambda state, low: calls.append(low))
     monkeypatch.setattr(route, "_write_out", lambda state, leaving: calls.append(leaving))
-    monkeypatch.setattr(request, "known_domains", lambda document, allowed: calls.append(allowed))
+    monkeypatch.setattr(
+        target_versions, "require_known_domains", lambda document, allowed: calls.append(allowed)
+    )
     left = state(*versions)
     left.options.domains = domains
     route._leave(left)

@@ -11,6 +11,7 @@ from opshift.convert.runtime import (
     form_lacks,
     runnable,
 )
+from opshift.convert.runtime.lack import Seen
 from opshift.opsets import probed
 from opshift.opsets.kernels import Missing
 from opshift.opsets.targets import RuntimeRelease
@@ -31,9 +32,9 @@ def of_document(part, proto: ModelProto, row: RuntimeRelease) -> list[str]:
     return sentences(part(checked(proto).document, row))
 
 
-def of_facts(part, proto: ModelProto, row: RuntimeRelease, *more) -> list[str]:
+def of_facts(part, proto: ModelProto, row: RuntimeRelease) -> list[str]:
     """The sentences of a part that needs facts."""
-    return sentences(part(checked(proto).facts, row, *more))
+    return sentences(part(checked(proto).facts, row, Seen()))
 
 
 class Table(RuntimeRelease):

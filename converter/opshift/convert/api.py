@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
@@ -220,7 +219,7 @@ def _converted(model: Any, request: Request, *, inplace: bool) -> Result[Any]:
         with documents.beside(file):
             return _convert_in_memory(file, request)
     if isinstance(model, ModelProto):
-        return _convert_proto(model, request, "", inplace=inplace)
+        return _convert_proto(model, request, inplace=inplace)
     if _is_program(model):
         result = _convert_onnx_ir(model.model, request)
         return Result(_with_model(model, result.model, inplace=inplace), result.report)
@@ -341,11 +340,8 @@ def _convert_in_memory(file: Opened, request: Request) -> Result[ModelProto]:
     return Result(model, report)
 
 
-def _convert_proto(
-    model: ModelProto, request: Request, base_dir: str, *, inplace: bool
-) -> Result[ModelProto]:
-    open_skeleton = functools.partial(weights.carve_model, model, base_dir)
-    skeleton, large_tensors, report = convert(open_skeleton, request)
+def _convert_proto(model: ModelProto, request: Request, *, inplace: bool) -> Result[ModelProto]:
+    skeleton, large_tensors, report = convert(opener_of(model), request)
     if inplace:
         if report.changed:
             weights.transplant(skeleton, large_tensors, model)
@@ -363,7 +359,7 @@ def _convert_onnx_ir(model: Any, request: Request) -> Result[Any]:
             f" {type(model).__name__}"
         )
     proto = onnx_ir.to_proto(model)
-    result = _convert_proto(proto, request, "", inplace=True)
+    result = _convert_proto(proto, request, inplace=True)
     return Result(onnx_ir.from_proto(result.model), result.report)
 
 

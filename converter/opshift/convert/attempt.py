@@ -17,7 +17,6 @@ from opshift.convert import (
     equal_forms,
     ir_version,
     model_opening,
-    request,
     route,
     stamp,
     target_versions,
@@ -95,7 +94,7 @@ class Conversion(State):
         ):
             return self._restamp()
         if self.options.checks:
-            request.checkable(self.options.ir_version)
+            ir_version.require_checkable(self.options.ir_version)
         if not self.is_open:
             self.open()
         before, ir_before = dict(self.document.imports), self.skeleton.ir_version
@@ -177,7 +176,7 @@ class Conversion(State):
                 unread=self._unread(inexact),
                 opsets=self._elsewhere(_keys(self.unrunnable) | inexact),
             )  # fmt: skip
-        present_opsets = request.present(self.document, "")
+        present_opsets = self.document.versions_of("")
         if isinstance(refused, Refused):  # refused by the IR version or a runtime, after all steps
             via_below = opset_below(refused, max(present_opsets, default=0))
             gaps = [refusal for refusal in refused.refusals if refusal.why in OF_A_RUNTIME]

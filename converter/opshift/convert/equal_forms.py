@@ -13,7 +13,7 @@ from opshift.author.surroundings import Surroundings, node_at, readers
 from opshift.author.traits import DeclaredRules, answer_of
 from opshift.author.verdicts import ALTERNATIVE, FORM, WORDS
 from opshift.codes.refusals import Why
-from opshift.convert import request, wider
+from opshift.convert import wider
 from opshift.convert.change import NodeChange
 from opshift.convert.end_checks import done
 from opshift.convert.other_words import OtherWords
@@ -43,8 +43,8 @@ LOWEST = 7  # the lowest opset for `WORDS` rules, because operators broadcast fr
 # Cast-1 has its type as a string, and no runtime that merges Casts has kernels for it.
 NUMBERED_CAST = 6
 
-# The nodes that a runtime does not run, by graph or function and by domain of the operator.
-Lacked: TypeAlias = "dict[tuple[Root, str], list[Place]]"
+# The nodes that a runtime does not run, with their operators.
+Lacked: TypeAlias = "list[tuple[Place, Key]]"
 # The operators from which new values were written, by graph or function and by value name.
 Origins: TypeAlias = dict[tuple[int, str], frozenset[Key]]
 Runs: TypeAlias = "Callable[[NodeChange], bool]"
@@ -75,7 +75,7 @@ def _modernize(state: State) -> None:
     """Replaces nodes by newer operators that compute exactly the same."""
     from opshift.convert.modernize import Modernizer, in_order
 
-    for version in request.present(state.document, ""):
+    for version in state.document.versions_of(""):
         for rule in in_order(state.adapters, version):
             stepper = state.stepper_of(Modernizer, "", version, version).of(rule)
             if (release := state.runtime) is not None:
@@ -91,7 +91,7 @@ def _modernize(state: State) -> None:
 def _reform(state: State) -> None:
     """Replaces nodes by equivalent nodes that more runtimes can run."""
     for domain in sorted(state.goal):
-        for version in sorted(request.present(state.document, domain)):
+        for version in state.document.versions_of(domain):
             stepper = state.stepper(domain, version, version)
             stepper.boundary, stepper.goal = FORM, version
             if (release := state.runtime) is not None:
@@ -104,13 +104,13 @@ def _reform(state: State) -> None:
 def _choose(state: State, release: RuntimeRelease) -> None:
     """Replaces nodes that a runtime cannot run by equivalent nodes that it can run."""
     if release.other_forms:
-        _write_others(state, None, _grouped(_named(state, release)))
+        _write_others(state, None, _named(state, release))
     runs = functools.partial(_runs, release, state.adapters)
     lacked = _lacked(state, release)
     written = _write_others(state, runs, lacked)
     if _write_wider(state, release) or written:
         # new nodes may be misread because of their neighbours
-        _write_others(state, runs, _grouped(_misread(state, release, neighbours=True)))
+        _write_others(state, runs, _misread(state, release, neighbours=True))
         lacked = _lacked(state, release)
     _write_in_other_words(state, release, lacked)
     _write_for_certain(state, release)
@@ -121,20 +121,12 @@ def _lacked(state: State, release: RuntimeRelease) -> Lacked:
     facts = state.facts
     failed = form_lacks.failed_forms(facts, release).items()
     unread = operator_lacks.unread(state.document, release)
-    return _grouped([
+    return [
         *((place, key) for place, key, *_ in kernel_lacks.without_kernel(facts, release)),
         *_misread(state, release),
         *((place, key) for (key, _), places in failed for place in places),
         *((place, key) for root, key, _ in unread for place in root.index[key]),
-    ])  # fmt: skip
-
-
-def _grouped(nodes: Iterable[tuple[Place, Key]]) -> Lacked:
-    """Groups nodes by graph or function, and by the domain of their operators."""
-    grouped: Lacked = {}
-    for place, (domain, _) in nodes:
-        grouped.setdefault((place[0].root, domain), []).append(place)
-    return grouped
+    ]
 
 
 def _write_in_other_words(state: State, release: RuntimeRelease, lacked: Lacked) -> None:
@@ -254,7 +246,7 @@ def _write_wider(state: State, release: RuntimeRelease) -> bool:
 
 def _write_for_certain(state: State, release: RuntimeRelease) -> None:
     """Replaces nodes that a runtime perhaps handles wrongly by equivalent nodes."""
-    misread = _grouped(_misread(state, release, doubtful=True))
+    misread = _misread(state, release, doubtful=True)
     runs = functools.partial(_runs, release, state.adapters, doubtful=True)
     _write_others(state, runs, misread)
 
@@ -286,7 +278,7 @@ def _part_casts(state: State) -> None:
     if parted:
         edge = edge_at(state.adapters, *CAST, *ALTERNATIVE)
         state.plan.edges[(*CAST, edge.start, edge.to)] = edge
-        _write_others(state, None, _grouped(parted))
+        _write_others(state, None, parted)
 
 
 def _meeting_casts(state: State) -> Iterator[Place]:
@@ -335,11 +327,16 @@ def _outputs_of_casts(model: ModelProto) -> dict[str, set[str]]:
 
 
 def _write_others(
-    state: State, runs: Runs | None, lacked: Lacked, place: Boundary = ALTERNATIVE
+    state: State,
+    runs: Runs | None,
+    nodes: Iterable[tuple[Place, Key]],
+    place: Boundary = ALTERNATIVE,
 ) -> bool:
     """Replaces nodes by equivalent nodes that a runtime runs; returns whether it replaced any."""
-    written = False
-    for (root, domain), places in lacked.items():
+    written, places_by_domain = False, dict[tuple[Root, str], list[Place]]()
+    for node, (domain, _) in nodes:
+        places_by_domain.setdefault((node[0].root, domain), []).append(node)
+    for (root, domain), places in places_by_domain.items():
         version = root.imports.get(domain)
         if version is None:
             continue

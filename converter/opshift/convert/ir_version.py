@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from opshift import terms, versions
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.author.traits import ByValue
@@ -15,12 +16,12 @@ from opshift.convert.legal.function_rules import called
 from opshift.convert.runtime import operator_lacks
 from opshift.convert.state import State
 from opshift.convert.target_versions import ir_of_goal
-from opshift.errors import InvalidModel, Refusal, Refused, RefusedNode
+from opshift.errors import BadTarget, InvalidModel, Refusal, Refused, RefusedNode
 from opshift.model import input_defaults
 from opshift.model.document import Document
 from opshift.model.scope import tensor_type
 from opshift.model.sweep import keep_only
-from opshift.protos import ModelProto, ValueInfoProto
+from opshift.protos import IR_VERSION, ModelProto, ValueInfoProto
 from opshift.versions import NEWEST_IR
 
 
@@ -42,6 +43,16 @@ def write_early(state: State) -> None:
     ):
         state.repaired = True
         state.reopen()
+
+
+def require_checkable(ir_version: str | int) -> None:
+    """Raises BadTarget for an IR version that the installed onnx cannot check."""
+    if isinstance(ir_version, int) and ir_version > IR_VERSION:
+        raise BadTarget(
+            f"the installed onnx {versions.installed_name()} can check at most IR {IR_VERSION},"
+            f" not IR {ir_version}; install a newer onnx, or skip the checks with"
+            f" {terms.option('check', 'none')}"
+        )
 
 
 def brings_functions(state: State) -> bool:

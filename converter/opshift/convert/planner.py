@@ -195,7 +195,7 @@ def of_document(
     plan.edges.update(leaves)
     from_others = {d: {op for edge in leaves.values() for op in edge.within(d)} for d in goal}
     for domain in sorted(goal, reverse=True):
-        for version in sorted({r.imports[domain] for r in document.roots if domain in r.imports}):
+        for version in document.versions_of(domain):
             ops = {
                 op
                 for root in document.roots

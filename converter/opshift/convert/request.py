@@ -8,9 +8,9 @@ import inspect
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 
-from opshift import option_texts, terms, versions
+from opshift import option_texts, terms
 from opshift.assumptions import NAMES, Assumption
 from opshift.convert.request_values import (
     flag,
@@ -27,10 +27,6 @@ from opshift.opsets.wanted import IrVersion, Wanted, read_target
 from opshift.records import dataclass
 from opshift.text import suggestion
 from opshift.versions import NEWEST_IR
-
-if TYPE_CHECKING:
-    from opshift.model.document import Document
-    from opshift.model.scope import Root
 
 Target: TypeAlias = "int | Mapping[str, int]"
 Check: TypeAlias = 'bool | Literal["default", "full", "none"]'
@@ -333,120 +329,3 @@ def require_ir(version: str | int) -> None:
             f"{terms.name_of('ir_version')} is {version!r}; give 'auto', 'keep' or a number from 3"
             f" to {NEWEST_IR}"
         )
-
-
-def goal(document: Document, target: int | Mapping[str, int]) -> dict[str, int]:
-    """Returns the target version of each domain; raises BadTarget for an invalid target."""
-    from opshift.opsets import schemas
-
-    requested = dict(target) if isinstance(target, Mapping) else {"": target}
-    targets: dict[str, int] = {}
-    for raw, version in requested.items():
-        domain = schemas.normal(raw)
-        shown = domain or "ai.onnx"
-        if isinstance(version, bool) or not isinstance(version, int):
-            raise BadTarget(f"the target of {shown} is {version!r}; give a whole number")
-        if domain in targets and targets[domain] != version:
-            raise BadTarget(
-                f"the target has two versions of {shown}: {targets[domain]} and {version}; give one"
-            )
-        _in_range(domain, shown, version)
-        if not any(domain in root.imports for root in document.roots):
-            if domain or isinstance(target, Mapping):
-                raise BadTarget(
-                    f"the target names {shown}, which the model does not import; leave it out of"
-                    " the target"
-                )
-            continue
-        targets[domain] = version
-    return targets
-
-
-def known_domains(document: Document, allowed: Collection[str]) -> None:
-    """Raises BadTarget for a name in the option `domains` that is probably mistyped."""
-    from opshift.opsets import schemas
-
-    domains = {*schemas.known().domains, *(d for root in document.roots for d in root.imports)}
-    for domain in allowed:
-        near = suggestion(domain, sorted(name or "ai.onnx" for name in domains))
-        if domain not in domains and near:
-            raise BadTarget(f"the domain {domain!r} is not known{near}")
-
-
-def checkable(ir_version: str | int) -> None:
-    """Raises BadTarget for an IR version that the installed onnx cannot check."""
-    from opshift.protos import IR_VERSION
-
-    if isinstance(ir_version, int) and ir_version > IR_VERSION:
-        raise BadTarget(
-            f"the installed onnx {versions.installed_name()} can check at most IR {IR_VERSION},"
-            f" not IR {ir_version}; install a newer onnx, or skip the checks with"
-            f" {terms.option('check', 'none')}"
-        )
-
-
-def _in_range(domain: str, shown: str, version: int) -> None:
-    from opshift.opsets import schemas
-
-    newest = schemas.latest(domain)
-    if newest is None:
-        near = suggestion(shown, [domain or "ai.onnx" for domain in schemas.known_domains()])
-        install = "install the package that describes the domain, or leave it out of the target"
-        raise BadTarget(f"the versions of {shown!r} are not known{near or '; ' + install}")
-    if version < 1:
-        raise BadTarget(f"{shown} {version} does not exist; the versions of {shown} begin at 1")
-    if version > newest and domain not in versions.DOMAINS:
-        raise BadTarget(
-            f"{shown} {version} is above {newest}, the newest version that is described; give a"
-            " lower one"
-        )
-    if version > newest:
-        release = versions.release_of(domain, version)
-        installed = f"the installed onnx {versions.installed_name()}"
-        is_there = version <= schemas.newest_installed(domain)
-        absent = f"{installed} has it" if is_there else "no known release of onnx has it"
-        brings = f"onnx {release.name} brings it" if release else absent
-        # whether the installed onnx, not the database, is older
-        short = newest < (schemas.known().newest(domain) or 0)
-        who = installed if short else "opshift's operator database"
-        cure = "onnx" if short and release else "opshift" if is_there else ""
-        helps = f"give {newest} or a lower one" + (f", or install a newer {cure}" if cure else "")
-        raise BadTarget(
-            f"{shown} {version} is above {newest}, the newest in {who} ({brings}); {helps}"
-        )
-
-
-def present(document: Document, domain: str) -> list[int]:
-    """Returns the versions of a domain that the model and its functions import, sorted."""
-    versions_present = {
-        version for root in document.roots if (version := root.imports.get(domain)) is not None
-    }
-    return sorted(versions_present)
-
-
-def spans(document: Document) -> dict[str, tuple[int, int]]:
-    """Returns, for each known domain, the versions in which no operator of the model differs."""
-    from opshift.opsets import schemas
-
-    spans_by_domain: dict[str, tuple[int, int]] = {}
-    for root in document.roots:
-        for domain in root.imports:
-            newest = schemas.latest(domain)
-            if newest is not None:
-                low, high = spans_by_domain.get(domain, (1, newest))
-                span = _span(root, domain, newest)
-                spans_by_domain[domain] = max(low, span[0]), min(high, span[1])
-    return spans_by_domain
-
-
-def _span(root: Root, domain: str, newest: int) -> tuple[int, int]:
-    from opshift.opsets import schemas
-
-    version = root.imports[domain]
-    low, high = 1, newest
-    for key in root.index:
-        if key[0] == domain:
-            begins = [schema.since for schema in schemas.history(*key)]
-            low = max([low, *(since for since in begins if since <= version)])
-            high = min([high, *(since - 1 for since in begins if since > version)])
-    return low, high

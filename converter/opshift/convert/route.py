@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from opshift.author import inference
 from opshift.author.verdicts import LEAVE
-from opshift.convert import planner, request
+from opshift.convert import planner, target_versions
 from opshift.convert.blockers import StepRefused
 from opshift.convert.end_checks import done
 from opshift.convert.runtime import form_lacks, kernel_lacks, operator_lacks
@@ -26,7 +26,7 @@ def travel(state: State) -> None:
     _leave_if_possible(state)
     _visit_above(state, state.strategy.via_above)
     if state.strategy.via_below:
-        state.goal.setdefault("", max(request.present(state.document, "")))
+        state.goal.setdefault("", max(state.document.versions_of("")))
         state.visits[""] = min(
             state.visits.get("", state.strategy.via_below), state.strategy.via_below
         )
@@ -41,7 +41,7 @@ def travel(state: State) -> None:
 
 def leaves_late(state: State) -> bool:
     """Returns whether unwanted domains are replaced after the steps, at the higher target opset."""
-    opset = max(request.present(state.document, ""), default=0)
+    opset = max(state.document.versions_of(""), default=0)
     goal = state.goal.get("", 0)
     if not 0 < opset < goal or state.strategy.leaves_first or state.visits:
         return False
@@ -56,9 +56,9 @@ def _leave(state: State) -> None:
     afterwards.
     """
     allowed = state.options.domains
-    request.known_domains(state.document, allowed or ())
+    target_versions.require_known_domains(state.document, allowed or ())
     leaving = _left(state)
-    opsets = request.present(state.document, "")
+    opsets = state.document.versions_of("")
     if allowed is not None and len(opsets) == 1:
         state.goal.setdefault("", opsets[0])
     _visit_above(state, _lowest(state, leaving))
@@ -69,7 +69,7 @@ def _leave(state: State) -> None:
 
 def _leave_if_possible(state: State) -> None:
     """Replaces operators that the runtime may lack by operators of ai.onnx, if possible."""
-    opset = min(request.present(state.document, ""), default=0)
+    opset = min(state.document.versions_of(""), default=0)
     written = True
     while written:
         leaving = _perhaps_lacked(state, opset)
@@ -86,7 +86,7 @@ def _write_out(state: State, leaving: Collection[Key], *, needed: bool = True) -
     _plan(state, leaving)
     written, refused = False, []
     for domain in sorted({domain for domain, _ in leaving}):
-        for version in request.present(state.document, domain):
+        for version in state.document.versions_of(domain):
             if version < 1:
                 raise InvalidModel(
                     f"the model imports {domain or 'ai.onnx'} {version}, but its versions begin"
@@ -172,7 +172,7 @@ def _lowest(state: State, leaving: Collection[Key]) -> int:
 
 def _visit_above(state: State, low: int) -> None:
     """Converts a model upwards to an opset that a later step needs; `travel` lowers it again."""
-    opsets = request.present(state.document, "")
+    opsets = state.document.versions_of("")
     if opsets and min(opsets) < low:
         state.goal.setdefault("", max(opsets))
         _visit(state, {"": max(low, *opsets)})
@@ -180,7 +180,7 @@ def _visit_above(state: State, low: int) -> None:
 
 def _stop_between(state: State) -> None:
     """Stops at each opset on the way, so that the types of the whole model are inferred there."""
-    present = max(request.present(state.document, ""), default=0)
+    present = max(state.document.versions_of(""), default=0)
     goal = state.goal.get("", present)
     for opset in range(present - 1, goal, -1) if goal < present else range(present + 1, goal):
         if opset >= inference.LOWEST:
@@ -278,7 +278,7 @@ def _legs(state: State) -> Iterator[Boundaries]:
     """Yields the version changes of each domain; operators without a schema are replaced first."""
     for domain in sorted(state.goal):
         target = state.goal[domain]
-        for version in request.present(state.document, domain):
+        for version in state.document.versions_of(domain):
             met = version != target or state.options.domains is not None
             roots = [r for r in state.document.roots if r.imports.get(domain) == version]
             if met and any(state.adapters.replaced(r, domain, version, target) for r in roots):
@@ -287,7 +287,7 @@ def _legs(state: State) -> Iterator[Boundaries]:
     # Downwards, ai.onnx is last, because other domains are rewritten in its newer operators.
     for domain in sorted(state.goal, reverse=True):
         target = state.goal[domain]
-        present = request.present(state.document, domain)
+        present = state.document.versions_of(domain)
         down = range(max(present, default=target), target, -1)
         yield tuple((domain, version, version - 1) for version in down)
         up = range(min(present, default=target), target)

@@ -18,7 +18,7 @@ from opshift.convert.ir.ir_plan import FeaturePlan
 from opshift.convert.legal import rules
 from opshift.convert.legal.findings import Findings
 from opshift.convert.plan_table import Edge
-from opshift.convert.request import Request, present
+from opshift.convert.request import Request
 from opshift.convert.runtime.lack import RuntimeLack
 from opshift.convert.step import Stepper
 from opshift.convert.strategies import STRAIGHT, Strategy
@@ -165,7 +165,7 @@ class State(ABC):
         if self.options.modernize:
             from opshift.convert.modernize import edges
 
-            newest = max([self.goal.get("", 0), *present(self.document, "")])
+            newest = max([self.goal.get("", 0), *self.document.versions_of("")])
             newer = edges(self.adapters, newest)
         self.plan.add_forms(self.runtime, newer)
 

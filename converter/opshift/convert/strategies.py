@@ -21,7 +21,7 @@ from opshift import versions
 from opshift.author.registry import Registry
 from opshift.codes.refusals import Why
 from opshift.convert.ir.features import Feature
-from opshift.convert.verdict_edges import verdict_of
+from opshift.convert.verdict_edges import edge_of
 from opshift.errors import AdapterBug, Refused, RefusedNode
 from opshift.model.scope import FunctionId, Key
 from opshift.opsets import schemas
@@ -275,7 +275,7 @@ def descent_for(refusals: Iterable[RefusedNode], adapters: Registry) -> int:
         here = schemas.schema("", refusal.op, start) if not refusal.domain and to > start else None
         if here is None:
             continue
-        down = verdict_of(adapters, "", refusal.op, here.since, down=True)
+        down = edge_of(adapters, "", refusal.op, here.since, down=True)
         written = down.within("") if down is not None else ()
         if written and refusal.op not in written:
             opsets.append(here.since - 1)
@@ -286,7 +286,7 @@ def _replaced_at(op: str, version: int, adapters: Registry) -> int:
     """Returns the opset above `version` at which other operators can replace `op`, or 0."""
     here = schemas.schema("", op, version)
     for schema in schemas.history("", op) if here is not None else ():
-        up = verdict_of(adapters, "", op, schema.since, down=False)
+        up = edge_of(adapters, "", op, schema.since, down=False)
         replacements = {*up.within("")} - {op} if up is not None else set()
         if here is None or up is None or schema.since < here.since or not replacements:
             continue

@@ -66,12 +66,6 @@ def _holds(adapters: Registry, edge: Edge, domain: str, op: str, boundary: tuple
     return emitted.issubset(edge.writes)
 
 
-def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
-    """Returns how an operator version is converted, without the farthest reachable version."""
-    boundary = _boundary(domain, op, since, down=down)
-    return edge_at(adapters, domain, op, *boundary) if boundary is not None else None
-
-
 def _boundary(domain: str, op: str, since: int, *, down: bool) -> tuple[int, int] | None:
     """Returns the version change at which an operator version ends, or None."""
     if down:
@@ -135,8 +129,9 @@ def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
         for schema in schemas.history(domain, op):
             here = (domain, op, schema.since)
             routes.add_node(here)
-            edge = verdict_of(adapters, domain, op, schema.since, down=down)
-            if edge is not None:
+            boundary = _boundary(domain, op, schema.since, down=down)
+            if boundary is not None:
+                edge = edge_at(adapters, domain, op, *boundary)
                 routes.add_edge(here, (here, edge))
                 for name in edge.followed(domain, op):
                     there = schemas.schema(domain, name, edge.to)

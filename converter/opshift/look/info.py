@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
@@ -26,6 +26,7 @@ from opshift.model.metadata import FORMS, standard
 from opshift.model.model_version import ModelVersion
 from opshift.opsets import changelog, targets
 from opshift.opsets.elements import ELEMENTS, T
+from opshift.opsets.identity import span_around
 from opshift.records import dataclass
 from opshift.text import Line, Role, Shown, counted, qualified, shortened, show_versions, size
 from opshift.versions import DOMAINS
@@ -326,18 +327,9 @@ def _spans(
         newest = changelog.latest(domain)
         if newest is None or not 1 <= version <= newest:
             continue
-        ops = [op for place, op in operators if place == domain]
-        now = {op: database.meaning(domain, op, version) for op in ops}
-
-        def same(at: int, domain: str = domain, now: dict[str, Any] = now) -> bool:
-            return all(database.meaning(domain, op, at) == was for op, was in now.items())
-
-        low = high = version
-        while low > 1 and same(low - 1):
-            low -= 1
-        while high < newest and same(high + 1):
-            high += 1
-        yield domain, (low, high)
+        histories = (database.history(domain, op) for place, op in operators if place == domain)
+        begins = [entry.operator.since_version for history in histories for entry in history]
+        yield domain, span_around(version, begins, newest)
 
 
 def _reach(

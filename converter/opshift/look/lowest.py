@@ -18,9 +18,9 @@ from opshift.convert.request import (
     Request,
     request_or_default,
     require_effects,
-    spans,
     takes_options,
 )
+from opshift.convert.target_versions import spans
 from opshift.errors import RefusedNode, blocking_nodes
 from opshift.json_form import Form
 from opshift.look.plan import OUTGROWN

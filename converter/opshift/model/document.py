@@ -178,6 +178,10 @@ class Document:
         for root in self.roots:
             yield from ((root, key, places) for key, places in sorted(root.index.items()))
 
+    def versions_of(self, domain: str) -> list[int]:
+        """Returns the versions of a domain that the model and its functions import, sorted."""
+        return sorted({r.imports[domain] for r in self.roots if domain in r.imports})
+
     def sort(self) -> None:
         for scope in self.scopes():
             scope.sort()

@@ -21,3 +21,14 @@ def require_one_version(domain: str, versions: Iterable[int], where: str) -> Non
             f"{where} imports domain {domain or 'ai.onnx'!r} at several versions "
             f"({', '.join(map(str, different))}); keep one opset_import of it"
         )
+
+
+def span_around(version: int, begins: Iterable[int], newest: int) -> tuple[int, int]:
+    """Returns the first and the last version around `version` between which nothing begins."""
+    first, last = 1, newest
+    for begin in begins:
+        if begin <= version:
+            first = max(first, begin)
+        else:
+            last = min(last, begin - 1)
+    return first, last

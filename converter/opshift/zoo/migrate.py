@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from opshift import results as formats
 from opshift.child_limits import fair_share
-from opshift.convert import request as requests
+from opshift.convert import target_versions
 from opshift.convert.request import (
     AnyTarget,
     ConversionOptions,
@@ -215,7 +215,7 @@ def prepare(request: Request, external: str, verify: bool = False) -> Recipe:
 def _known(versions: Mapping[str, int]) -> None:
     """Raises BadTarget for versions that no model can have."""
     imports = [OperatorSetIdProto(domain=domain, version=1) for domain in versions]
-    requests.goal(Document(ModelProto(opset_import=imports), ""), versions)
+    target_versions.goal_of(Document(ModelProto(opset_import=imports), ""), versions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from opshift.opsets.targets import RuntimeRelease
 
 
-def forms(facts: Facts, release: RuntimeRelease, seen: Seen | None = None) -> list[RuntimeLack]:
+def forms(facts: Facts, release: RuntimeRelease, seen: Seen) -> list[RuntimeLack]:
     """Returns the legal nodes that a runtime rejects or computes wrongly."""
-    seen = Seen() if seen is None else seen
     misread = misread_nodes(facts, release, seen=seen)
     failed = failed_forms(facts, release).items()
     return [
@@ -47,7 +46,7 @@ def misread_nodes(
     With `doubtful`, the function yields nodes that only some processors or providers may compute
     wrongly, and nodes for which the fault depends on an unknown fact.
     """
-    read_by, cached_places = readers(), Seen().places if seen is None else seen.places
+    read_by, cached_places = readers(), (seen or Seen()).places
     roots = facts.document.roots
     for key in sorted({key for root in roots for key in root.index}):
         for misread in misreadings(facts.adapters, release, key):

@@ -33,7 +33,8 @@ ABSENT = "absent"
 
 def kernels(facts: Facts, release: RuntimeRelease, seen: Seen | None = None) -> list[RuntimeLack]:
     """Returns operators that occur with element types for which a runtime has no kernel."""
-    document, lacks = facts.document, dict[str, tuple[Key, list[Place], str, str]]()
+    document, seen = facts.document, seen or Seen()
+    lacks = dict[str, tuple[Key, list[Place], str, str]]()
     for (scope, at), key, types, missing in _asked_of_table(facts, release, seen):
         if types not in missing.choices:
             continue
@@ -90,9 +91,10 @@ def without_kernel(
 
     With `untried`, the result also has nodes whose element types were not measured.
     """
-    return _unaccepted(facts, release, None) + [
+    seen = Seen()
+    return _unaccepted(facts, release, seen) + [
         (place, key, types, missing)
-        for place, key, types, missing in _asked_of_table(facts, release, None)
+        for place, key, types, missing in _asked_of_table(facts, release, seen)
         if types in missing.choices
         or (untried and not is_tried(place[0].root, key, missing.variables, types))
     ]
@@ -127,7 +129,7 @@ def _left_out(domain: str, op: str, since: int) -> dict[str, set[str]]:
     return {variable: types.difference(tried) for (variable, types), tried in pairs}
 
 
-def in_doubt(facts: Facts, release: RuntimeRelease, seen: Seen | None = None) -> list[str]:
+def in_doubt(facts: Facts, release: RuntimeRelease, seen: Seen) -> list[str]:
     """Returns notes on nodes for which it is not known whether the runtime has a kernel."""
     doubted: dict[str, list[Place]] = {}
     present = facts.present_types
@@ -155,35 +157,34 @@ def _may_be(types: Types, choice: Types, present: Collection[str]) -> bool:
 
 
 def _asked_of_table(
-    facts: Facts, release: RuntimeRelease, seen: Seen | None
+    facts: Facts, release: RuntimeRelease, seen: Seen
 ) -> Iterator[tuple[Place, Key, Types, Missing]]:
     """Yields nodes of operators that lack a kernel for some element types, and the node's types."""
-    cached_types = {} if seen is None else seen.types
     for root, key, places in facts.document.operators():
         missing = release.no_kernels(key, since_of(root, key), root.imports.get(key[0]) or 1)
         if missing is None or not missing.variables:
             continue
         asked = (id(root), key, missing.variables)
-        if asked not in cached_types:
-            cached_types[asked] = [
+        if asked not in seen.types:
+            seen.types[asked] = [
                 element_types(scope.node(at), root, functools.partial(facts.type, scope), asked[2])
                 for scope, at in places
             ]
-        for place, types in zip(places, cached_types[asked], strict=True):
+        for place, types in zip(places, seen.types[asked], strict=True):
             if ABSENT in types:
                 types = _with_absent(root, key, types, missing)
             yield place, key, types, missing
 
 
 def _unaccepted(
-    facts: Facts, release: RuntimeRelease, seen: Seen | None
+    facts: Facts, release: RuntimeRelease, seen: Seen
 ) -> list[tuple[Place, Key, Types, Missing]]:
     """Returns the nodes of illegal element types, which a runtime with measured kernels rejects."""
     from opshift.opsets.kernels import Missing  # only conversions for a runtime need the table
 
     if not release.kernels:
         return []
-    if seen is not None and seen.unaccepted is not None:
+    if seen.unaccepted is not None:
         return seen.unaccepted
     illegal: list[tuple[Place, Key, Types, Missing]] = []
     for root, key, places in facts.document.operators():
@@ -196,8 +197,7 @@ def _unaccepted(
                 kind not in {"", ABSENT, *allowed} for allowed, kind in pairs if "(" not in kind
             ):
                 illegal.append(((scope, at), key, types, Missing(variables, frozenset({types}))))
-    if seen is not None:
-        seen.unaccepted = illegal
+    seen.unaccepted = illegal
     return illegal
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SHOWN = 3  # the number of functions that a message names
 
 
-def unknown(facts: Facts, release: RuntimeRelease, seen: Seen | None = None) -> list[str]:
+def unknown(facts: Facts, release: RuntimeRelease, seen: Seen) -> list[str]:
     """Returns notes on what is not known about a runtime and the operators of a model."""
     document = facts.document
     notes = [*_unknown_domains(document, release), *_unknown_operators(document, release)]
@@ -73,7 +73,7 @@ def called_functions(document: Document, release: RuntimeRelease) -> list[str]:
     return [f"whether {release.shown} loads the functions {shown}: it rejects some legal functions"]
 
 
-def _perhaps_misread(facts: Facts, release: RuntimeRelease, seen: Seen | None) -> Iterator[str]:
+def _perhaps_misread(facts: Facts, release: RuntimeRelease, seen: Seen) -> Iterator[str]:
     """Yields notes on nodes that a runtime may handle wrongly, which depends on unknown facts."""
     for key, misread, places in misread_nodes(facts, release, doubtful=True, seen=seen):
         if misread.processors:
@@ -118,7 +118,7 @@ def _run_alone(document: Document, release: RuntimeRelease) -> Iterator[str]:
 
 
 def _unprobed(
-    facts: Facts, table: ReleaseTable, release: RuntimeRelease, seen: Seen | None
+    facts: Facts, table: ReleaseTable, release: RuntimeRelease, seen: Seen
 ) -> Iterator[str]:
     """Yields notes on nodes whose operator, element types or attributes no probe has tested."""
     places_by_doubt: dict[str, list[Place]] = {}
@@ -127,8 +127,7 @@ def _unprobed(
         schema = schemas.schema(*key, since)
         if release.unread(key, since) or schema is None:
             continue
-        cached_forms = {} if seen is None else seen.forms
-        forms = cached_forms.setdefault((id(root), key), {})
+        forms = seen.forms.setdefault((id(root), key), {})
         if not forms:
             for scope, at in places:
                 form = _form(scope.node(at), schema, scope, facts)

@@ -71,14 +71,14 @@ def _refuse_foreign(model: ModelProto) -> None:
         raise wire.Malformed("the message has neither a graph nor an ir_version")
 
 
-def carve_model(model: ModelProto, base_dir: str = "") -> tuple[ModelProto, Weights]:
+def carve_model(model: ModelProto) -> tuple[ModelProto, Weights]:
     """Copies a model without its large payloads, which stay in the original model."""
     data = bytes_of(model)
     if data is not None and not _has_payloads(data):
-        return ModelProto.FromString(data), Weights((), base_dir)
+        return ModelProto.FromString(data), Weights()
     skeleton, sources = ModelProto(), list[Source]()
     copy.copy_lean(model, skeleton, sources)
-    return skeleton, Weights(tuple(sources), base_dir)
+    return skeleton, Weights(tuple(sources))
 
 
 def _has_payloads(data: bytes) -> bool:
