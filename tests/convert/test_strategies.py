@@ -514,7 +514,12 @@ def test_sure_functions_are_inlined_together_and_unsure_ones_as_none_one_or_all(
     assert {s.unsure for s in found} == {frozenset({H, K})}
     inlined = Strategy(inlined=(F, H), unsure=frozenset({H}))
     assert [s.inlined for s in others(inlined)] == [(F,)]
-    assert [s.inlined for s in others(inlined, functions=[F, G])] == [(F,), (F, H, G)]
+    assert [s.inlined for s in others(inlined, functions=[F, G])] == [(F,), (F, G, H)]
+
+
+def test_functions_are_inlined_in_one_order_so_that_no_set_is_tried_twice():
+    first, second = Strategy(inlined=(F,)), Strategy(inlined=(G,))
+    assert others(first, functions=[G]) == others(second, functions=[F])
 
 
 def test_what_a_runtime_lacks_or_may_lack_counts_before_all_else():

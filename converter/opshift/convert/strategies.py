@@ -230,7 +230,8 @@ def _inlining(
     for more in dict.fromkeys([(), *zip(perhaps, strict=True), tuple(perhaps)]):
         if calls or more:
             all_unsure = strategy.unsure.union(perhaps)
-            yield replace(strategy, inlined=(*strategy.inlined, *calls, *more), unsure=all_unsure)
+            inlined = tuple(sorted((*strategy.inlined, *calls, *more)))  # in any order
+            yield replace(strategy, inlined=inlined, unsure=all_unsure)
 
 
 def opset_below(refused: Refused, opset: int) -> int:
