@@ -23,7 +23,7 @@ def skip_layer_normalization(node: Node, op: Builder) -> Result:
 @leaving("SkipSimplifiedLayerNormalization", domain=MICROSOFT, since=11)
 def skip_simplified_layer_normalization(node: Node, op: Builder) -> Result:
     """SkipSimplifiedLayerNormalization becomes Add and RMS normalization of the sum."""
-    if node.output("mean") is not None or node.output("inv_std_var") is not None:
+    if any(output is not None and output.used for output in node.outputs[1:3]):
         raise Refusal(Why.NOT_EXPRESSIBLE, f"no specification defines the statistics of {node.op}")
     total = _total(op, node)
     y = root_mean_square_normalized(op, total, node["gamma"], node.float("epsilon"))
