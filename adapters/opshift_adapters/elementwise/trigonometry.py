@@ -141,22 +141,27 @@ def angle_by_series(node: Node, op: Builder) -> Result:
     return op.Where(size > one, op.const(np.pi / 2, like=x) - angle, angle) * op.Sign(x)
 
 
-@in_other_words("Sin Cos", approximate=True)
-def wave_by_series(node: Node, op: Builder) -> Result:
-    """Sin and Cos are written as power series of the distance to the nearest multiple of pi."""
-    op.approximate("Sin or Cos is written as a series, whose error grows with the distance from 0")
+@in_other_words("Cos")
+def cosine_of_half_an_angle(node: Node, op: Builder) -> Result:
+    """Cos is written as 1 - 2 Sin(x / 2)^2."""
+    sine = op.Sin(node["input"] * 0.5)
+    return sine * sine * -2 + 1
+
+
+@in_other_words("Sin", approximate=True)
+def sine_by_series(node: Node, op: Builder) -> Result:
+    """Sin is written as a power series of the distance to the nearest multiple of pi."""
+    op.approximate("Sin is written as a series, whose error grows with the distance from 0")
     x = node["input"]
-    turns = x * (1 / np.pi)
-    whole = op.Floor(turns + 0.5 if node.op == "Sin" else turns)
-    count = whole if node.op == "Sin" else whole + 0.5
+    whole = op.Floor(x * (1 / np.pi) + 0.5)
     for part in PARTS_OF_PI:
-        x = x - count * part
+        x = x - whole * part
     series = _odd_series(op, x, [(-1) ** k / math.factorial(2 * k + 1) for k in range(8)])
     odd = whole - op.Floor(whole * 0.5) * 2
-    return series * (odd * -2 + 1 if node.op == "Sin" else odd * 2 - 1)
+    return series * (odd * -2 + 1)
 
 
-# The first two parts times integers or halves up to some thousands are exact in float.
+# The first two parts times integers up to some thousands are exact in float.
 PARTS_OF_PI = (3.140625, 9.67502593994140625e-4, 1.509957990978376e-7)
 
 

@@ -248,10 +248,8 @@ def _every_tap(op: Builder, values: Value, number: int, count: int, taps: int) -
 def _reflected(node: Node, op: Builder, at: Value, last: Value, kind: int) -> Value:
     """Reflects positions at both edges of the axis until they are inside."""
     if node.int("align_corners"):
-        low, span = (
-            op.const(0, kind),
-            op.Max(last, op.const(0.5, kind)),
-        )  # for one element, any span is right
+        low = op.const(0, kind)
+        span = op.Max(last, op.const(0.5, kind))  # for one element, any span is right
     else:
         low, span = op.const(-0.5, kind), last + 1
     there_and_back = span * 2

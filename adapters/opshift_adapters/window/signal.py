@@ -193,9 +193,7 @@ def transform(
 def _waves(op: Builder, rows: Value, columns: Value, length: Value) -> tuple[Value, Value]:
     """Returns the cosine and the sine of 2 pi * row * column / length, as matrices."""
     known = [value.const_or_none() for value in (rows, columns, length)]
-    if all(
-        one is not None and one.size <= 32 for one in known
-    ):  # larger constants would enlarge the model
+    if all(one is not None and one.size <= 32 for one in known):  # larger ones enlarge the model
         row, column, whole = (np.asarray(one) for one in known)
         turn = 2 * np.pi * (row[:, None] * column % whole) / whole
         return op.const(np.cos(turn)), op.const(np.sin(turn))
