@@ -249,6 +249,8 @@ def test_every_error_is_json_too(folder, words, code, name, form):
             ["adapters", "LabelEncoder"],
             "ai.onnx has no operator 'LabelEncoder'; ai.onnx.ml has it: add --domain ai.onnx.ml",
         ),
+        (["ops", "ai.onnx.ml"], "ai.onnx.ml is a domain and not an operator; write --domain ai.on"),
+        (["info", "https://a/m.onnx"], "https://a/m.onnx: this is an address and not a file"),
         (["ops", "LabelEncoder"], "ai.onnx has no operator 'LabelEncoder'; ai.onnx.ml has it"),
         (
             ["adapters", "Resize", "--domain", "ai.onx"],

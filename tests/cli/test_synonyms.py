@@ -127,6 +127,10 @@ def test_a_command_of_another_tool_is_answered_with_a_command_that_exists(word):
         (("accepts", "m.onnx", "13"), "13 is not a file; write --opset 13"),
         (("accepts", "m.onnx", "--for", "13"), "13 is not a runtime; write --opset 13"),
         (("accepts", "m.onnx", "tract==0.2"), "write --for tract==0.2"),
+        (
+            ("convert", "m.onnx", "--for", "tract", "0.2"),
+            "write the release of a runtime as NAME==0.2",
+        ),
         (("convert", "m.onnx", "new.onnx", "--to", "9"), "give -o new.onnx or --in-place"),
     ],
 )

@@ -398,3 +398,17 @@ def test_a_run_in_this_process_does_not_change_the_inputs():
     inputs = {"x": half * 5, "s": half[0], "m": single, "v": single.copy(), "c": np.array(True)}
     assert verify(model, model, inputs, engine="onnxruntime", isolated=False).equal
     assert (single == 1).all()
+
+
+def test_any_other_file_than_one_of_arrays_is_refused(tmp_path):
+    proto = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 13)
+    path = tmp_path / "inputs.npz"
+    np.savez_compressed(path, x=np.arange(6000, dtype=np.float32))
+    whole = path.read_bytes()
+    np.save(tmp_path / "one.npy", np.ones(2, np.float32))
+    one = (tmp_path / "one.npy").read_bytes()
+    damaged = whole[:80] + bytes(120) + whole[200:]
+    for data in (one, b"", b"text", whole[: len(whole) // 2], damaged, b"PK\x03\x04" + bytes(50)):
+        path.write_bytes(data)
+        with pytest.raises(InvalidModel, match=r"is not an \.npz file of arrays"):
+            verify(proto, proto, path)

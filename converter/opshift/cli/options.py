@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shlex
 import sys
 from collections import Counter
@@ -379,11 +380,19 @@ def _sentence(error: OSError) -> str:
     """Returns the message of a file error, with similar file names if the file does not exist."""
     if not isinstance(error, FileNotFoundError) or not error.filename:
         return cause_of(error)
+    if "://" in str(error.filename):
+        return (
+            f"{error.filename}: this is an address and not a file; download the model, and give"
+            " the path of its file (`opshift batch` reads models from a store)"
+        )
     return cause_of(error) + similar_files(str(error.filename))
 
 
 # Windows has no file for the standard input; there, only `opshift convert` reads it.
 STDIN = "/dev/stdin" if os.path.exists("/dev/stdin") else "-"
+
+
+_RELEASE = re.compile(r"\d+(\.\d+)+")
 
 
 class ModelPath(click.Path):
@@ -401,6 +410,10 @@ class ModelPath(click.Path):
             available = functools.partial(shown_options, ctx.command, ctx)
             if option := misplaced(value, available):
                 raise click.UsageError(f"{value} is not a file; write {option} {value}", ctx)
+            if _RELEASE.fullmatch(value) and not os.path.exists(value):
+                raise click.UsageError(
+                    f"{value} is not a file; write the release of a runtime as NAME=={value}", ctx
+                )
         return super().convert(value, param, ctx)
 
 
@@ -442,6 +455,8 @@ def named_operator(domain: str, op: str | None) -> tuple[str, str | None]:
     from opshift.opsets.identity import normal
 
     before, dot, name = (op or "").rpartition(".")
+    if dot and op in _domains():
+        raise click.UsageError(f"{op} is a domain and not an operator; write --domain {op}")
     if dot and normal(before) != normal(domain):
         text = f"{op} and --domain {domain} name two domains; leave --domain out"
         idle.require_untyped(text, "domain")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,6 +22,8 @@ from opshift.records import dataclass
 from opshift.text import counted
 from opshift.verify.oracle.values import dtype_of
 
+# The errors of numpy for another file than an .npz file of arrays; a file of one array has no end.
+_UNREADABLE = (ValueError, AttributeError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
 Inputs: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]"
 
 
@@ -72,7 +75,7 @@ def _read(model: ModelProto, inputs: Inputs) -> Iterable[InputSet]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             return [InputSet(path.name, {name: archive[name] for name in archive.files})]
-    except (ValueError, AttributeError, EOFError) as error:
+    except _UNREADABLE as error:
         raise _unfit(
             f"{os.fspath(path)!r} is not an .npz file of arrays; save them with numpy.savez"
         ) from error

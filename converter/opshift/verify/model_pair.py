@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from opshift import terms
 from opshift.author import registry
 from opshift.child_task import Limits
 from opshift.convert.request_values import flag, path, real, whole
@@ -111,10 +112,15 @@ def verify(
     if engine not in ("auto", *engine_choice.ENGINES):
         raise BadTarget(f"the engine must be auto, onnxruntime or opshift, not {engine!r}")
     tolerance = StatedTolerance(
-        None if rtol is None else real("rtol", rtol), None if atol is None else real("atol", atol),
-        None if ulp is None else whole("ulp", ulp),
-    )  # fmt: skip
-    seed, limits, runtime = whole("seed", seed), _limits(limits, isolated), path("runtime", runtime)
+        None if rtol is None else real(terms.name_of("rtol"), rtol),
+        None if atol is None else real(terms.name_of("atol"), atol),
+        None if ulp is None else whole(terms.name_of("ulp"), ulp),
+    )
+    seed, limits, runtime = (
+        whole(terms.name_of("seed"), seed),
+        _limits(limits, isolated),
+        path("runtime", runtime),
+    )
     require_list("values", values)
     if engine == engine_choice.RUNTIME and extra.is_missing():
         raise MissingExtra(f"{extra.MISSING}, or choose the engine opshift")
@@ -148,5 +154,5 @@ def _limits(limits: object, isolated: object) -> Limits:
     if not isinstance(limits, Limits | None):
         raise BadTarget(f"limits is {limits!r}; give Limits(seconds, megabytes)")
     bounds = limits or Limits()
-    seconds = real("seconds", bounds.seconds, positive=True)
-    return Limits(seconds, whole("megabytes", bounds.megabytes, 1))
+    seconds = real(terms.name_of("seconds"), bounds.seconds, positive=True)
+    return Limits(seconds, whole(terms.name_of("megabytes"), bounds.megabytes, 1))
