@@ -718,8 +718,9 @@ def test_a_failure_leaves_nothing_behind(
     before = path.read_bytes()
     skeleton, carved = carve_file(path)
     monkeypatch.setattr(module, function, fail)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(OSError, match="no space left") as found:
         splice(skeleton, carved, path, external=policy, in_place=True)
+    assert os.path.dirname(found.value.filename) == os.fspath(tmp_path)
     assert os.listdir(tmp_path) == [path.name]
     assert path.read_bytes() == before
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import sys
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from opshift.errors import OpshiftError
 
 ENDING = ".onnx"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a write to a disk without room
 _LONGEST = 255 - len(".1234567.data")  # bytes of a name that leave room for a suffix
 
 
@@ -49,3 +51,14 @@ def errors_name(path: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
+
+
+@contextmanager
+def full_disk_names(path: str) -> Iterator[None]:
+    """Makes the error for a full disk, a quota or a limit of sizes contain the file to write."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL and not error.filename:
+            raise OSError(error.errno, error.strerror, path) from None
+        raise
