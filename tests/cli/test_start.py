@@ -53,6 +53,28 @@ def test_a_signal_at_an_import_ends_the_command_as_an_interrupt(name, tmp_path):
         assert "Traceback" not in done.stderr
 
 
+SWALLOWED = """
+class Extension:
+    def find_spec(self, name, path=None, target=None):
+        if name == "opshift.zoo.migrate":
+            try:
+                os.kill(os.getpid(), signal.{signal})
+            except KeyboardInterrupt:
+                raise {error}("a module in C failed to import") from None
+
+sys.meta_path.insert(0, Extension())
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a process cannot send itself these signals")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("error", ["ImportError", "SystemError"])
+def test_an_interrupt_that_a_module_turns_into_another_error_is_one(name, error, tmp_path):
+    done = interrupted(tmp_path, -1, name, SWALLOWED.format(signal=name, error=error))
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.startswith("error: interrupted")
+
+
 @pytest.mark.skipif(os.name == "nt", reason="a process cannot send itself these signals")
 def test_a_signal_that_the_caller_ignores_stays_ignored(tmp_path):
     ignored = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"

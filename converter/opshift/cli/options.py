@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 
 from opshift import deprecation
-from opshift.cli import exit_codes, idle, settings
+from opshift.cli import exit_codes, idle, settings, start
 from opshift.cli.complete import complete_domains
 from opshift.cli.exit_codes import BAD_INPUT, BUG, INTERRUPTED
 from opshift.cli.synonyms import misplaced
@@ -348,7 +348,7 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
     )
 
     try:
-        return work()
+        return _interruptible(work)
     except Refused as refused:
         refusal = refused
         return output.refused(refusal.lines, refusal.as_dict)
@@ -374,6 +374,16 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
         return output.failed(message, BUG, "ADAPTER_BUG")
     except Exception as error:
         return output.failed(f"this is a bug of opshift: {error!r}", BUG, "BUG")
+
+
+def _interruptible(work: Callable[[], int]) -> int:
+    """Runs a command; after a signal, any error that is a fault elsewhere is an interrupt."""
+    try:
+        return work()
+    except (ImportError, RuntimeError, SystemError) as error:
+        if start.RECEIVED:
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _sentence(error: OSError) -> str:

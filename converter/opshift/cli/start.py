@@ -14,6 +14,8 @@ from opshift.cli.exit_codes import INTERRUPTED
 
 # Most objects of a command stay alive until its end, so looking for garbage earlier is in vain.
 COLLECT = 250_000
+# The signals that interrupted the command. Modules in C turn an interrupt into another error.
+RECEIVED: list[int] = []
 
 
 def run(prog_name: str | None = None) -> None:
@@ -21,7 +23,7 @@ def run(prog_name: str | None = None) -> None:
     gc.set_threshold(COLLECT)
     streams.fill()
     for number in STOPS:
-        if signal.getsignal(number) is signal.SIG_DFL:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _interrupt)
     try:
         from opshift.cli import entry
@@ -32,5 +34,6 @@ def run(prog_name: str | None = None) -> None:
         os._exit(INTERRUPTED)
 
 
-def _interrupt(*_: Any) -> None:
+def _interrupt(number: int, _: Any) -> None:
+    RECEIVED.append(number)
     raise KeyboardInterrupt
