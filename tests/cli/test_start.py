@@ -68,7 +68,7 @@ sys.meta_path.insert(0, Extension())
 
 @pytest.mark.skipif(os.name == "nt", reason="a process cannot send itself these signals")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-@pytest.mark.parametrize("error", ["ImportError", "SystemError"])
+@pytest.mark.parametrize("error", ["ImportError", "SystemError", "ValueError"])
 def test_an_interrupt_that_a_module_turns_into_another_error_is_one(name, error, tmp_path):
     done = interrupted(tmp_path, -1, name, SWALLOWED.format(signal=name, error=error))
     assert done.returncode == 130, done.stderr

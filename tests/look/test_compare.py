@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -12,7 +13,11 @@ from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift import ModelVersion, convert_file, convert_version, diff
 from opshift.cli.entry import main
+from opshift.look.compare import MOST_ROWS, Diff, Difference
+from opshift.model.model_version import Level
+from opshift.model.signature import SignatureChange
 from opshift.opsets import targets
+from opshift.text import Role
 from text_models import model
 
 SOFTMAX = """(float[2,3,4] x) => (float[2,3,4] y) {
@@ -229,3 +234,107 @@ def test_a_model_with_an_ir_version_that_no_conversion_writes_is_compared(ir):
     other.ir_version = ir
     difference = diff(weighted(), other)
     assert rows(difference, "version")["IR"][1] == str(ir)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [("", "1", "added 1"), ("1", "", "removed 1"), ("1", "2", "1 -> 2")],
+)
+def test_a_difference_is_added_removed_or_both(before, after, shown):
+    assert str(Difference("nodes", "Relu", before, after)) == f"Relu: {shown}"
+
+
+def comparison(level, same="", raised=(), lost=(), task="", after="1.0.0"):
+    changes = (SignatureChange(level, "a change", task),) if level else ()
+    old, new = ModelVersion.parse("1.0.0"), ModelVersion.parse(after)
+    return Diff(changes, old, new, (), same, raised, lost)
+
+
+@pytest.mark.parametrize(
+    ("level", "same", "raised", "role"),
+    [
+        (Level.NONE, "", (), Role.GOOD),
+        (Level.PATCH, "", (), Role.CAUTION),
+        (Level.PATCH, "proof", (), Role.GOOD),
+        (Level.PATCH, "proof", ("opset 18",), Role.CAUTION),
+        (Level.MINOR, "proof", (), Role.CAUTION),
+        (Level.MAJOR, "proof", (), Role.BAD),
+        (Level.MAJOR, "", (), Role.BAD),
+    ],
+)
+def test_the_first_line_names_the_level_in_its_colour(level, same, raised, role):
+    first, *others = comparison(level, same, raised).lines()
+    assert (first.text.partition(":")[0], first.role) == (level.name, role)
+    assert all(version in first.text for version in raised)
+    assert any(same and same in line.text and line.role is Role.GOOD for line in others) == bool(
+        same
+    )
+
+
+def test_only_releases_that_are_lost_have_a_line_and_six_are_named():
+    names = tuple(f"runtime {number}" for number in range(9))
+    for lost in ((), names):
+        lines = [
+            line for line in comparison(Level.PATCH, lost=lost).lines() if names[0] in line.text
+        ]
+        assert [line.role for line in lines] == [Role.CAUTION] * bool(lost)
+        assert all(sum(name in line.text for name in names) == 6 for line in lines)
+
+
+def test_the_advice_depends_on_the_version_and_on_the_tasks_of_users():
+    texts = {
+        (level, after): comparison(level, after=after).advice
+        for level in (Level.NONE, Level.PATCH, Level.MAJOR)
+        for after in ("1.0.0", "1.0.1", "2.0.0")
+    }
+    advised = {Level.NONE: "1.0.0", Level.PATCH: "1.0.1", Level.MAJOR: "2.0.0"}
+    for (level, after), text in texts.items():
+        assert ("raised" in text) == (level is not Level.NONE and after == advised[level])
+        assert advised[level] in text
+        assert "Code" not in text
+    assert "must pass y" in comparison(Level.MAJOR, task="must pass y").advice
+
+
+@pytest.mark.parametrize("count", [MOST_ROWS, MOST_ROWS + 1, MOST_ROWS + 5])
+def test_rows_beyond_the_first_ones_are_shown_with_v(count):
+    proto = comparison(Level.PATCH)
+    differences = tuple(Difference("nodes", f"Op{n}", "1", "2") for n in range(count))
+    lines = list(dataclasses.replace(proto, differences=differences).lines())
+    shown = [line for line in lines if line.text.strip().startswith("Op")]
+    assert [line.more for line in shown] == [n >= MOST_ROWS for n in range(count)]
+    rest = [line for line in lines if line.text.strip().startswith("and ")]
+    assert [line.text.split()[1] for line in rest] == [str(count - MOST_ROWS)] * (count > MOST_ROWS)
+
+
+def test_tensors_of_one_name_are_numbered():
+    text = """(float[1] x) => (float[1] y) {{
+        a = Constant<value = float[1] w {{1.0}}>()  b = Constant<value = float[1] w {{{0}}}>()
+        c = Add(x, a)  y = Add(c, b) }}"""
+    found = diff(model(text.format("2.0"), 13), model(text.format("3.0"), 13))
+    assert list(rows(found, "weight")) == ["'w' (2)"]
+
+
+def test_an_import_that_no_node_uses_and_that_stays_is_no_other_computation():
+    before = weighted()
+    before.opset_import.add(domain="ai.onnx.ml", version=2)
+    after = convert_version(before, 12, prune_imports=False)
+    assert any(opset.domain == "ai.onnx.ml" for opset in after.opset_import)
+    assert diff(before, after).same
+
+
+def test_strings_are_compared_by_their_content():
+    text = """(string[1] x) => (string[1] y, string[1] z) {{
+        y = Identity(x)  z = Constant<value = string[1] w {{"{0}"}}>() }}"""
+    found = diff(model(text.format("a"), 13), model(text.format("b"), 13))
+    assert list(rows(found, "weight")) == ["'w'"]
+    assert not diff(model(text.format("a"), 13), model(text.format("a"), 13)).differences
+
+
+def test_a_new_domain_is_a_raised_version_and_functions_have_rows_of_their_own():
+    before, after = weighted(), weighted()
+    after.opset_import.add(domain="com.new", version=1)
+    after.functions[0].opset_import[0].version = 12
+    found = diff(before, after)
+    assert any("com.new" in version for version in found.raised)
+    (row,) = (name for name in rows(found, "version") if "Twice" in name)
+    assert rows(found, "version")[row] == ("13", "12")

@@ -377,10 +377,10 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
 
 
 def _interruptible(work: Callable[[], int]) -> int:
-    """Runs a command; after a signal, any error that is a fault elsewhere is an interrupt."""
+    """Runs a command; any error after a signal is an interrupt."""
     try:
         return work()
-    except (ImportError, RuntimeError, SystemError) as error:
+    except Exception as error:
         if start.RECEIVED:
             raise KeyboardInterrupt from error
         raise
