@@ -8,6 +8,7 @@ from opshift import convert_version
 from opshift.adapter import adapter
 from opshift.convert.cheapest_strategy import opener_of
 from opshift.convert.request import Request
+from opshift.look import accepts as accepts_module
 from opshift.look.accepts import Acceptance, accepts, releases, survey, within_reach
 from opshift.look.rehearse import Rehearsals
 from opshift.opsets import targets
@@ -336,3 +337,19 @@ def test_the_file_of_the_user_is_read_as_often_for_many_domains_as_for_one(monke
 
     reads(1)  # the stored answers about the releases
     assert reads(1) == reads(20)
+
+
+def test_a_release_is_compared_with_each_different_result_once(monkeypatch):
+    """Releases without a sure answer are converted for, and most of their results are equal."""
+    compared = []
+    real = accepts_module.support_of
+
+    def support_of(result, release):
+        compared.append((id(result), release.shown))
+        return real(result, release)
+
+    monkeypatch.setattr(accepts_module, "support_of", support_of)
+    releases = {
+        fit.target for fit in survey(FAMILIES["nodes of other domains"](2), ["onnxruntime"]).fits
+    }
+    assert len({*compared}) == len(compared) <= 3 * len(releases)

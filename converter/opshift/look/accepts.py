@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Annotated
@@ -300,11 +301,11 @@ class KnownResults:
 
     def __init__(self, opened: ComparedModel, adapters: Registry) -> None:
         self.opened, self.adapters = opened, adapters
-        self.results: dict[Hashable, list[ComparedModel]] = {}
+        self.results: dict[Hashable, dict[bytes, ComparedModel]] = {}
 
     def run_by(self, release: RuntimeRelease) -> RuntimeAnswer | None:
         """Returns the answer for a release that can run an earlier converted model, or None."""
-        for result in self.results.get(self._versions(release), ()):
+        for result in self.results.get(self._versions(release), {}).values():
             support = support_of(result, release)
             if not support.reasons:
                 answer = support.in_words
@@ -313,10 +314,12 @@ class KnownResults:
         return None
 
     def add(self, release: RuntimeRelease, result: Skeleton) -> None:
-        """Stores the model that was converted for a release."""
+        """Stores the model that was converted for a release; many releases have equal models."""
         skeleton, large_tensors = result
-        compared = _compared(Document(skeleton), large_tensors, self.adapters)
-        self.results.setdefault(self._versions(release), []).append(compared)
+        results = self.results.setdefault(self._versions(release), {})
+        key = hashlib.sha256(skeleton.SerializeToString(deterministic=True)).digest()
+        if key not in results:
+            results[key] = _compared(Document(skeleton), large_tensors, self.adapters)
 
     def direction_and_distance(self, release: RuntimeRelease) -> list[tuple[bool, int]]:
         """Returns a sort key: the direction and distance of the conversion in each domain.
