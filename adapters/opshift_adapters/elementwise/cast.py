@@ -123,8 +123,8 @@ def needs_a_cast_of_opset_19(node: Node) -> bool:
 
 @misread(
     "Cast Concat Expand Flatten Gather Reshape Slice Squeeze Tile Transpose Unsqueeze Where",
-    "onnxruntime 1.8..1.16",
-    source="2026-11-30 1.2..1.17: seven operators",
+    "onnxruntime 1.0..1.2, 1.8..1.16",
+    source="2026-11-30 1.0..1.17: ten operators",
 )
 def makes_constant_strings(node: Node) -> bool:
     """{op} of constant strings does not load."""

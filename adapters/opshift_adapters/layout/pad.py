@@ -44,7 +44,8 @@ def _by_axis(node: Node, op: Builder) -> Value:
     data, pads, axes = node["data"], *_amounts(node, op)
     x, mode, known = data, node.str("mode"), pads.const_or_none()
     rank = len(axes) if node.inputs[3:] in ((), (None,)) else None  # `axes` may list a few axes
-    at_once = _any_sign(pads, axes) and (x.rank_or_none is not None or min(axes) >= 0)
+    any_sign = not any(_never_negative(pads, at) for at in range(2 * len(axes)))
+    at_once = bool(axes) and any_sign and (x.rank_or_none is not None or min(axes) >= 0)
     removed, constant = None, mode == "constant"
     if at_once:
         pads, removed = _by_sign(op, pads)
@@ -84,11 +85,6 @@ def _never_negative(pads: Value, at: int) -> bool:
     if bounds is None or not bounds.each:
         return bounds is not None and bounds.never_negative
     return bool(bounds.low.flat[at] >= 0)
-
-
-def _any_sign(pads: Value, axes: Sequence[int]) -> bool:
-    """Returns whether there are pads and none of them is known to be non-negative."""
-    return bool(axes) and not any(_never_negative(pads, at) for at in range(2 * len(axes)))
 
 
 def _amounts(node: Node, op: Builder) -> tuple[Value, list[int]]:

@@ -65,10 +65,6 @@ def caps(found: Found) -> dict[str, Any] | None:
     return None if told is None or not 0 < cap < math.inf else {**told, "softcap": cap}
 
 
-def caps_and_shows(found: Found) -> dict[str, Any] | None:
-    return None if shows(found) is None else caps(found)
-
-
 # not derived: the adapter writes this form only if the mask has certain constant values
 @modern("Attention", since=23, when=shows)
 def attention_with_a_known_mask(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
@@ -84,7 +80,7 @@ def attention_with_a_soft_cap(op: Formula, q: Term, k: Term, v: Term) -> Term:
 
 
 # not derived: the form depends on the values of a constant mask
-@modern("Attention", since=23, when=caps_and_shows)
+@modern("Attention", since=23, when=lambda found: None if shows(found) is None else caps(found))
 def attention_with_a_soft_cap_and_a_mask(
     op: Formula, q: Term, k: Term, v: Term, mask: Term
 ) -> Term:

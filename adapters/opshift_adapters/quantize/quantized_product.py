@@ -280,6 +280,12 @@ def conv_of_unsigned_codes(node: Node, op: Builder) -> Result:
     return with_unsigned(node, op, x="x_zero_point", w="w_zero_point")
 
 
+@misread("QLinearConv", "onnxruntime 1.0..1.2", source="2026-11-30 nine releases: 11,552 sums")
+def scales_by_integers(node: Node) -> bool:
+    """QLinearConv multiplies sums by an integer, not by the scales; a result may differ by 1."""
+    return True
+
+
 @saturating("QLinearMatMul QLinearConv", "onnxruntime 1.6..1.32", SAYS)
 def of_scaled_codes(node: Node) -> bool:
     first, second = _factors(node)
