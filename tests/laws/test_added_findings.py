@@ -14,7 +14,7 @@ from text_models import model
 
 import examples
 
-SAMPLE, SEED = int(os.environ.get("OPSHIFT_FINDINGS", "120")), 5
+SAMPLE, SEED = int(os.environ.get("OPSHIFT_FINDINGS", "60")), 5
 
 
 def added(trip: agree.Trip) -> list[str] | None:

@@ -16,7 +16,7 @@ from opshift.convert.request import Request
 from opshift.opsets import schemas
 from text_models import model
 
-SEED, SAMPLE = 20261123, int(os.environ.get("OPSHIFT_STRATEGIES", "12"))
+SEED, SAMPLE = 20261123, int(os.environ.get("OPSHIFT_STRATEGIES", "6"))
 
 
 @pytest.mark.parametrize(

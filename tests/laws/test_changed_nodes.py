@@ -22,7 +22,7 @@ from opshift.opsets import schemas
 
 from tools.fuzz import seeds
 
-MODELS = int(os.environ.get("OPSHIFT_CHANGES", "30"))
+MODELS = int(os.environ.get("OPSHIFT_CHANGES", "15"))
 BUDGET = 10  # conversions of each model
 SLOW = 20.0  # seconds of CPU time of one conversion
 

@@ -20,7 +20,7 @@ from opshift.author import registry
 from opshift.author.inference import infer_all
 
 SEED = 20261122
-SAMPLE = int(os.environ.get("OPSHIFT_INFERRED", "120"))
+SAMPLE = int(os.environ.get("OPSHIFT_INFERRED", "60"))
 ALWAYS = "attention"  # the operator that onnx's inference is known to misjudge
 
 

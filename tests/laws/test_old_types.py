@@ -15,7 +15,7 @@ import examples
 ort = pytest.importorskip("onnxruntime")
 
 SEED = 20261122
-SAMPLE = int(os.environ.get("OPSHIFT_OLD", "25"))
+SAMPLE = int(os.environ.get("OPSHIFT_OLD", "12"))
 # onnxruntime has kernels from 7 on, inserts Casts of float16 in the form of Cast-6, and knows no
 # complex numbers.
 ITS_OWN = ("NOT_IMPLEMENTED", "InsertedPrecisionFreeCast", "MLDataType for: tensor(complex")

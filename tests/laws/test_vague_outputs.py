@@ -18,7 +18,7 @@ import examples
 
 SEED = 20261122
 BELIEVED = "comes from a declaration"  # in the note of a report
-SAMPLE = int(os.environ.get("OPSHIFT_VAGUE", "100"))
+SAMPLE = int(os.environ.get("OPSHIFT_VAGUE", "50"))
 
 
 def sample() -> list[examples.Case]:

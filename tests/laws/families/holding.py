@@ -32,7 +32,7 @@ IMPOSSIBLE_UP = {
     ("BatchNormalization", (13, 14)): "saved_var, about which text and runtimes disagree",
     ("Resize", (12, 13)): "tf_half_pixel_for_nn with a rounding that no other mode has",
 }
-LONG = 2000 if effort.wanted else 500  # nodes: so long a result is not taken back
+LONG = 2000 if effort.wanted else 100  # nodes: so long a result is not taken back
 
 
 @dataclass(frozen=True)
