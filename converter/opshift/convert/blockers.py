@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from opshift.author.env import ModelEnv
 from opshift.author.facts import Facts, ScopeEnv
@@ -147,9 +147,7 @@ def _offered_types(env: ModelEnv, node: NodeProto, version: int, *, scales: bool
     schema = schemas.schema(schemas.normal(node.domain), node.op_type, version)
     if schema is None or not schema.stated:
         return ""
-    ends = [(name, schema.input_at(i)) for i, name in enumerate(node.input) if name]
-    ends += [(name, schema.output_at(i)) for i, name in enumerate(node.output) if name]
-    for start, accepted in _refused(env, ends):
+    for start, accepted in _refused(env, schema.ends(node.input, node.output)):
         wider = scales and NAMED[start].is_float8
         fits = [to for to in replacements(start) if wider or f"tensor({to})" in accepted]
         if fits:
@@ -158,10 +156,10 @@ def _offered_types(env: ModelEnv, node: NodeProto, version: int, *, scales: bool
 
 
 def _refused(
-    env: ModelEnv, ends: list[tuple[str, Param | None]]
+    env: ModelEnv, ends: Iterable[tuple[str, Param]]
 ) -> Iterator[tuple[str, frozenset[str]]]:
     """Yields the element types that a schema rejects, with the types that it accepts instead."""
     for name, param in ends:
         kind = element_of(env.type(name))
-        if param is not None and kind in NAMED and f"tensor({kind})" not in param.types:
+        if kind in NAMED and f"tensor({kind})" not in param.types:
             yield kind, param.types

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from opshift.author import fit
-from opshift.author.node import Node, TypePart, Value
+from opshift.author.node import Node, TypePart
 from opshift.author.present_types import tokens
 from opshift.codes.refusals import Why
 from opshift.errors import InvalidModel, Refusal
@@ -41,7 +41,8 @@ class Guard:
 
     def check_types(self, node: Node, possible: frozenset[str]) -> None:
         """Refuses a node with an element type that the new schema does not accept."""
-        touched = self._touched(node)
+        ends = self.old.ends(node.inputs, node.outputs)
+        touched = [(value, param, value.type_text) for value, param in ends]
         bound = {p.variable: text for _, p, text in touched if text and not p.variadic}
         for value, param, text in touched:
             lost = self.lost.get(param.name, frozenset()) & possible
@@ -59,19 +60,6 @@ class Guard:
                     Why.TYPE_NOT_AVAILABLE,
                     f"{self._entered} does not accept {text}, the type of {value.name!r}",
                 )
-
-    def _touched(self, node: Node) -> list[tuple[Value, Param, str | None]]:
-        """Returns every input and output of the node, with its parameter and its type if known."""
-        params_and_types = []
-        for values, params in (
-            (node.inputs, self.old.input_at),
-            (node.outputs, self.old.output_at),
-        ):
-            for i, value in enumerate(values):
-                param = params(i)
-                if value is not None and param is not None:
-                    params_and_types.append((value, param, value.type_text))
-        return params_and_types
 
     def touches(self, node: Node) -> bool:
         """Returns whether a node has an attribute, input or output that the new schema lacks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author.builder import Builder
@@ -20,7 +20,7 @@ from opshift.model.scope import Key, Place, Root
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
 from opshift.opsets.elements import NAMED, T
-from opshift.opsets.schemas import Schema
+from opshift.opsets.schemas import Param, Schema
 
 if TYPE_CHECKING:
     from opshift.opsets.targets import RuntimeRelease
@@ -98,9 +98,7 @@ def _choices(
     schema: Schema, variables: Sequence[str], types: Sequence[str], *, moves: bool
 ) -> Iterator[Wider]:
     """Yields wider types for some type variables of an operator, nearest first."""
-    accepted: dict[str, frozenset[str]] = {}
-    for param in (*schema.inputs, *schema.outputs):
-        accepted.setdefault(param.variable, param.types)
+    accepted = schema.types_by_variable
     output_variables = {param.variable for param in schema.outputs}
     each = [
         [
@@ -153,8 +151,8 @@ def _keeps_results(state: State, place: Place, key: Key, wider: Wider) -> bool:
     floats = all(to in FLOATS for to in variables.values())
     if rule is not None and rule.concerns(node, floats=floats):
         return False
-    inputs = _by_variable(node.inputs, schema.input_at)
-    outputs = _by_variable(node.outputs, schema.output_at)
+    inputs = _by_variable(schema.ends(node.inputs))
+    outputs = _by_variable(schema.ends((), node.outputs))
     kinds = [
         (to, read_or_written.elem_type_or_none)
         for v, to in wider
@@ -166,13 +164,9 @@ def _keeps_results(state: State, place: Place, key: Key, wider: Wider) -> bool:
     return chosen or outputs.keys() & variables.keys() <= inputs.keys()
 
 
-def _by_variable(
-    values: Iterable[Value | None], param_at: Callable[[int], schemas.Param | None]
-) -> Mapping[str, list[Value]]:
+def _by_variable(ends: Iterable[tuple[Value, Param]]) -> Mapping[str, list[Value]]:
     """Returns the values of each type variable."""
     by_variable: dict[str, list[Value]] = {}
-    for i, value in enumerate(values):
-        param = param_at(i)
-        if value is not None and param is not None:
-            by_variable.setdefault(param.variable, []).append(value)
+    for value, param in ends:
+        by_variable.setdefault(param.variable, []).append(value)
     return by_variable

@@ -40,7 +40,6 @@ def as_onnx(operator: Operator) -> Any:
     from opshift.protos import whole
 
     schema = operator.schema
-    variables = {p.variable: p.types for p in (*schema.inputs, *schema.outputs)}
     return whole.defs.OpSchema(
         schema.name,
         schema.domain,
@@ -48,7 +47,11 @@ def as_onnx(operator: Operator) -> Any:
         operator.documentation,
         inputs=[_parameter(p, schema.min_input - i) for i, p in enumerate(schema.inputs)],
         outputs=[_parameter(p, schema.min_output - i) for i, p in enumerate(schema.outputs)],
-        type_constraints=[(v, sorted(types), "") for v, types in variables.items() if types != {v}],
+        type_constraints=[
+            (variable, sorted(types), "")
+            for variable, types in schema.types_by_variable.items()
+            if types != {variable}
+        ],
         attributes=[_attribute(a) for a in schema.attributes.values()],
     )
 

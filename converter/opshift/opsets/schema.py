@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
 from opshift.protos import AttributeProto
 from opshift.records import dataclass
 
 GRAPHS = frozenset((AttributeProto.GRAPH, AttributeProto.GRAPHS))  # kinds of attributes
 ANY = -1  # the maximal arity of variadic parameters
+_End = TypeVar("_End")  # a value of a node, or its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +73,23 @@ class Schema:
     @property
     def listed_types(self) -> tuple[str, ...]:
         """The accepted types of each type variable, such as `T: tensor(double) tensor(float)`."""
-        types = {p.variable: " ".join(sorted(p.types)) for p in (*self.inputs, *self.outputs)}
-        return tuple(f"{variable}: {listed}" for variable, listed in types.items())
+        types = self.types_by_variable.items()
+        return tuple(f"{variable}: {' '.join(sorted(listed))}" for variable, listed in types)
+
+    @property
+    def types_by_variable(self) -> dict[str, frozenset[str]]:
+        """The accepted types of each type variable."""
+        return {p.variable: p.types for p in (*self.inputs, *self.outputs)}
+
+    def ends(
+        self, inputs: Iterable[_End | None], outputs: Iterable[_End | None] = ()
+    ) -> Iterator[tuple[_End, Param]]:
+        """Yields each present input and output of a node with its parameter."""
+        for values, param_at in ((inputs, self.input_at), (outputs, self.output_at)):
+            for index, value in enumerate(values):
+                param = param_at(index)
+                if value and param is not None:
+                    yield value, param
 
     def input_at(self, index: int) -> Param | None:
         return _at(self.inputs, index)

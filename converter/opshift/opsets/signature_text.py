@@ -31,9 +31,8 @@ SIGNATURE = "Signature:"
 
 def signature_of(schema: Schema) -> str:
     """Returns the text that describes a schema."""
-    variables = {p.variable: p.types for p in (*schema.inputs, *schema.outputs)}
     lines = [SIGNATURE]
-    for variable, types in variables.items():
+    for variable, types in schema.types_by_variable.items():
         if types != {variable}:
             lines.append(f"  {variable}: {' '.join(sorted(types))}")
     lines += _parameters("input", schema.inputs, schema.min_input)

@@ -32,11 +32,9 @@ def elements_by_variable(
 ) -> dict[str, str]:
     """Returns the element type of each type variable that the node uses; "" if unknown."""
     elements: dict[str, str] = {}
-    for names, at in ((node.input, schema.input_at), (node.output, schema.output_at)):
-        for i, name in enumerate(names):
-            param = at(i)
-            if name and param is not None and not elements.get(param.variable):
-                elements[param.variable] = element_of(type_of(name))
+    for name, param in schema.ends(node.input, node.output):
+        if not elements.get(param.variable):
+            elements[param.variable] = element_of(type_of(name))
     return elements
 
 

@@ -332,7 +332,7 @@ def _of_types(
     """Yields the model's element types, then variants in which one type variable differs."""
     variables, chosen = probed.variables(schema), _chosen(model, schema)
     yield tuple(chosen.get(type_variable, "") for type_variable in variables), None
-    allowed = {p.variable: p.types for p in (*schema.inputs, *schema.outputs)}
+    allowed = schema.types_by_variable
     for variable in variables:
         for kind in SENT if chosen.get(variable) in SENT else ():
             if kind != chosen[variable] and f"tensor({kind})" in allowed[variable]:

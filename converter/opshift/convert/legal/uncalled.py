@@ -239,15 +239,11 @@ def _groups(function: FunctionProto) -> Iterator[Group]:
         if schema is None:
             continue
         shared: dict[tuple[str, frozenset[str]], list[str]] = {}
-        for at, values in ((schema.input_at, node.input), (schema.output_at, node.output)):
-            for i, name in enumerate(values):
-                param = at(i)
-                types = frozenset(
-                    element for element in EVERY if param and f"tensor({element})" in param.types
-                )
-                if name and param is not None and types:
-                    apart = "" if param.homogeneous else name
-                    shared.setdefault((param.variable + apart, types), []).append(name)
+        for name, param in schema.ends(node.input, node.output):
+            types = frozenset(element for element in EVERY if f"tensor({element})" in param.types)
+            if types:
+                apart = "" if param.homogeneous else name
+                shared.setdefault((param.variable + apart, types), []).append(name)
         for (_, types), names in shared.items():
             yield tuple(names), types
         yield from _constant(node)

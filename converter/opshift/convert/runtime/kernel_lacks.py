@@ -122,9 +122,11 @@ def _left_out(domain: str, op: str, since: int) -> dict[str, set[str]]:
     """Returns, for each type variable of an operator, the element types that were not measured."""
     from opshift.opsets import kernels  # only conversions for a runtime need the table
 
-    schema, accepted = schemas.schema(domain, op, since), dict[str, set[str]]()
-    for param in (*schema.inputs, *schema.outputs) if schema is not None else ():
-        accepted[param.variable] = {t for t in kernels.SHORT if f"tensor({t})" in param.types}
+    schema = schemas.schema(domain, op, since)
+    accepted = {
+        variable: {t for t in kernels.SHORT if f"tensor({t})" in types}
+        for variable, types in (schema.types_by_variable if schema is not None else {}).items()
+    }
     pairs = zip(accepted.items(), kernels.tried(accepted.values()), strict=True)
     return {variable: types.difference(tried) for (variable, types), tried in pairs}
 
@@ -239,8 +241,7 @@ def _with_absent(root: Root, key: Key, types: Types, missing: Missing) -> Types:
     from opshift.opsets import kernels  # only conversions for a runtime need the table
 
     schema = schemas.schema(*key, root.imports.get(key[0]) or 1)
-    params = (*schema.inputs, *schema.outputs) if schema is not None else ()
-    accepted = {param.variable: param.types for param in params}
+    accepted = schema.types_by_variable if schema is not None else {}
     plain = unnamed(types)
     if plain in missing.choices or plain in missing.in_doubt:
         return plain  # a probe ran models without this input
