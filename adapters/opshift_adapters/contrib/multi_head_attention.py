@@ -10,7 +10,7 @@ from opshift_adapters._lib.heads import apart, attended, biases_of, scale_of, wi
 @leaving("MultiHeadAttention", domain=MICROSOFT, since=13)
 def multi_head_attention(node: Node, op: Builder) -> Result:
     """MultiHeadAttention is written as Softmax(Q @ K^T * scale + biases) @ V."""
-    if node.output("qk") is not None:
+    if any(scores is not None and scores.used for scores in node.outputs[3:]):
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with the output qk is impossible in ai.onnx")
     q, k, v = (node.input(name) for name in ("query", "key", "value"))
     if q is None or k is None or v is None or q.rank != 3:
@@ -26,7 +26,7 @@ def multi_head_attention(node: Node, op: Builder) -> Result:
     k, v = with_past(op, node.input("past_key"), k), with_past(op, node.input("past_value"), v)
     biases = biases_of(node, op, node.input("key_padding_mask"), node.input("attention_bias"), q, k)
     y = attended(op, q, k, v, scale_of(node, size), biases)
-    return (y, k, v)[: node.n_outputs]
+    return (y, k, v, y)[: node.n_outputs]
 
 
 def _shifted(op: Builder, bias: Value, q: Value, k: Value, v: Value) -> tuple[Value, ...]:
