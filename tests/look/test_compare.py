@@ -183,6 +183,15 @@ def test_a_text_is_a_difference_and_no_change_of_the_computation(field):
     assert written > 5
 
 
+def test_an_empty_text_is_no_difference():
+    plain, empty = texted(), texted()
+    for message in list(messages(empty)):
+        if "doc_string" in message.DESCRIPTOR.fields_by_name:
+            message.doc_string = ""
+    assert empty != plain
+    assert not rows(diff(plain, empty), "metadata")
+
+
 def test_a_lost_denotation_is_a_breaking_change():
     before, after = texted(), texted()
     before.graph.input[0].type.denotation = "IMAGE"

@@ -31,7 +31,8 @@ class Opened:
     def constant(self, *numbers: float, doc: str = "") -> str:
         """Adds a constant; returns its name."""
         tensor = from_array(np.array(numbers, "f4"))
-        tensor.doc_string = doc
+        if doc:
+            tensor.doc_string = doc
         root = self.document.roots[0]
         placed = self.document.constant(root, numbers, lambda: tensor)
         self.document.place_constant(root, placed)
@@ -84,6 +85,15 @@ def test_a_constant_keeps_its_own_words_if_the_old_one_had_none():
     opened.read(new, instead="w")
     opened.settled()
     assert opened.main.initializers["w"].doc_string == "new words"
+
+
+def test_a_constant_without_words_gets_no_empty_field_for_them():
+    opened = Opened()
+    new = opened.constant(5, 6)
+    opened.inherit(new, "w")
+    opened.read(new, instead="w")
+    opened.settled()
+    assert not opened.main.initializers["w"].HasField("doc_string")
 
 
 def test_a_constant_inherits_through_the_constants_of_earlier_steps():

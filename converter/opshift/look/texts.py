@@ -52,7 +52,8 @@ def _texts(message: Message, owner: str) -> Iterator[tuple[str, str]]:
     of = f" of {owner}" if owner else ""
     for field, value in message.ListFields():
         if field.name in ("doc_string", "denotation"):
-            yield f"{field.name}{of}", value
+            if value:
+                yield f"{field.name}{of}", value
         elif field.name == "metadata_props":
             yield from ((f"{entry.key}{of}", entry.value) for entry in value)
         elif field.message_type is not None:

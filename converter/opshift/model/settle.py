@@ -36,7 +36,8 @@ def _inherit(document: Document, root: Root) -> None:
         ):
             names[name_now] = heritage.name
             tensor = root.top.rename_initializer(name_now, heritage.name)
-            tensor.doc_string = heritage.doc_string or tensor.doc_string
+            if heritage.doc_string:
+                tensor.doc_string = heritage.doc_string
             for key, value in heritage.metadata:
                 tensor.metadata_props.add(key=key, value=value)
             kinds[heritage.name] = tensor_type(tensor)

@@ -150,7 +150,8 @@ def _writes_text(node: NodeProto) -> bool:
 def _rewrite(constant: _Constant, weights: Weights) -> None:
     tensor, dtype = constant.tensor, arrays.dtype_of(constant.wide)
     wide = arrays.from_array(weights.load(tensor).astype(dtype), tensor.name)
-    wide.doc_string = tensor.doc_string
+    if tensor.doc_string:
+        wide.doc_string = tensor.doc_string
     if tensor.metadata_props:
         wide.metadata_props.extend(tensor.metadata_props)
     tensor.CopyFrom(wide)
