@@ -661,7 +661,8 @@ class Facts:
             return True  # a rule may need only one typed input, but inference needs all
         if place.parent is not None and any(map(is_vague, outputs)):
             return True  # whole-model inference finds no ranks of loop-carried values
-        if self._has_rank_rule(schema, outputs):
+        has_rule = (schema.domain, schema.name) in self.adapters.rules(OutputRanks)
+        if has_rule and any(rank_of(kind) is None for kind in outputs):
             return True
         if not schemas.raw(
             schema.domain, schema.name, schema.since
@@ -672,10 +673,6 @@ class Facts:
     def _stated(self, owner: Scope, name: str) -> TypeProto | None:
         """Returns a value's type from whole-model inference, completed by its declared type."""
         return completed(self._given(owner, name).kind, owner.declared.get(name))
-
-    def _has_rank_rule(self, schema: schemas.Schema, outputs: list[TypeProto | None]) -> bool:
-        has_rule = (schema.domain, schema.name) in self.adapters.rules(OutputRanks)
-        return has_rule and any(rank_of(kind) is None for kind in outputs)
 
     def _is_news(self, place: Scope, name: str) -> bool:
         """Returns whether whole-model inference lacks a known type or constant of a value."""

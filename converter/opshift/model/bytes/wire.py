@@ -262,8 +262,11 @@ def carve(data: Buffer, threshold: int) -> tuple[bytes, list[tuple[int, Runs]]]:
 
 
 def has_payloads(data: bytes) -> bool:
-    """Returns whether a model has a payload that is large enough to be taken out."""
-    return _Carver(data, THRESHOLD).model() is not None
+    """Returns whether a model has large payloads, or bytes in which they cannot be found."""
+    try:
+        return _Carver(data, THRESHOLD).model() is not None
+    except Malformed:
+        return True
 
 
 class _Carver:

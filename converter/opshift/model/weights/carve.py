@@ -74,19 +74,11 @@ def _refuse_foreign(model: ModelProto) -> None:
 def carve_model(model: ModelProto) -> tuple[ModelProto, Weights]:
     """Copies a model without its large payloads, which stay in the original model."""
     data = bytes_of(model)
-    if data is not None and not _has_payloads(data):
+    if data is not None and not wire.has_payloads(data):
         return ModelProto.FromString(data), Weights()
     skeleton, sources = ModelProto(), list[Source]()
     copy.copy_lean(model, skeleton, sources)
     return skeleton, Weights(tuple(sources))
-
-
-def _has_payloads(data: bytes) -> bool:
-    """Returns whether a model has large payloads, or bytes in which they cannot be found."""
-    try:
-        return wire.has_payloads(data)
-    except wire.Malformed:
-        return True
 
 
 def bytes_of(model: ModelProto) -> bytes | None:

@@ -198,7 +198,7 @@ def _hoist(
     stay = [
         i
         for i, tensor in enumerate(graph.initializer)
-        if not (moves(tensor, tensor.name) or _is_default(tensor, declared))
+        if not (moves(tensor, tensor.name) or (tensor.name in declared and Weights.is_stub(tensor)))
     ]
     delete_others(graph.initializer, stay)
     stay = [
@@ -209,11 +209,6 @@ def _hoist(
     delete_others(graph.node, stay)
     for subgraph in walk.graphs_directly_in(graph):
         _hoist(subgraph, names, inputs, main=False)
-
-
-def _is_default(tensor: TensorProto, declared: Collection[str]) -> bool:
-    """Returns whether an initializer has no payload and an input declares its type."""
-    return Weights.is_stub(tensor) and tensor.name in declared
 
 
 def _constant(node: NodeProto) -> TensorProto | None:
