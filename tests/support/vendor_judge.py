@@ -42,15 +42,19 @@ def on_onnxruntime() -> Run:
 
 def run_as_written(model: ModelProto, values: Mapping[str, Any]) -> list[Any]:
     """What onnxruntime computes without optimisation."""
+    session = session_of(model.SerializeToString())
+    names = {input_.name for input_ in session.get_inputs()}
+    feeds = {name: value for name, value in values.items() if name in names}
+    return list(session.run(None, feeds))
+
+
+@functools.lru_cache(maxsize=2)
+def session_of(model: bytes) -> Any:
+    """A session without optimisation; a source and its result run on many inputs in turn."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    names = {input_.name for input_ in session.get_inputs()}
-    feeds = {name: value for name, value in values.items() if name in names}
-    return list(session.run(None, feeds))
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -12,7 +12,7 @@ from tools.conformance.node_tests import NodeTest, official
 from tools.conformance.nodes import examine
 from tools.conformance.target_tables import DEFECTS, TargetResult, failures, report
 
-SAMPLES, SEED = {"flat": 8, "if": 3, "function": 3}, 5
+SAMPLES, SEED = {"flat": 5, "if": 2, "function": 2}, 5
 
 
 @cache

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
     ("modules", "count"),
     [
         ("author.bounds model.rename", 0),
-        ("author.facts convert.guard model.arrays opsets.types author.declared", 20),
+        ("author.facts convert.guard model.arrays opsets.types author.declared", 12),
     ],
 )
 def test_the_nearest_tests_kill_every_mutant(modules: str, count: int) -> None:
@@ -36,7 +36,7 @@ def test_the_nearest_tests_kill_every_mutant(modules: str, count: int) -> None:
     *lines, last = done.stdout.splitlines()
     survivors = [line for line in lines if line.startswith("survived")]
     assert (done.returncode, survivors) == (0, []), done.stderr
-    assert int(last.split(" mutants")[0]) > 15
+    assert int(last.split(" mutants")[0]) > 9
 
 
 def test_every_equivalent_mutant_is_a_mutant() -> None:

@@ -18,7 +18,7 @@ from tools.fuzz import promises as fuzz_judge
 from tools.fuzz import run as fuzz
 from tools.fuzz import seeds
 
-RUNS, FIRST = 300, 1
+RUNS, FIRST = 150, 1
 FOUND = sorted((Path(__file__).parents[1] / "corpus" / "fuzz").glob("*.json"))
 
 
