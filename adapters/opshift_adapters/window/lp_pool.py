@@ -17,11 +17,12 @@ from opshift.adapter import (
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib import windows
+from opshift_adapters.window import pooling
 
 CEIL_22 = boundary(22, "LpPool:a3e292", directions="up")
 BFLOAT16_22 = boundary(22, "GlobalLpPool:ad52a7/c56e93", cast=cast_around("float"))
-
-
+LP_POOL_22 = adapter("LpPool", 22, 21, handles_types=True)(pooling.pool_22_21.run)  # type: ignore[arg-type]
+THROUGH_MAX = alternative("GlobalLpPool", runtime="openvino==2022.1")(pooling.through_max.run)  # type: ignore[arg-type]
 DILATIONS_18 = boundary(18, "LpPool:1b2195", directions="up")
 
 

@@ -37,7 +37,7 @@ BFLOAT16_22 = boundary(
 CEIL_22 = boundary(22, "AveragePool:1cb9bf MaxPool:702056", directions="up")
 
 
-@adapter("AveragePool MaxPool LpPool", 22, 21, handles_types=True)
+@adapter("AveragePool MaxPool", 22, 21, handles_types=True)
 def pool_22_21(node: Node, op: Builder) -> Result:
     """Below opset 22, poolings lack bfloat16; `ceil_mode` gets pads without a window in them."""
     return windows.without_windows_in_pad(node, op)
@@ -304,7 +304,7 @@ def over_all_places(node: Node, op: Builder) -> Result:
     return op.emit(name, x, axes=list(range(2, x.rank)), keepdims=1)
 
 
-@alternative("GlobalAveragePool GlobalMaxPool GlobalLpPool", runtime="openvino==2022.1")
+@alternative("GlobalAveragePool GlobalMaxPool", runtime="openvino==2022.1")
 def through_max(node: Node, op: Builder) -> Result:
     """A global pooling goes through Max, which OpenVINO does not merge."""
     y = op.same(node)
