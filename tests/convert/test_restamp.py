@@ -372,6 +372,12 @@ def test_a_file_that_is_too_large_is_left_to_the_engine(path, monkeypatch):
     assert change(path) is None
 
 
+@pytest.mark.parametrize("to", [7, 9])
+def test_a_plan_that_is_not_shipped_is_left_to_the_engine(to, path, monkeypatch):
+    monkeypatch.setattr(restamp.ir_plan, "in_table", lambda *, down: down)
+    assert (change(path, to=to) is not None) is (to < 8)
+
+
 @pytest.fixture
 def external(tmp_path):
     proto = model("(float[2] x) => (float[2] y) { y = Add(x, w) }", 13, ir=8)

@@ -14,6 +14,7 @@ from opshift.author import registry
 from opshift.author.database import build, merged
 from opshift.cli import outcome_schema
 from opshift.convert import plan_table, verdict_edges
+from opshift.convert.ir import ir_plan
 from opshift.opsets import schemas, targets
 from opshift.opsets.opset_changelog_pb2 import OpsetChangelog
 from opshift.versions import DOMAINS
@@ -44,6 +45,6 @@ def schema_files() -> Mapping[Path, Callable[[], str]]:
 
 
 def plan_files() -> Mapping[Path, Callable[[], str]]:
-    """Returns the adapters that conversions choose."""
+    """Returns the adapters that conversions choose: for operators and for IR features."""
     path = Path(plan_table.__file__).with_name(plan_table.TABLE)
-    return {path: lambda: verdict_edges.table_of(registry.default())}
+    return {path: lambda: verdict_edges.table_of(registry.default()) + ir_plan.table()}

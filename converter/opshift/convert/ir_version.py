@@ -66,6 +66,7 @@ def restamp(state: State) -> None:
     """Sets another IR version without reading the nodes."""
     before, requested_ir = state.skeleton.ir_version, int(state.options.ir_version)
     if requested_ir >= before and not state.options.drops:
+        state.lowerings = ir_plan.upward()
         state.skeleton.ir_version = requested_ir
         return
     prefix = state.new_prefix(state.skeleton.SerializeToString())

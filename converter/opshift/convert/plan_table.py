@@ -16,7 +16,7 @@ from opshift.records import dataclass
 if TYPE_CHECKING:
     import networkx as nx
 
-Implementation = tuple[str, str, int]  # (domain, op, since)
+Implementation = tuple[str, str, int]  # (domain, op, since), or the key of an IR feature
 
 TABLE = "plans.txt"
 COMPATIBLE = "compatible"

@@ -50,6 +50,11 @@ class Feature:
     leads: tuple[Feature, ...] = ()
 
     @property
+    def key(self) -> str:
+        """The name of this kind of content in the plan table, without spaces."""
+        return self.says.replace(" ", "_")
+
+    @property
     def computes(self) -> bool:
         """Whether a reader that ignores this content computes a different result."""
         return self.drop != METADATA

@@ -11,7 +11,7 @@ import os
 import stat
 from contextlib import suppress
 
-from opshift.convert.ir import needs
+from opshift.convert.ir import ir_plan, needs
 from opshift.convert.ir.features import FUNCTIONS, TYPES
 from opshift.convert.request import Request
 from opshift.model.bytes import header_imports, place, wire
@@ -121,7 +121,7 @@ def header_change(
     notes: list[str] | None = []
     if to < before or moves or options.drops:
         notes = _notes(file, options, before, moves)
-    if notes is None:
+    if notes is None or not ir_plan.in_table(down=to < before):
         return None
     return Restamp(file, field, Report(imports, imports, before, to, notes=tuple(notes)))
 
