@@ -11,6 +11,7 @@ from opshift.convert.runtime import (
     operator_lacks,
     version_lacks,
 )
+from opshift.convert.runtime.lack import Seen
 from opshift.opsets import targets
 from runtime_rows import ORT_2, PLAIN, Misreading, of_document, sentences, without_imports
 from text_models import model
@@ -171,9 +172,11 @@ def test_a_model_without_imports_is_read_at_version_1(monkeypatch):
 def test_findings_about_the_whole_model_count_once():
     proto = model("(float[2] x) => (float[3] y) { y = Neg(x) }", 15)
     opened = checked(proto)
-    (shape,) = form_lacks.forms(opened.facts, replace(PLAIN, columns={"strict": True}))
+    (shape,) = form_lacks.forms(opened.facts, replace(PLAIN, columns={"strict": True}), Seen())
     assert (shape.node, shape.count) == ("", 1)
-    (passed,) = form_lacks.forms(opened.facts, replace(PLAIN, columns={"inputs": ("float",)}))
+    (passed,) = form_lacks.forms(
+        opened.facts, replace(PLAIN, columns={"inputs": ("float",)}), Seen()
+    )
     assert (passed.node, passed.count) == ("", 1)
     late = model("(float8e5m2[2] x) => (float8e5m2[2] y) { y = Identity(x) }", 19, ir=9)
     (kind,) = operator_lacks.lacking(checked(late).document, replace(PLAIN, imports={"": 19}))

@@ -96,7 +96,7 @@ def _outcome(
 ) -> str:
     options = Request(target, **case.example.options)
     try:
-        skeleton, large_tensors, report = convert(lambda: weights.carve_model(model, ""), options)
+        skeleton, large_tensors, report = convert(lambda: weights.carve_model(model), options)
     except Refused:
         return "refused"
     weights.fill(skeleton, large_tensors)

@@ -39,7 +39,7 @@ def converted(model: ModelProto, case: examples.Case) -> tuple[list[str], bool] 
     target = testing.example_target(case.adapter, case.example)
     options = Request(target, **case.example.options)
     try:
-        skeleton, _, report = convert(lambda: weights.carve_model(model, ""), options)
+        skeleton, _, report = convert(lambda: weights.carve_model(model), options)
     except Refused:
         return None
     believed = bool(report.assumptions) or any(BELIEVED in note for note in report.notes)

@@ -91,7 +91,8 @@ def start(server: Server, home: Path, *words: object, env=None) -> subprocess.Po
     """`opshift batch` in a process of its own, its journal below `home`."""
     ours = {"PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": str(home)}
     env = {**os.environ, **ours, **server.env, **(env or {})}
-    command = [sys.executable, "-m", "opshift", "batch", *map(str, words), "--workers", "2"]
+    command = [sys.executable, "-m", "opshift", "batch", *map(str, words)]
+    command += [] if "--engine" in words else ["--workers", "2"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)  # fmt: skip
 
 

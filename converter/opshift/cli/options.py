@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 
 from opshift import deprecation
-from opshift.cli import exit_codes, idle, settings, start
+from opshift.cli import exit_codes, idle, interrupts, settings
 from opshift.cli.complete import complete_domains
 from opshift.cli.exit_codes import BAD_INPUT, BUG, INTERRUPTED
 from opshift.cli.synonyms import misplaced
@@ -381,7 +381,7 @@ def _interruptible(work: Callable[[], int]) -> int:
     try:
         return work()
     except Exception as error:
-        if start.RECEIVED:
+        if interrupts.RECEIVED:
             raise KeyboardInterrupt from error
         raise
 

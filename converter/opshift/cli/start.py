@@ -6,16 +6,13 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from typing import Any
 
 from opshift.child_limits import STOPS
-from opshift.cli import streams
+from opshift.cli import interrupts, streams
 from opshift.cli.exit_codes import INTERRUPTED
 
 # Most objects of a command stay alive until its end, so looking for garbage earlier is in vain.
 COLLECT = 250_000
-# The signals that interrupted the command. Modules in C turn an interrupt into another error.
-RECEIVED: list[int] = []
 
 
 def run(prog_name: str | None = None) -> None:
@@ -24,7 +21,7 @@ def run(prog_name: str | None = None) -> None:
     streams.fill()
     for number in STOPS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-            signal.signal(number, _interrupt)
+            signal.signal(number, interrupts.interrupt)
     try:
         from opshift.cli import entry
 
@@ -32,8 +29,3 @@ def run(prog_name: str | None = None) -> None:
     except KeyboardInterrupt:  # outside of a command
         os.write(2, b"error: interrupted; nothing was written\n")
         os._exit(INTERRUPTED)
-
-
-def _interrupt(number: int, _: Any) -> None:
-    RECEIVED.append(number)
-    raise KeyboardInterrupt
