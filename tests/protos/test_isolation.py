@@ -118,7 +118,7 @@ def test_any_bytes_of_a_model_are_answered_and_as_without_a_child() -> None:
                 with isolation.isolated(isolate):
                     onnx_checker.check_model(made.model)
                 found.append("")
-            except safe_inference.COMPLAINTS as error:  # a child may not know the type of the error
+            except safe_inference.COMPLAINTS as error:  # from a child, perhaps of another type
                 undecodable = "codec can't decode" in str(error)
                 found.append("text" if undecodable else f"{type(error).__name__} {error}")
             except UnicodeDecodeError:

@@ -47,7 +47,7 @@ class Edge:
         return [op for key_domain, op in self.keys if key_domain == domain]
 
     def followed(self, domain: str, op: str) -> list[str]:
-        """Returns the operators of which one must be convertible further; a kept one is its own."""
+        """Returns the operators that a conversion follows further; a compatible operator stays."""
         return [op] if self.verdict == COMPATIBLE else self.within(domain)
 
     @property

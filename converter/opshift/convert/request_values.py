@@ -85,9 +85,9 @@ def shapes_of(shape: object) -> dict[str, tuple[int, ...]] | None:
         raise BadTarget(f"shape is {shape!r}; give a mapping such as {{'image': (1, 3, 224, 224)}}")
     shapes: dict[str, tuple[int, ...]] = {}
     for name, dims in shape.items():
-        numbers = [_index(size) for size in dims] if _is_list(dims) else [None]
-        sizes = [size for size in numbers if size is not None and 0 <= size <= LARGEST_SIZE]
-        if len(sizes) < len(numbers):
+        read = [_index(size) for size in dims] if _is_list(dims) else [None]
+        sizes = [size for size in read if size is not None and 0 <= size <= LARGEST_SIZE]
+        if len(sizes) < len(read):
             raise BadTarget(
                 f"the shape of {name!r} is {dims!r}; give a list of whole numbers from 0 to"
                 f" {LARGEST_SIZE}"

@@ -116,11 +116,9 @@ def verify(
         None if atol is None else real(terms.name_of("atol"), atol),
         None if ulp is None else whole(terms.name_of("ulp"), ulp),
     )
-    seed, limits, runtime = (
-        whole(terms.name_of("seed"), seed),
-        _limits(limits, isolated),
-        path("runtime", runtime),
-    )
+    seed = whole(terms.name_of("seed"), seed)
+    limits = _limits(limits, isolated)
+    runtime = path("runtime", runtime)
     require_list("values", values)
     if engine == engine_choice.RUNTIME and extra.is_missing():
         raise MissingExtra(f"{extra.MISSING}, or choose the engine opshift")
