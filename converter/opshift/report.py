@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from opshift.page.sheet import Page, Section
 
 YES, NO, NOT_KNOWN = "yes", "no", "not known"  # the possible answers whether a runtime runs a model
+COMPATIBLE, REWRITE, IMPOSSIBLE = "compatible", "rewrite", "impossible"  # kinds of a change
 KNOWN = {YES: True, NO: False, NOT_KNOWN: None}  # each answer as a JSON value
 MOST_NAMED = 16  # the most written nodes of one rewriting that are listed in order without -v
 MOST_KINDS = 12  # the most kinds of rewriting that are shown without -v

@@ -19,6 +19,7 @@ from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, Refusal
 from opshift.opsets import schemas
 from opshift.records import dataclass
+from opshift.report import COMPATIBLE, IMPOSSIBLE, REWRITE
 
 if TYPE_CHECKING:
     from opshift.author.builder import Builder
@@ -158,8 +159,8 @@ class Adapter:
     def kind(self) -> str:
         """Returns the decision in one word, as JSON and pages show it."""
         if isinstance(self.verdict, Impossible):
-            return "impossible"
-        return "rewrite" if self.rewrites else "compatible"
+            return IMPOSSIBLE
+        return REWRITE if self.rewrites else COMPATIBLE
 
     def identity(self, op: str) -> str:
         """Returns the permanent name of the adapter, such as `ai.onnx.Reshape-14-13`."""

@@ -27,7 +27,7 @@ from opshift.model.scope import Key, Place, Root, Scope
 from opshift.opsets import schemas
 from opshift.protos import GraphProto
 from opshift.records import dataclass
-from opshift.report import Site
+from opshift.report import REWRITE, Site
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +88,7 @@ def edges(adapters: Registry, newest: int) -> dict[Key, Edge]:
 
 def _edge(op: str, rules: list[FormulaRule]) -> Edge:
     writes = tuple(sorted({op, *(rule.op for rule in rules)}))
-    return Edge(*MODERN, "rewrite", any(rule.declared.differs for rule in rules), writes)
+    return Edge(*MODERN, REWRITE, any(rule.declared.differs for rule in rules), writes)
 
 
 class Modernizer(Stepper):

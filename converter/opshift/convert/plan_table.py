@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from opshift import plugins
 from opshift.errors import MissingExtra
 from opshift.records import dataclass
+from opshift.report import COMPATIBLE, IMPOSSIBLE
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 Implementation = tuple[str, str, int]  # (domain, op, since), or the key of an IR feature
 
 TABLE = "plans.txt"
-COMPATIBLE = "compatible"
 MISSING, UNREVIEWED = "missing", "unreviewed"
-IMPOSSIBLE = "impossible"
 LAST = "last"  # the last implementation of an operator in a direction
 UNSETTLED = frozenset({MISSING, UNREVIEWED})  # another package may add a verdict
 DEAD = frozenset({IMPOSSIBLE, *UNSETTLED})

@@ -219,15 +219,15 @@ def require_effects(request: Request, *, verifies: bool | None = None) -> Reques
 
     `verifies` is the option of the caller that runs models on the inputs, if the caller has it.
     """
-    runs_models = bool(request.types) or bool(verifies)
-    needed = {
-        "inputs": () if runs_models else ("types",) if verifies is None else ("verify", "types"),
-        "keep_io_types": () if request.types else ("types",),
-        "keep_unrunnable": () if request.is_for_runtime else ("a runtime as target",),
-    }
-    for name, words in needed.items():
-        if words and getattr(request, name) not in (None, False):
-            raise BadTarget(option_texts.without_effect(terms.name_of(name), words))
+    given = {"types": bool(request.types), "for": request.is_for_runtime}
+    if verifies is not None:
+        given["verify"] = verifies
+    for name, words in option_texts.NEEDS.items():
+        needed = [word for word in words if word in given]
+        idle = getattr(request, name, None) not in (None, False)
+        if idle and not any(given[word] for word in needed):
+            shown = ["a runtime as target" if word == "for" else word for word in needed]
+            raise BadTarget(option_texts.without_effect(terms.name_of(name), shown))
     return request
 
 
@@ -279,7 +279,9 @@ def _require_known(options: Mapping[str, object]) -> None:
     """Raises TypeError for an unknown option, and suggests a known option."""
     for name in options:
         if name not in _OPTIONS:
-            raise TypeError(f"there is no option {name!r}{suggestion(name, _OPTIONS)}")
+            is_version = "opset" in name or "target" in name
+            cure = "; give a version as `target`" if is_version else suggestion(name, _OPTIONS)
+            raise TypeError(f"there is no option {name!r}{cure}")
 
 
 def _is_names(value: object) -> bool:

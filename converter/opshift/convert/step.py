@@ -51,6 +51,7 @@ from opshift.model.sweep import sweep
 from opshift.model.walk import named
 from opshift.opsets import layouts, schemas
 from opshift.protos import NodeProto, TensorProto, TypeProto
+from opshift.report import REWRITE
 from opshift.text import qualified
 
 
@@ -134,7 +135,7 @@ class Stepper:
         key = (adapter.domain, adapter.ops[0])
         self.adapter, self.boundary = adapter, (adapter.start, adapter.to)
         writes = tuple(sorted({qualified(*key), "ai.onnx.Cast"}))
-        self.plan.edges[(*key, *self.boundary)] = Edge(*self.boundary, "rewrite", False, writes)
+        self.plan.edges[(*key, *self.boundary)] = Edge(*self.boundary, REWRITE, False, writes)
         return self
 
     # -- the interface for a Builder ---------------------------------------------------------

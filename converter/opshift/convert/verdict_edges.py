@@ -16,7 +16,6 @@ from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.author.verdicts import ALTERNATIVE, FORM, WORDS, Adapter
 from opshift.convert.plan_table import (
-    IMPOSSIBLE,
     MISSING,
     UNREVIEWED,
     UNSETTLED,
@@ -27,6 +26,7 @@ from opshift.convert.plan_table import (
     solve,
 )
 from opshift.opsets import schemas
+from opshift.report import IMPOSSIBLE
 from opshift.text import qualified
 
 if TYPE_CHECKING:

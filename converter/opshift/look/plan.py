@@ -11,6 +11,7 @@ from opshift.json_form import Form, Versions
 from opshift.page import Paged
 from opshift.records import dataclass
 from opshift.report import (
+    COMPATIBLE,
     RuntimeAnswer,
     Site,
     StepReport,
@@ -202,7 +203,7 @@ class Plan(Paged):
 
         def changes(path: Path, hop: Hop) -> bool:
             at = (path.domain, hop.op, hop.start, hop.to)
-            return hop.verdict != "compatible" and at not in idle
+            return hop.verdict != COMPATIBLE and at not in idle
 
         return [(path, [hop for hop in path.hops if changes(path, hop)]) for path in self.paths]
 

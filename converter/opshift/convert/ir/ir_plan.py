@@ -14,16 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.convert.ir.features import BROUGHT, FEATURES, FUNCTIONS, METADATA, Feature
-from opshift.convert.plan_table import (
-    IMPOSSIBLE,
-    LAST,
-    Edge,
-    Implementation,
-    library,
-    shipped,
-    solve,
-)
+from opshift.convert.plan_table import LAST, Edge, Implementation, library, shipped, solve
 from opshift.errors import AdapterBug
+from opshift.report import IMPOSSIBLE
 
 if TYPE_CHECKING:
     import networkx as nx

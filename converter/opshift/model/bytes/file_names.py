@@ -7,7 +7,7 @@ import errno
 import hashlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from opshift.errors import OpshiftError
@@ -43,22 +43,16 @@ def stem(name: str) -> str:
 
 
 @contextmanager
-def errors_name(path: str) -> Iterator[None]:
-    """Makes errors of the system contain the caller's path, not a temporary path."""
+def errors_name(path: str, only: Collection[int] = ()) -> Iterator[None]:
+    """Makes errors of the system contain the caller's path, not a temporary path.
+
+    With `only`, it changes the errors with these numbers, and only if they name no file.
+    """
     try:
         yield
     except OpshiftError:
         raise
     except OSError as error:
+        if only and (error.errno not in only or error.filename):
+            raise
         raise OSError(error.errno, error.strerror, path) from None
-
-
-@contextmanager
-def full_disk_names(path: str) -> Iterator[None]:
-    """Makes the error for a full disk, a quota or a limit of sizes contain the file to write."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in FULL and not error.filename:
-            raise OSError(error.errno, error.strerror, path) from None
-        raise

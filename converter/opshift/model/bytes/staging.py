@@ -17,7 +17,7 @@ from opshift.errors import BadDestination, choose_external
 from opshift.model.bytes import file_attributes, file_names, leftovers, locks
 from opshift.model.bytes.claim import WAIT, Claim, tidy
 from opshift.model.bytes.file_attributes import Attributes, Readers
-from opshift.model.bytes.file_names import errors_name, full_disk_names
+from opshift.model.bytes.file_names import FULL, errors_name
 from opshift.model.bytes.ranges import Moved, Region, write_pieces
 from opshift.model.bytes.source import Identity, Named, has_equal_bytes
 
@@ -164,7 +164,7 @@ class Staging:
             else:
                 fd = file_attributes.create(name, sources)
         try:
-            with full_disk_names(path):
+            with errors_name(path, only=FULL):
                 write_pieces(fd, pieces)
                 if self._like is not None:
                     self._like.give_to(name, sources)
