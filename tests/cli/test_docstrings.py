@@ -128,6 +128,7 @@ def test_every_class_explains_its_attributes_and_shows_an_example(kind, tmp_path
     ("call", "sentence"),
     [
         (lambda: opshift.convert_version("model.onnx", 13, chek="full"), "there is no option 'chek'; did you mean check"),
+        (lambda: opshift.convert("model.onnx", opset=13), "give a version as `target`"),
         (lambda: opshift.Request.of(13, drop_meta=True), "there is no option 'drop_meta'; did you mean drop_metadata"),
         (lambda: opshift.plan(3, 13), "model must be a ModelProto or a path, not int"),
         (lambda: opshift.lowest_versions(None), "model must be a ModelProto or a path, not NoneType"),

@@ -45,6 +45,12 @@ def test_each_meaning_is_an_option_or_argument_of_a_command():
     assert {text.partition(" ")[0] for meant in SYNONYMS.values() for text in meant} <= known
 
 
+@pytest.mark.parametrize("word", ["onnxruntime", "onnxruntime==1.10"])
+def test_a_runtime_in_place_of_an_interpreter_leads_to_the_target(word):
+    says = failure("convert", "m.onnx", "-o", "n.onnx", "--to", "13", "--runtime", word)
+    assert says.endswith(f"takes a Python interpreter; write --for {word}")
+
+
 def test_a_synonym_names_only_options_that_the_command_has():
     assert synonym("--target", ["--for"]) == "--for"
     assert synonym("--target_opset", ["--to"]) == "--to"

@@ -221,9 +221,16 @@ def _convert_file(
 
 def _judge(python: str, request: Request) -> OtherRuntime:
     """Returns the runtime that runs the results, if opshift has a driver for it."""
+    import shutil
+
+    from opshift.opsets import targets
     from opshift.opsets.wanted import Wanted
     from opshift.verify import other_runtime
 
+    if shutil.which(python) is None and targets.called(python.partition("=")[0]):
+        raise click.UsageError(
+            f"--runtime {python}: this option takes a Python interpreter; write --for {python}"
+        )
     target = request.target
     row = target.release if isinstance(target, Wanted) else None
     return other_runtime.find(python, row.name if row is not None else "")
