@@ -87,6 +87,7 @@ def test_calls_of_functions_with_unknown_operators_are_not_judged() -> None:
 def test_a_model_of_known_operators_is_judged_as_a_whole() -> None:
     proto = model("(float[2] x) => (float[2] y) { h = Neg(x) y = Abs(h) }")
     assert inferred_part.inferred_part(proto) is proto
+    assert inferred_part.hidden(model("(float[2] x) => (y) { y = Not(x) }"), ADAPTERS) is None
 
 
 def test_an_error_is_found_next_to_an_unknown_operator() -> None:

@@ -77,7 +77,7 @@ def test_an_answer_from_nowhere_is_found(with_adapters) -> None:
     with_adapters(softmax)
     text = """(float[2,3] x, float[2] z) => (float[2,3] y, float[2] w) {
         y = Softmax<axis = 0>(x) w = Softmax<axis = 0>(z) }"""
-    with pytest.raises(AssertionError, match="but did not for an equal node"):
+    with pytest.raises(AssertionError, match="but not of an equal node"):
         convert_version(model(text, 12), 13)
 
 

@@ -53,6 +53,7 @@ def test_a_tensor_has_as_many_elements_as_its_shape(fields, pattern):
         {"data_type": TensorProto.FLOAT, "dims": [2000], "raw_data": b"1234" * 2000},
         {"data_type": TensorProto.FLOAT, "dims": [1] * 65, "float_data": [1]},
         {"data_type": 99, "dims": [1], "float_data": [1, 2]},
+        {"data_type": TensorProto.STRING, "dims": [1], "raw_data": b"12"},
         {"data_type": TensorProto.FLOAT, "dims": [1], "int64_data": [1]},  # the checker says more
         {"data_type": TensorProto.FLOAT, "dims": [1], "float_data": [1], "raw_data": b"1234"},
     ],
@@ -97,7 +98,7 @@ def test_an_entry_is_one_of_the_element_type(fields, pattern):
         {"data_type": TensorProto.INT8, "raw_data": b"\xff"},
         {"data_type": TensorProto.INT32, "int32_data": [2**31 - 1]},
         {"data_type": TensorProto.INT64, "int64_data": [-(2**63)]},
-        {"data_type": TensorProto.FLOAT, "float_data": [3.0]},
+        {"data_type": TensorProto.FLOAT, "float_data": [-3.0]},
         {"data_type": TensorProto.STRING, "string_data": ["é".encode()]},
         {"data_type": 99, "int32_data": [3]},
     ],

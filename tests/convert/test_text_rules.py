@@ -40,3 +40,4 @@ def test_documentation_has_no_html(tag):
     proto.graph.input[0].doc_string = proto.graph.node[0].doc_string = tag
     patterns = [f"the model has the HTML tag {tag}; write", "graph 'g'", "F 'y'", "value 'x'"]
     assert_finds(rules.documentation, checked(proto), *patterns)
+    assert [found for found, _ in rules.documentation(checked(proto))] == [tag] * 4

@@ -151,7 +151,7 @@ def _weaker(
     assumed: TypeProto | None,
     symbols: frozenset[str],
 ) -> TypeProto | None:
-    """Returns the part of an assumed type that inference confirms; None without such a part."""
+    """Returns the part of an assumed type that inference confirms, or None."""
     if assumed is None:
         return (
             None if initial is None or rank_of(initial) is None else without_marks(initial, symbols)

@@ -285,7 +285,7 @@ def _correct(
 def ranks_by_rule(
     rule: OutputRanks | None, node: NodeProto, schema: schemas.Schema | None, env: Env
 ) -> Sequence[int]:
-    """Returns the ranks of a node's outputs by an author's rule; () if the rule finds none."""
+    """Returns the ranks of a node's outputs by a rule of an adapter; () if the rule finds none."""
     if rule is None or schema is None:
         return ()
     return answer_of(rule.run, Node(node, schema, env)) or ()

@@ -83,7 +83,7 @@ class Finding(Form):
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """A node for which an author's rule raised an error."""
+    """A node for which a rule of an adapter raised an error."""
 
     node: str
     error: Exception

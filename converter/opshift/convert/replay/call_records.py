@@ -237,7 +237,7 @@ class Records:
             if branch.leaf is not None or branch.question not in (None, question):
                 source = task.adapter.source
                 raise AssertionError(
-                    f"{source} requested {question}, but did not for an equal node"
+                    f"{source} reads {question} of one node, but not of an equal node"
                 )
             branch.question = question
             if answer not in branch.branches:

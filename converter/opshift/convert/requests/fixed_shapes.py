@@ -178,13 +178,13 @@ class Contradiction(NamedTuple):
     place: str
     reason: str
     is_nested: bool = False  # whether the place is in a subgraph, which may never run
-    by_rule: bool = False  # whether an author's rule, not inference, found the contradiction
+    by_rule: bool = False  # whether a rule of an adapter, not inference, found it
 
 
 def _contradictions(state: State, facts: Facts) -> Iterator[Contradiction]:
-    """Yields places that inference, an author's rule or a declared output contradicts.
+    """Yields nodes and outputs that contradict inference, a declared type or a rule of an adapter.
 
-    A runtime applies inference also to subgraphs that never run, but does not apply authors' rules.
+    A runtime also infers the shapes of subgraphs that never run, but does not apply these rules.
     """
     document = facts.document
     flaws = {place: flaw for place, flaw in flawed(facts) if isinstance(flaw, str)}

@@ -99,7 +99,7 @@ def _split(
             raise OracleError(f"Split-{call.since}: {size} is not divisible into {count} parts")
         sizes = [size // count] * count
     if len(sizes) != count or sum(sizes) != size or min(sizes) < 0:
-        raise OracleError(f"Split-{call.since}: lengths {list(sizes)} of {size}")
+        raise OracleError(f"Split-{call.since}: the lengths {list(sizes)} do not divide {size}")
     return tuple(np.split(x, np.cumsum(sizes)[:-1], axis=axis))
 
 
@@ -137,7 +137,7 @@ def _slice(
     steps: Sequence[int],
 ) -> np.ndarray:
     if not len(starts) == len(ends) == len(axes) == len(steps):
-        raise OracleError(f"Slice-{call.since}: lists of different lengths")
+        raise OracleError(f"Slice-{call.since}: starts, ends, axes, steps differ in length")
     if len({axis % x.ndim for axis in axes}) != len(axes):
         raise OracleError(f"Slice-{call.since}: an axis occurs twice")
     cut = [slice(None)] * x.ndim
