@@ -73,6 +73,9 @@ def full(tmp_path: Path) -> Path:
         (("info", "in.onnx", "--json"), "standard output"),
         (("convert", "in.onnx", "-o", "-", "--to", "13"), "standard output"),
         (("convert", "in.onnx", "-o", "full", "--to", "13"), "full"),
+        (("--help",), "standard output"),
+        (("--version",), "standard output"),
+        (("batch", "--help"), "standard output"),
     ],
 )
 def test_an_error_of_a_stream_names_the_stream(
@@ -86,3 +89,27 @@ def test_an_error_of_a_stream_names_the_stream(
         )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: {stream}: No space left on device\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux has a device that is full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("convert", "in.onnx", "-o", "-", "--to", "13"), 0),
+        (("batch", ".", "results", "--to", "13", "--workers", "1"), 0),
+        (("check", "none.onnx"), 2),
+        (("none",), 2),
+        ((), 2),
+    ],
+)
+def test_a_message_that_cannot_be_written_ends_no_command(
+    words: tuple[str, ...], code: int, unbuffered: str, full: Path, tmp_path: Path
+) -> None:
+    onnx.save(model("(float[2] x) => (float[2] y) { y = Neg(x) }"), tmp_path / "in.onnx")
+    with full.open("wb") as messages:
+        done = subprocess.run(
+            [sys.executable, "-m", "opshift", *words], cwd=tmp_path, stdout=subprocess.PIPE,
+            stderr=messages, check=False, env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )  # fmt: skip
+    assert done.returncode == code

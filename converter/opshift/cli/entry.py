@@ -110,6 +110,9 @@ class Commands(click.Group):
                 click.echo(error.format_message(), err=True)
                 return BAD_INPUT
             code = _output(words).failed(_sentence(error), BAD_INPUT, "BAD_USAGE")
+        except OSError as error:  # the help or the version cannot be written
+            message = f"{error.filename or 'standard output'}: {error.strerror}"
+            code = _output(words).failed(message, BAD_INPUT, "FILE_ERROR")
         except click.Abort:
             code = _output(words).failed("interrupted", INTERRUPTED, "INTERRUPTED")
         return code if isinstance(code, int) else 0
