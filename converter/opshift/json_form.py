@@ -66,6 +66,18 @@ def _fields(record: Any) -> dict[str, Any]:
     return fields
 
 
+def parsed(text: str | bytes) -> Any:
+    """Parses JSON that another program may have written; each fault is a JSONDecodeError."""
+    import json
+
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except (RecursionError, ValueError) as error:  # nested deeply, or a number of many digits
+        raise json.JSONDecodeError(str(error), "", 0) from None
+
+
 def plain(value: Any) -> Any:
     """Returns a value as JSON has it: objects as dictionaries, and enumerations by their names."""
     if isinstance(value, Form):

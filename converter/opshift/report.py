@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from opshift import terms
-from opshift.json_form import SCHEMA_VERSION, Form, Versions
+from opshift.json_form import SCHEMA_VERSION, Form, Versions, parsed
 from opshift.page import Paged
 from opshift.records import dataclass
 from opshift.release import BUILD
@@ -258,7 +257,7 @@ class Report(Paged):
     @staticmethod
     def from_json(text: str) -> Report:
         """Reads a report from the text that `to_json` returned."""
-        raw = json.loads(text)
+        raw = parsed(text)
         check_schema(raw, "report")
         steps = tuple(
             StepReport(

@@ -19,9 +19,11 @@ import pytest
 from click.testing import CliRunner
 from json_schema import SCHEMA, faults, unused
 from onnx import parser
+from opshift import json_form
 from opshift.cli import commands
 from opshift.cli.entry import main
 from opshift.opsets import installed_set, operator_set
+from opshift.zoo import marks
 
 from tools.author import docs
 
@@ -265,3 +267,16 @@ def test_the_identity_of_a_verdict_names_the_boundary():
     assert {"ai.onnx.Reshape-14-13", "ai.onnx.Reshape-form", "com.microsoft.Gelu-leave"} <= {*names}
     report = opshift.convert(parser.parse_model(SOFTMAX), 13).report
     assert report.steps[0].rewritten[0].id == "ai.onnx.Softmax-12-13"
+
+
+FAULTY = {"deep": "[" * 100_000, "long number": "1" * 5_000, "cut": "{", "no text": b"\xff"}
+
+
+@pytest.mark.parametrize("text", FAULTY.values(), ids=FAULTY)
+def test_json_of_any_content_is_read_or_faulty(text: str | bytes, tmp_path: Path) -> None:
+    with pytest.raises(json.JSONDecodeError):
+        json_form.parsed(text)
+    assert marks.Mark.decoded(text if isinstance(text, bytes) else text.encode()) is None
+    (tmp_path / "r.json").write_bytes(text if isinstance(text, bytes) else text.encode())
+    done = CliRunner().invoke(main, ["targets", "--learn", str(tmp_path / "r.json")])
+    assert (done.exit_code, "is not JSON" in done.stderr) == (2, True)

@@ -130,6 +130,24 @@ def test_settings_name_no_pipe(folder, option):
     assert "which is a pipe or a device" in done.stderr
 
 
+DEEP = {
+    "lists": "a = " + "[" * 100_000,
+    "key": ".".join("a" * 400_000) + " = 1",
+    "quoted key": '"a"' + ' . "a"' * 100_000 + " = 1",
+    "table": "[" + ".".join("a" * 400_000) + "]",
+    "table in a value": "a = {" + ".".join("a" * 400_000) + " = 1}",
+    "number": "a = " + "1" * 5_000,
+}
+"""Settings that a reader would need hours for, or that end its stack."""
+
+
+@pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
+def test_deep_settings_are_an_error_at_once(folder, text):
+    (folder / "opshift.toml").write_text(text)
+    done = run("info", "m.onnx")
+    assert (done.exit_code, done.stderr[:6]) == (cli.BAD_INPUT, "error:")
+
+
 def test_a_long_file_without_settings_is_ignored(folder):
     (folder / "pyproject.toml").write_text("#" * (settings.LARGEST + 1))
     assert run("convert", "m.onnx", "--to", "12", "--check").exit_code == cli.DONE

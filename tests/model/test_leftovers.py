@@ -235,6 +235,7 @@ def test_what_only_looks_like_ours_stays(tmp_path):
     (tmp_path / "w.bin").write_bytes(weight())
     (tmp_path / ".opshift-0123456789ac.run").write_text('{"model": "m", "data": {"w.bin": [1, 2, 3, 4]}}')  # fmt: skip
     (tmp_path / ".opshift-0123456789ad.run").write_text('{"data": 7}')
+    (tmp_path / ".opshift-0123456789ae.run").write_text("[" * 100_000)
     sweep(str(tmp_path))
     assert sorted(os.listdir(tmp_path)) == sorted([*names, "w.bin"])
     os.utime(tmp_path / names[1], (1, 1))  # without a run, and long ago

@@ -167,7 +167,22 @@ def test_a_file_in_a_folder_that_is_no_model_is_named(tmp_path, labels):
     assert audit_result.results == 1
 
 
-@pytest.mark.parametrize("text", ["{", '{"kind": "report"}\n{', "no model"])
+FAULTY = {
+    "cut": "{",
+    "cut line": '{"kind": "report"}\n{',
+    "text": "no model",
+    "deep": '{"a": ' + "[" * 100_000,
+    "long number": '{"kind": ' + "1" * 5_000 + "}",
+    "no fields": '{"kind": "report"}',
+    "fields of other types": '{"kind": "row", "outcome": "ok", "result": 1, "source": {}}',
+    "kind of another type": '{"kind": []}',
+    "line of another type": '{"kind": "report"}\n[1]',
+    "list of another type": '{"kind": "several", "results": 1}',
+    "no objects": '{"kind": "several", "results": [1]}',
+}
+
+
+@pytest.mark.parametrize("text", FAULTY.values(), ids=FAULTY)
 def test_a_file_of_another_kind_is_an_error(text, tmp_path):
     (tmp_path / "f").write_text(text)
     with pytest.raises(opshift.InvalidModel):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from opshift.errors import BadTarget
+from opshift.json_form import parsed
 from opshift.probe.probe_models import ProbeModel, ProbeResult
 from opshift.probe.stamps import Stamps
 from opshift.records import dataclass
@@ -44,7 +45,7 @@ class ResultFile:
         complete = text[: text.rfind("\n") + 1]
         if complete != text:
             self.path.write_text(complete, "utf-8")
-        head, *batches = [json.loads(line) for line in complete.splitlines()] or [{}]
+        head, *batches = [parsed(line) for line in complete.splitlines()] or [{}]
         if (head.get("target"), head.get("models")) != (self.target, self.models):
             raise BadTarget(
                 f"{self.path} contains results of other models or of another runtime; give another"

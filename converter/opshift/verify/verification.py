@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
+from opshift.json_form import parsed
 from opshift.page import Paged
 from opshift.records import dataclass
 from opshift.report import check_schema
@@ -142,7 +142,7 @@ class Verification(Paged):
 
     @staticmethod
     def from_json(text: str) -> Verification:
-        raw = json.loads(text)
+        raw = parsed(text)
         check_schema(raw, "verification")
         first, second = (Side(**side) for side in raw["sides"])
         cause = raw["cause"]

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +14,7 @@ from opshift.advisories import UNNAMED, Advisory, Affected, Evidence, advisories
 from opshift.convert import stamp
 from opshift.convert.ir.features import SPARSE_IR
 from opshift.errors import InvalidModel
+from opshift.json_form import parsed
 from opshift.look.info import Info, info
 from opshift.look.planning import plan
 from opshift.model.bytes.file_names import has_ending
@@ -258,7 +257,7 @@ def _in_file(path: str) -> Iterator[tuple[str, list[Evidence]]]:
             " `opshift batch --results FILE.jsonl`"
         )
     outcomes = list(_outcomes(path)) if head.lstrip()[:1] == b"{" else []
-    kinds = {outcome["kind"] for outcome in outcomes if "kind" in outcome}
+    kinds = {str(outcome["kind"]) for outcome in outcomes if "kind" in outcome}
     if not kinds:
         yield path, _in_model(info(path))
     elif kinds.isdisjoint(_AUDITED):
@@ -268,25 +267,40 @@ def _in_file(path: str) -> Iterator[tuple[str, list[Evidence]]]:
         )
     for number, raw in enumerate(outcomes, 1):
         name = str(raw.get("model") or (path if len(outcomes) == 1 else f"{path}:{number}"))
-        if raw.get("kind") == "report":
-            yield name, [_reported(raw)]
-        elif raw.get("kind") == "row" and raw.get("outcome") in (Fate.OK, Fate.SKIPPED):
-            yield name, [_recorded(raw["result"], raw.get("origin"), raw["source"])]
+        try:
+            evidence = _described(raw)
+        except (KeyError, TypeError, AttributeError) as error:
+            text = f"{name}: this is not a complete report or row ({error}); write it again"
+            raise InvalidModel(text) from error
+        if evidence is not None:
+            yield name, [evidence]
 
 
 def _outcomes(path: str) -> Iterator[dict[str, Any]]:
     """Yields the outcomes in a file of JSON or JSON Lines."""
     text = Path(path).read_text("utf-8", "replace")
-    with contextlib.suppress(json.JSONDecodeError):
-        whole = json.loads(text)
-        yield from whole["results"] if whole.get("kind") == "several" else [whole]
-        return
-    for line in text.splitlines():
-        try:
-            yield json.loads(line)
-        except json.JSONDecodeError as error:
-            text = f"{path} is not a model, report or journal: {error}"
-            raise InvalidModel(text) from None
+    try:
+        whole = parsed(text)
+        results = whole.get("results") if whole.get("kind") == "several" else None
+        outcomes: Iterable[Any] = results if isinstance(results, list) else [whole]
+    except ValueError:
+        outcomes = map(parsed, text.splitlines())
+    try:
+        for outcome in outcomes:
+            if not isinstance(outcome, Mapping):
+                raise ValueError(f"{type(outcome).__name__} is not an object")
+            yield outcome
+    except ValueError as error:
+        raise InvalidModel(f"{path} is not a model, report or journal: {error}") from None
+
+
+def _described(raw: Mapping[str, Any]) -> Evidence | None:
+    """Returns the conversion that a report or a row describes, or None without a result."""
+    if raw.get("kind") == "report":
+        return _reported(raw)
+    if raw.get("kind") == "row" and raw.get("outcome") in (Fate.OK, Fate.SKIPPED):
+        return _recorded(raw["result"], raw.get("origin"), raw["source"])
+    return None
 
 
 def _reported(raw: Mapping[str, Any]) -> Evidence:

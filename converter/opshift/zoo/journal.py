@@ -15,6 +15,7 @@ from pathlib import Path
 
 from opshift import terms
 from opshift.errors import BadDestination
+from opshift.json_form import parsed
 from opshift.model.bytes.claim import Claim, tidy
 from opshift.model.bytes.staging import linked
 from opshift.text import cause_of
@@ -91,7 +92,7 @@ class Journal:
         query = "SELECT outcome FROM outcomes WHERE name = ? AND recipe = ?"
         with self._ending_at_a_fault(), contextlib.suppress(ValueError, KeyError, TypeError):
             for (text,) in self._db.execute(query, (os.fsencode(name), recipe)):
-                return Outcome.from_dict(json.loads(text))  # raises for a row of another release
+                return Outcome.from_dict(parsed(text))  # raises for a row of another release
         return None
 
     @contextlib.contextmanager
@@ -115,8 +116,8 @@ def reading(path: str) -> Iterator[Outcome]:
     with contextlib.closing(_unchanged(path)) as db:
         try:
             for (text,) in db.execute("SELECT outcome FROM outcomes ORDER BY name"):
-                yield Outcome.from_dict(json.loads(text))
-        except sqlite3.DatabaseError as error:
+                yield Outcome.from_dict(parsed(text))
+        except (sqlite3.DatabaseError, ValueError, KeyError, TypeError) as error:
             raise _DamagedError(f"{path}: this file is not a readable journal: {error}") from error
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import TypeAlias
 
+from opshift.json_form import parsed
 from opshift.model.bytes.source import write_all
 from opshift.records import dataclass
 from opshift.report import Origin
@@ -42,7 +43,7 @@ class Mark:
     def decoded(data: bytes) -> Mark | None:
         """Reads a mark; returns None if another schema version wrote it."""
         try:
-            raw = json.loads(data)
+            raw = parsed(data)
             writes = tuple(
                 (str(path), int(size), str(version)) for path, size, version in raw["writes"]
             )

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from opshift.cli.conversion_options import permission_names, permissions
 from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common, documents
 from opshift.cli.terminal import Output
+from opshift.json_form import parsed
 from opshift.text import Line, Role
 from opshift.versions import is_version
 
@@ -86,7 +86,7 @@ def _learn(output: Output, report: str, words: tuple[str, ...]) -> int:
         )
     path = targets.own_file().with_name(learned.FILE)
     try:
-        content = json.loads(Path(report).read_text("utf-8"))
+        content = parsed(Path(report).read_text("utf-8"))
     except ValueError as error:
         raise click.UsageError(
             f"{report} is not JSON: {error}; give a report of `opshift convert --json`"

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from opshift.errors import InvalidModel
+from opshift.json_form import parsed
 from opshift.model.bytes import locks
 from opshift.model.bytes.source import BINARY, TEXTS, Identity, Pages
 
@@ -59,7 +60,7 @@ def noted(fd: int) -> set[DataFile]:
     files: set[DataFile] = set()
     for line in os.read(fd, os.fstat(fd).st_size).splitlines():
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-            data = json.loads(line)["data"]
+            data = parsed(line)["data"]
             files |= {(os.path.basename(name), Identity(*of)) for name, of in data.items()}
     return files
 
