@@ -6,13 +6,13 @@ from __future__ import annotations
 import random
 
 import pytest
+from newest_onnx import IS_OLDER
 from opshift import convert, convert_version, testing
 from opshift.adapter import Builder, Node, Result, adapter, boundary
 from opshift.author import index, registry
 from opshift.author.verdicts import WIDER, CastNarrowed
 from opshift.combinators import cast_around
 from opshift.convert import plan_table, result
-from opshift.opsets import schemas
 from opshift.protos import ModelProto
 from text_models import model, ops
 
@@ -99,7 +99,7 @@ def _ends(case: examples.Case) -> bool:
     return bool(case.example.invalid or case.example.refuses)
 
 
-@pytest.mark.skipif((schemas.latest("") or 0) < 28, reason="it is written with the newest onnx")
+@pytest.mark.skipif(IS_OLDER, reason="it is written with the newest onnx")
 def test_the_shipped_table_has_the_operators_that_a_sample_of_examples_needs():
     """`python -m tools.author check` compares the whole table."""
     sample = random.Random(SEED).sample(testing.examples("opshift_adapters"), SAMPLE)
