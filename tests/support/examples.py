@@ -27,6 +27,12 @@ class Case:
     example: Example
 
     @property
+    def file(self) -> str:
+        """The file of the adapter; the sources of some adapters end with the number of a line."""
+        module, is_in_a_table, _ = self.adapter.source.partition(":")
+        return module if is_in_a_table else module.rpartition(".")[0]
+
+    @property
     def id(self) -> str:
         adapter = self.adapter
         where = adapter.source.removeprefix("opshift_adapters.")
@@ -37,6 +43,14 @@ class Case:
 def cases() -> tuple[Case, ...]:
     """All examples, listed once for every module of tests."""
     return tuple(Case(*pair) for pair in testing.examples("opshift_adapters"))
+
+
+def by_file() -> dict[str, list[Case]]:
+    """All examples by the file of their adapter, which is the id of a test."""
+    files: dict[str, list[Case]] = {}
+    for case in cases():
+        files.setdefault(case.file.removeprefix("opshift_adapters."), []).append(case)
+    return files
 
 
 def model_of(case: Case) -> ModelProto:
