@@ -21,12 +21,14 @@ from pathlib import Path
 import distributions
 import numpy as np
 import onnx
+import opshift
 import pytest
 from click.testing import CliRunner
 from newest_onnx import IS_OLDER
 from opshift import toml
 from opshift.cli.entry import main
 from opshift.opsets import schemas
+from text_models import model
 
 ROOT = Path(__file__).resolve().parents[2]
 START = sorted((ROOT / "docs" / "start").glob("*.md"))
@@ -56,8 +58,6 @@ def snippets(page: Path) -> list[tuple[str, str]]:
 @pytest.fixture
 def folder(tmp_path):
     """A folder with the example of the project, also at the opset and IR of a recent export."""
-    import opshift
-
     for name in ("model.onnx", "attention_opset12.onnx"):
         shutil.copy(ROOT / "examples" / "attention_opset12.onnx", tmp_path / name)
     newer = opshift.convert_version(tmp_path / "model.onnx", 20)
@@ -70,16 +70,17 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.skipif((schemas.latest("") or 0) < 21, reason="the pages convert to opset 21")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_snippets_of_a_page_run(page, folder):
-    run_all(page, folder, sys.path)
+SMALL = """(int32[N,3] x) => (float[N,3] y) <float[3] c = {0.5, 1, 2}> {
+    f = Cast<to = 1>(x) p = Mul(f, c) y = Softmax<axis = 1>(p) }"""
 
 
 @pytest.fixture
 def files(folder):
-    """The files that the how-tos name."""
+    """The files that the how-tos name, with a small model: the first pages use a real one."""
     older, newer = folder / "attention_opset12.onnx", folder / "model.onnx"
+    small = model(SMALL, 12, more=', "ai.onnx.ml" : 2')
+    onnx.save(small, older)
+    onnx.save(opshift.convert_version(small, 20), newer)
     for name in ("before", "in", "old", "optimized"):
         shutil.copy(older, folder / f"{name}.onnx")
     for name in ("after", "new"):
@@ -89,6 +90,12 @@ def files(folder):
     (folder / "list.txt").write_text("models/resnet18.onnx\n")
     np.savez(folder / "data.npz", x=np.ones((2, 3), np.int32))
     return folder
+
+
+@pytest.mark.skipif((schemas.latest("") or 0) < 21, reason="the pages convert to opset 21")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_snippets_of_a_page_run(page, files):
+    run_all(page, files, sys.path)
 
 
 ANSWERED = {
