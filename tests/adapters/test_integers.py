@@ -91,13 +91,14 @@ EXACT = {  # the reference of an old onnx divides by way of a double
     "Div": np.floor_divide, "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or,
     "BitwiseXor": np.bitwise_xor,
 }  # fmt: skip
-EVERY = "OPSHIFT_PROPERTIES" in os.environ  # the results of bitwise operators have 3,000 nodes
+# The results of bitwise operators have 3,000 nodes. They differ in one of these nodes, which the
+# examples of the adapter test.
+TRIED = [(op, target) for op in EXACT for target in (5, 1)]
+if "OPSHIFT_PROPERTIES" not in os.environ:
+    TRIED = [("Div", 5), ("Div", 1), ("BitwiseXor", 5)]
 
 
-@pytest.mark.parametrize(
-    ("op", "target"),
-    [(op, 5) for op in EXACT] + [(op, 1) for op in EXACT if EVERY or op == "Div"],
-)
+@pytest.mark.parametrize(("op", "target"), TRIED)
 def test_unsigned_integers_beyond_the_signed_ones_are_exact(op: str, target: int) -> None:
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18]> g (uint64[N] a, uint64[N] b) => (uint64[N] y)'
