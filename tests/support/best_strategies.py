@@ -112,7 +112,7 @@ def _tried(
 
 def examples(seed: int, *, leave: bool, place: str | None = None) -> Iterator[Case]:
     """Examples of adapters, each in a place and with random versions, without end."""
-    rng, pairs = random.Random(seed), journeys.fit()
+    rng, pairs = random.Random(f"{seed} {place}"), journeys.fit()
     if leave:
         pairs = [pair for pair in pairs if (pair[0].start, pair[0].to) == LEAVE]
     while True:
