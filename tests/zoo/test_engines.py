@@ -24,7 +24,7 @@ from opshift.zoo.stores import bulk, stores
 from opshift.zoo.stores.stores import Listed
 from opshift.zoo.workers import pool, shards
 from opshift.zoo.workers.shards import Spread
-from zoos import Order, obey, zoo
+from zoos import Order, await_result, obey, zoo
 
 LIMITS = ModelLimits(60, 1024)
 
@@ -330,8 +330,7 @@ def test_a_node_of_ray_that_ends_ends_the_run(tmp_path):
     words = ["-m", "opshift", "batch", source, dst, "--to", "13", "--engine=ray", "--memory=2000"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     driver = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True, env=env)
-    while not list(dst.glob("*/*.onnx")):
-        assert driver.poll() is None
+    await_result(driver, dst)
     for task in Path(f"/proc/{driver.pid}/task").iterdir():
         for child in map(int, (task / "children").read_text().split()):
             if Path(f"/proc/{child}/comm").read_text().strip() == "raylet":
@@ -348,8 +347,7 @@ def test_interrupting_a_cluster_of_its_own_finishes_cleanly(kind, tmp_path):
     driver = subprocess.Popen(
         [sys.executable, *words], stderr=subprocess.PIPE, text=True, env=env, start_new_session=True
     )
-    while not list(dst.glob("*/*.onnx")):
-        assert driver.poll() is None
+    await_result(driver, dst)
     os.killpg(driver.pid, signal.SIGINT)
     assert "run the same command" in driver.communicate(timeout=120)[1]
     assert driver.returncode == cli.INTERRUPTED

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,13 @@ def zoo(folder: Path, count: int) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data.replace(b"g0000", f"g{i:04}".encode()))
     return folder
+
+
+def await_result(driver: subprocess.Popen[str], dst: Path) -> None:
+    """Waits until a run has written its first result, and leaves the processor to the run."""
+    while not list(dst.glob("*/*.onnx")):
+        assert driver.poll() is None
+        time.sleep(0.01)
 
 
 @dataclass(frozen=True, slots=True)
