@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeAlias
 
+from opshift import collector
 from opshift.author import registry
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import StepRefused
@@ -34,19 +33,7 @@ def opener_of(model: ModelProto | str | os.PathLike[str] | Opened) -> OpenSkelet
     return lambda: weights.carve_file(file)
 
 
-@contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Pauses the garbage collector, which would take a sixth of the conversion time."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
-
-
-@_collector_paused()  # on the whole call, so that its objects are freed before collection resumes
+@collector.paused()  # on the whole call, so that its objects are freed before collection resumes
 def convert(
     open_skeleton: OpenSkeleton, options: Request, opened: Callable[[], Conversion] | None = None
 ) -> tuple[ModelProto, Weights, Report]:

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
-from opshift import deprecation
+from opshift import collector, deprecation
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
@@ -205,6 +205,7 @@ def check(model: ModelProto | str | os.PathLike[str], *, isolate: bool | None = 
         return _all_findings(model, registry.default())
 
 
+@collector.paused()
 def _all_findings(model: ModelProto | str | os.PathLike[str], adapters: Registry) -> Findings:
     if isinstance(model, ModelProto):
         skeleton, large_tensors = weights.carve_model(model)
