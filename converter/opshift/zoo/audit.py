@@ -287,7 +287,7 @@ def _outcomes(path: str) -> Iterator[dict[str, Any]]:
         outcomes = map(parsed, text.splitlines())
     try:
         for outcome in outcomes:
-            if not isinstance(outcome, Mapping):
+            if not isinstance(outcome, dict):
                 raise ValueError(f"{type(outcome).__name__} is not an object")
             yield outcome
     except ValueError as error:
