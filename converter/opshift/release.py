@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 
-VERSION = "0.3.0.dev14"
+VERSION = "0.3.0.dev15"
 """The version: a release, or `.devN` before it. Each fix of a wrong result raises N."""
 
 RELEASED = 1 << 30

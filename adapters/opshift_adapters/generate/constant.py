@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from opshift.adapter import (
     CONSTANT_FORMS,
     KEEP,
+    Array,
     Builder,
     Node,
     Refusal,
@@ -106,10 +107,14 @@ CONSTANT_25 = boundary(25, "Constant:54abdd ConstantOfShape:3c555e")
 @adapter("ConstantOfShape", 9, 8, in_other_words=True)
 def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added ConstantOfShape; below opset 9, Expand of a scalar is written."""
-    value, kind = np.zeros(1), T.FLOAT
-    if node.has("value"):
-        value, kind = node.tensor("value"), node.attr("value").data_type
+    value, kind = _element(node)
     return op.Expand(op.const(value.reshape(()), kind), node["input"])
+
+
+def _element(node: Node) -> tuple[Array, int]:
+    if node.has("value"):
+        return node.tensor("value"), node.attr("value").data_type
+    return np.zeros(1), T.FLOAT
 
 
 @misread("ConstantOfShape", "openvino 2022.1", source="2026-11-30 2022.1: shapes of 0 to 4 sizes")
@@ -117,6 +122,22 @@ def fills_a_scalar(node: Node) -> bool:
     """ConstantOfShape of an empty shape does not load."""
     shape = node["input"].const_or_none()
     return shape is not None and shape.size == 0
+
+
+@misread("ConstantOfShape", "onnxruntime 1.0..1.2", source="2026-11-30 1.0..1.3: 3 shapes")
+def is_empty(node: Node) -> bool:
+    """{op} of a constant shape with a size 0 does not load."""
+    shape = node["input"].const_or_none()
+    return shape is not None and not shape.all()
+
+
+@alternative("ConstantOfShape", runtime="onnxruntime==1.2")
+def empty_constant(node: Node, op: Builder) -> Result:
+    """ConstantOfShape without elements becomes a constant."""
+    shape, (value, kind) = node["input"].const_or_none(), _element(node)
+    if shape is None or shape.all():
+        return KEEP  # pragma: no cover: only openvino 2022.1 asks for another form
+    return op.const(np.resize(value, shape), kind)
 
 
 def constant_of_shape_20_19(node: Node, op: Builder) -> Result:

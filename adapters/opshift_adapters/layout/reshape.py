@@ -179,9 +179,17 @@ def of_a_constant(node: Node) -> bool:
     return node["input"].const_or_none() is not None
 
 
+@misread("Identity", "onnxruntime 1.0..1.2, 1.8..1.16", source="2026-11-30 1.0..1.17: 2 forms")
+def of_constant_strings(node: Node, around: Surroundings) -> bool | None:
+    """Identity of constant strings may not load."""
+    x, y = node["input"], node.outputs[0]
+    is_constant = x.elem_type_or_none == T.STRING and x.const_or_none() is not None
+    return is_constant and ((y is not None and around.is_output(y)) or None)
+
+
 @alternative("Identity", runtime="opencv==4.5.5")
 def constant_for_identity(node: Node, op: Builder) -> Result:
-    """OpenCV 4.1 and 4.5 do not support Identity of a constant; Constant is written."""
+    """Identity of a constant becomes Constant, for OpenCV, and for strings in onnxruntime."""
     constant = node["input"].const_or_none()
     if constant is None or (op.version < 9 and constant.dtype.kind != "f"):
         return KEEP  # below opset 9, Constant accepts only floats
@@ -252,10 +260,7 @@ MOVED_THROUGH = frozenset(THROUGH.split())
     source="2026-11-23 1.9..1.11: each operator between two Transposes",
 )
 def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
-    """Returns whether a subgraph and a node outside of it read the result of a Transpose.
-
-    The result may pass through nodes past which onnxruntime moves a Transpose.
-    """
+    """Returns whether a subgraph and a node outside of it read the result of a Transpose."""
     result = node.outputs[0]
     names, visited = [result], set[str]()
     deeper = meets = False

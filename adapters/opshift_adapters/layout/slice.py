@@ -58,19 +58,43 @@ def ends_at_the_largest(node: Node) -> bool:
     return bool(_reads_to_the_front(node).any())
 
 
+@misread("Slice", "onnxruntime 1.0..1.9", source="2026-11-30 1.0..1.10: 24 bounds", since=10)
+def starts_in_an_empty_axis(node: Node) -> bool | None:
+    """{op} backwards from a negative start reads beyond an empty axis."""
+    back, dims, named = _starts_negative(node), node["data"].dims_or_none, node.input("axes")
+    axes = np.arange(back.size) if named is None or not back.any() else named.const().ravel()
+    sizes = [dims[at] if dims else None for at in axes[back]]
+    return 0 in sizes or (False if all(isinstance(size, int) for size in sizes) else None)
+
+
 @alternative("Slice", runtime="onnxruntime==1.10")
-def below_the_largest_end(node: Node, op: Builder) -> Result:
-    """Slice backwards gets an end below the largest integer, which would mean the front."""
-    lower = op.const(node["ends"].const() - _reads_to_the_front(node), like=node["ends"])
-    return op.same(node, inputs={"ends": lower})
+def within_the_axis(node: Node, op: Builder) -> Result:
+    """Slice backwards starts at the largest integer instead of -1, and ends below the largest."""
+    start, end = node["starts"], node["ends"]
+    if _reads_to_the_front(node).any():
+        end = op.const(end.const() - _reads_to_the_front(node), like=end)
+    if (back := _starts_negative(node)).any():
+        last, largest = start.const() == -1, np.iinfo(start.const().dtype).max
+        start = op.const(np.where(back & last, largest, start.const()), like=start)
+    return op.same(node, inputs={"starts": start, "ends": end})
+
+
+def _is_backwards(node: Node) -> Array:
+    """Returns for each axis whether its constant step is negative."""
+    steps = node.input("steps")
+    constant = steps and steps.const_or_none()
+    return np.zeros(1, bool) if constant is None else constant < 0
+
+
+def _starts_negative(node: Node) -> Array:
+    starts = node["starts"].const_or_none()
+    return _is_backwards(node) & (starts is not None and starts < 0)
 
 
 def _reads_to_the_front(node: Node) -> Array:
     """Returns for each axis whether its constant end is the largest integer and its step < 0."""
-    steps, ends = node.input("steps"), node["ends"].const_or_none()
-    if steps is None or steps.const_or_none() is None or ends is None:
-        return np.zeros(1, bool)
-    return (steps.const() < 0) & np.isin(ends, (2**31 - 1, 2**63 - 1))
+    ends = node["ends"].const_or_none()
+    return _is_backwards(node) & np.isin(0 if ends is None else ends, (2**31 - 1, 2**63 - 1))
 
 
 @adapter("Slice", 10, 9)

@@ -21,6 +21,7 @@ from opshift.combinators import drop_attribute
 
 from opshift_adapters._lib.blocks import as_image, from_image
 from opshift_adapters._lib.kinds import as_type
+from opshift_adapters._lib.makers import maker, unmoved
 
 WIDTH = (T.FLOAT16, T.FLOAT, T.DOUBLE)
 
@@ -195,6 +196,16 @@ def lacks_statistics(node: Node) -> bool:
 @measured("onnxruntime 1.8", "{op} with statistics of another type does not run", since=14)
 def has_other_statistics(node: Node) -> bool:
     return node["input_mean"].elem_type != node["X"].elem_type
+
+
+@measured("onnxruntime 1.17..1.20", "{op} after a MatMul of another rank than 2 does not load")
+def is_fused_with_a_product(node: Node) -> bool | None:
+    product = maker(unmoved(node["X"], "Reshape", "Transpose"), "MatMul")
+    parts = [] if product is None else [product["B"], *node.inputs[1:]]
+    if product is None or any(value and value.const_or_none() is None for value in parts):
+        return False
+    rank = product["A"].rank_or_none
+    return None if rank is None else rank != 2
 
 
 @in_other_words("BatchNormalization")

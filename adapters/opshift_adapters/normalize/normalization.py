@@ -12,6 +12,7 @@ from opshift.adapter import (
     Node,
     Refusal,
     Result,
+    Surroundings,
     T,
     Value,
     Why,
@@ -66,37 +67,35 @@ def mean_from(op: Builder, x: Value, axis: int) -> Value:
     return op.ReduceMean(x, op.const(list(range(axis, 0 if axis < 0 else x.rank))))
 
 
-@misread(
-    "LayerNormalization",
-    "onnxruntime 1.14..1.16",
-    source="2026-11-28 1.14..1.17: three opsets",
-    since=18,
-    wider="X",
+of_layers = functools.partial(misread, "LayerNormalization", since=17)
+
+
+@of_layers(
+    "onnxruntime 1.14..1.16", source="2026-11-28 1.14..1.17: three opsets", since=18, wider="X"
 )
 def of_float16(node: Node) -> bool:
     """LayerNormalization of float16 does not load at opset 18 and above."""
     return node["X"].elem_type_or_none == T.FLOAT16
 
 
-@misread(
-    "LayerNormalization",
-    "onnxruntime 1.14..1.18",
-    source="2026-11-29 1.13..1.24: 28 operators",
-    since=17,
-    wider="X",
-)
+@of_layers("onnxruntime 1.14..1.18", source="2026-11-29 1.13..1.24: 28 operators", wider="X")
 def reuses_memory(node: Node) -> bool | None:
     """LayerNormalization of float16 before other nodes may be wrong after the first run."""
     return None if node["X"].elem_type_or_none == T.FLOAT16 else False
 
 
 of_scales = functools.partial(
-    misread,
-    "LayerNormalization",
+    of_layers,
     says="{op} does not run if its scale or bias has another size than the normalized axes",
     source="2026-11-30 15 releases, 1.12..1.32: 122 scales and biases",
-    since=17,
 )
+
+
+@of_layers("onnxruntime 1.13..1.18", source="2026-11-30 1.12..1.21: 1, 2 and 3 readers")
+def lacks_a_bias(node: Node, around: Surroundings) -> bool:
+    """LayerNormalization without a bias crashes the process if several nodes read its result."""
+    y = node.outputs[0]
+    return node.input("B") is None and y is not None and len(around.readers(y)) > 1
 
 
 @of_scales("onnxruntime 1.12")
@@ -126,8 +125,8 @@ def _other_sizes(node: Node) -> set[int]:
 
 @alternative("LayerNormalization", runtime="onnxruntime==1.20")
 def with_a_whole_scale(node: Node, op: Builder) -> Result:
-    """LayerNormalization gets a scale and a bias of the whole size, if they broadcast to it."""
-    sizes = _normalized_sizes(node)
+    """LayerNormalization gets a scale and a bias, of the whole size if they broadcast to it."""
+    sizes, scale = _normalized_sizes(node), node["Scale"]
     parts = {name: value for name in ("Scale", "B") if (value := node.input(name)) is not None}
     shapes = {name: value.shape_or_none for name, value in parts.items()}
     if sizes is None or any(shape is None or len(shape) > len(sizes) for shape in shapes.values()):
@@ -137,6 +136,8 @@ def with_a_whole_scale(node: Node, op: Builder) -> Result:
         for name, value in parts.items()
         if list(shapes[name] or ()) != sizes
     }
+    if "B" not in parts:
+        whole["B"] = op.const(np.zeros(sizes), like=scale)
     return op.same(node, inputs=whole) if whole else KEEP
 
 

@@ -257,9 +257,7 @@ def has_empty_axes(node: Node) -> bool:
 
 
 @EMPTY_NAME(
-    f"{MOST} ReduceSum",
-    releases="onnxruntime 1.6..1.16",
-    source="2026-11-29 1.7..1.32: ReduceSum at 13, four others at 18",
+    f"{MOST} ReduceSum", releases="onnxruntime 1.6..1.16", source="2026-11-29 1.7..1.32: 5 nodes"
 )
 def has_unnamed_axes(node: Node) -> bool:
     return has_empty_name(node)
@@ -267,11 +265,7 @@ def has_unnamed_axes(node: Node) -> bool:
 
 @alternative("ReduceMean", runtime="onnxruntime==1.10")
 def sum_by_count(node: Node, op: Builder) -> Result:
-    """ReduceMean of int64 is written as ReduceSum / count, which truncates like the mean.
-
-    A matrix of floats gets one more axis, because OpenCV 4.5.5 does not support a ReduceMean of a
-    matrix.
-    """
+    """ReduceMean of int64 is written as ReduceSum / count, which truncates like the mean."""
     x, shape = node["data"], node["data"].shape_or_none
     if x.elem_type_or_none in FLOATS:
         return of_one_matrix(node, op)

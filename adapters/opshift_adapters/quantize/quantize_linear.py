@@ -78,11 +78,7 @@ def of_a_read_output(node: Node, around: Surroundings) -> bool:
 
 @alternative("DequantizeLinear", runtime="onnxruntime==1.2")
 def plain_codes(node: Node, op: Builder) -> Result:
-    """DequantizeLinear gets a vector or uint8 codes, or an Identity after it.
-
-    onnxruntime 1.0 to 1.2 crash at a scalar, 1.8 and later saturate products with codes of int8,
-    and 1.9 to 1.13 lose a graph output that a node reads.
-    """
+    """DequantizeLinear gets a vector or uint8 codes, or an Identity after it."""
     if node["x"].rank_or_none == 0:
         return op.Squeeze(op.same(node, inputs={"x": op.Unsqueeze(node["x"], axes=[0])}))
     if node["x"].elem_type_or_none != T.INT8:

@@ -36,6 +36,7 @@ from opshift_adapters._lib.by_place import (
     unfit_updates,
 )
 from opshift_adapters._lib.kinds import WIDE_FLOATS, as_type
+from opshift_adapters._lib.makers import maker
 from opshift_adapters.select.gather import from_front, linear, place_of_elements, row_width
 
 UNORDERED = (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128)
@@ -75,10 +76,13 @@ def reduces_like_opset_18(node: Node) -> bool:
 
 
 @misread("ScatterND", "onnxruntime 1.0..1.10", source="2026-11-30 31 releases, 1.2..1.32: 3 forms")
-def has_negative_indices(node: Node) -> bool:
+def may_have_negative_indices(node: Node) -> bool | None:
     """ScatterND with negative indices does not run."""
-    constant = node["indices"].const_or_none()
-    return constant is not None and bool((constant < 0).any())
+    indices, counted = node["indices"], maker(node["indices"], "Mod")
+    constant = indices.const_or_none()
+    if constant is not None:
+        return bool((constant < 0).any())
+    return False if indices.never_negative or (counted and not counted.int("fmod")) else None
 
 
 @alternative("ScatterElements ScatterND", runtime="onnxruntime==1.11")
@@ -86,12 +90,12 @@ def combined_first(node: Node, op: Builder) -> Result:
     """Nodes compute a reduction max or min; negative indices of ScatterND count from the front."""
     if _is_extreme(node):
         return _reduced(node, op)
-    indices = node["indices"].const_or_none() if node.op == "ScatterND" else None
-    if indices is None:
-        return KEEP  # pragma: no cover: every measured release runs other nodes
-    sizes = part(op, shape_of(op, node["data"]), 0, indices.shape[-1])
-    negative = op.const((indices < 0).astype(np.int64))
-    return op.same(node, inputs={"indices": node["indices"] + negative * sizes})
+    indices = node["indices"]
+    width = (indices.dims_or_none or (None,))[-1]
+    if node.op == "ScatterElements" or not isinstance(width, int):
+        return KEEP
+    sizes = part(op, shape_of(op, node["data"]), 0, width)
+    return op.same(node, inputs={"indices": op.Mod(indices, sizes)})
 
 
 def _is_extreme(node: Node) -> bool:

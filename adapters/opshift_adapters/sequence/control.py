@@ -180,10 +180,7 @@ def _once(
     old: tuple[Value, ...],
     kept: Sequence[tuple[int, int | None]],
 ) -> tuple[Value, ...]:
-    """Writes a Loop that returns the outputs of the branch if `trips` is 1, else the old values.
-
-    The body declares a rank that is always the same, because onnxruntime 0.4 needs the rank.
-    """
+    """Writes a Loop that returns the outputs of the branch if `trips` is 1, else the old values."""
     body = op.graph(
         lambda b, i, keep, *_: (b.Identity(keep), *b.inline(branch)),
         (T.INT64, ()),
@@ -195,10 +192,7 @@ def _once(
 
 @form("Loop")
 def with_condition(node: Node, op: Builder) -> Result:
-    """A Loop without `cond` crashes onnxruntime 1.2 to 1.10, so `cond` becomes true.
-
-    Up to opset 10, onnxruntime 0.4 needs declared types of the outputs of the body.
-    """
+    """A Loop without `cond` crashes onnxruntime 1.2 to 1.10, so `cond` becomes true."""
     changed = _declared_graphs(node, op, "body")
     if node.input("cond") is None:
         changed["inputs"] = {"cond": op.const(True, T.BOOL)}
@@ -254,11 +248,7 @@ def has_no_condition(node: Node) -> bool:
 
 @alternative("Loop", runtime="onnxruntime==0.4")
 def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
-    """Loop gets a body of known ranks and declared shapes, because onnxruntime 0.4 needs them.
-
-    In onnxruntime 0.4, the iteration number has the shape [1]. A carried value whose rank may
-    change becomes two values: its elements as a vector, and its shape.
-    """
+    """Loop gets a body of known ranks and declared shapes, because onnxruntime 0.4 needs them."""
     old, (trips, condition, *states) = node.graph("body"), node.inputs
     results = node.results("body")
     ranks = [
@@ -328,11 +318,7 @@ def may_declare_another_shape(node: Node) -> bool | None:
 
 @alternative("If", runtime="onnxruntime==0.4")
 def with_results_computed_late(node: Node, op: Builder) -> Result:
-    """If becomes the branch that it always takes; other branches get ranks and late constants.
-
-    onnxruntime up to 1.2 needs ranks, and returns wrong numbers for a constant output that does not
-    depend on the condition, as a factor 1 of its shape.
-    """
+    """If becomes the branch that it always takes; other branches get ranks and late constants."""
     condition, graphs = node["cond"], dict[str, Any]()
     graphs |= {name: node.graph(name) for name in BRANCHES}
     if taken := _taken(node):

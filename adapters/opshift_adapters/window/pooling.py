@@ -92,11 +92,7 @@ def _with_counted_pads_written(node: Node, op: Builder, x: Value) -> Result:
     )
 
 
-@misread(
-    "AveragePool Conv LpPool MaxPool",
-    "onnxruntime 0.4..1.32",
-    source="2026-11-30 14 releases, 1.4..1.32: 426 forms",
-)
+@misread("AveragePool Conv LpPool MaxPool", "onnxruntime 0.4..1.32", source="2026-11-30 426 forms")
 def keeps_the_size_with_gaps(node: Node) -> bool:
     """{op} with dilations and auto_pad SAME does not load or returns wrong numbers."""
     return windows.spread_in_same_size(node)
@@ -170,11 +166,7 @@ def counts_merged_pads_at_every_opset(node: Node, around: Surroundings) -> bool 
 
 @alternative("AveragePool", runtime="onnxruntime==1.16")
 def average_of_counted_pads(node: Node, op: Builder) -> Result:
-    """AveragePool gets a Pad for pads that count, and a Concat between the Pad and the pooling.
-
-    onnxruntime up to 1.28 divides the last windows of `ceil_mode` by wrong counts, 1.21 to 1.24
-    misread uneven pads, and 1.19 to 1.31 merge a Pad with the pooling after it.
-    """
+    """AveragePool gets a Pad for pads that count, and a Concat between the Pad and the pooling."""
     if op.version < 7:
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
     if windows.spread_in_same_size(node):
@@ -221,11 +213,7 @@ def competes_with_pads_at_every_opset(node: Node, around: Surroundings) -> bool 
 
 @alternative("MaxPool", runtime="onnxruntime==1.2")
 def max_pool_by_rows(node: Node, op: Builder) -> Result:
-    """Indices of MaxPool for `storage_order=1` are computed by nodes, for onnxruntime up to 1.2.
-
-    onnxruntime up to 1.2 ignores `storage_order`, and 1.17 to 1.31 merge MaxPool with a Pad, from
-    which a Concat separates it.
-    """
+    """Indices of MaxPool for `storage_order=1` are computed by nodes, for onnxruntime up to 1.2."""
     if windows.spread_in_same_size(node):
         return windows.with_pads(node, op)
     if op.version < 8 or node.int("storage_order") != 1:  # opset 8 added storage_order

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from opshift.convert.runtime.lack import RuntimeLack, lack_of
+from opshift.convert.runtime.lack import RuntimeLack, lack_of, since_of
 from opshift.model.document import Document
-from opshift.model.scope import Key
+from opshift.model.scope import Key, Root
 from opshift.opsets import schemas
 
 if TYPE_CHECKING:
@@ -63,12 +63,20 @@ def below_floor(document: Document, release: RuntimeRelease) -> list[RuntimeLack
             if version is None or version >= floor:
                 continue
             for key, places in root.index.items():
-                if key[0] == domain and _changed(key, version, floor):
+                if key[0] != domain or _may_run(root, key, release):
+                    continue
+                if _changed(key, version, floor):
                     says = (
                         f"{release.shown} has no kernels for {key[1]} of ai.onnx {version}; it has"
                     )
                     lacks.append(lack_of(key, places, f"{says} kernels from ai.onnx {floor} on"))
     return lacks
+
+
+def _may_run(root: Root, key: Key, release: RuntimeRelease) -> bool:
+    """Returns whether only a probe describes the kernels, and it does not show a failure."""
+    probed = None if release.kernels else release.probed
+    return probed is not None and probed.runs_at(key, since_of(root, key)) is not False
 
 
 def _changed(key: Key, version: int, floor: int) -> bool:
