@@ -58,6 +58,7 @@ def sum_last_axis(op: Builder, x: Value) -> Value:
 
 def wrapped(op: Builder, x: Value, kind: int) -> Value:
     """Reduces an int64 to the low bits of a narrower integer type (opset 10 and later)."""
+    # A Cast has the same effect, but some runtimes merge two Casts in a row.
     size = op.const(2 ** T(kind).element.bits)
     if kind in UNSIGNED:
         return op.Mod(x, size)

@@ -105,6 +105,7 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
 
 def _with_number(op: Builder, name: str, x: Value, number: int, weights: Sequence[int]) -> Value:
     """Combines x with a constant: the result for x = 0, plus the change by each bit of x."""
+    # Callers pass no BitwiseXor of 64 bits: its sum would exceed the largest int64.
     bits = [number >> i & 1 for i in range(len(weights))]
     by_operator = {"BitwiseAnd": bits, "BitwiseOr": [1 - bit for bit in bits]}
     signs = by_operator.get(name) or [1 - 2 * bit for bit in bits]

@@ -266,6 +266,7 @@ def has_unnamed_axes(node: Node) -> bool:
 @alternative("ReduceMean", runtime="onnxruntime==1.10")
 def sum_by_count(node: Node, op: Builder) -> Result:
     """ReduceMean of int64 is written as ReduceSum / count, which truncates like the mean."""
+    # A matrix of floats gets one more axis: OpenCV 4.5.5 has no ReduceMean of a matrix.
     x, shape = node["data"], node["data"].shape_or_none
     if x.elem_type_or_none in FLOATS:
         return of_one_matrix(node, op)

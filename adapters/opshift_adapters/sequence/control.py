@@ -181,6 +181,7 @@ def _once(
     kept: Sequence[tuple[int, int | None]],
 ) -> tuple[Value, ...]:
     """Writes a Loop that returns the outputs of the branch if `trips` is 1, else the old values."""
+    # The body declares a rank that is always the same, because onnxruntime 0.4 needs the rank.
     body = op.graph(
         lambda b, i, keep, *_: (b.Identity(keep), *b.inline(branch)),
         (T.INT64, ()),
@@ -249,6 +250,7 @@ def has_no_condition(node: Node) -> bool:
 @alternative("Loop", runtime="onnxruntime==0.4")
 def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
     """Loop gets a body of known ranks and declared shapes, because onnxruntime 0.4 needs them."""
+    # A carried value whose rank may change becomes its elements as a vector, and its shape.
     old, (trips, condition, *states) = node.graph("body"), node.inputs
     results = node.results("body")
     ranks = [

@@ -113,6 +113,7 @@ def along_axis(node: Node, op: Builder, wide: Value, step: Step, start: int, axi
 
 def _with_three_axes(op: Builder, x: Value, axis: int) -> Value:
     """Merges the axes before `axis` into one axis, and the axes after `axis` into another."""
+    # onnxruntime runs a Scan only if the ranks in the body are known.
     size = part(op, op.Shape(x), axis, axis + 1 or END)
     shape = op.Concat(op.const([0]), size, op.const([-1]), axis=0)
     return op.Reshape(op.Flatten(x, axis=axis, since=11), shape)
