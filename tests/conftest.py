@@ -81,11 +81,6 @@ def forked_runtimes() -> Iterator[None]:
         yield
 
 
-def pytest_collection_finish() -> None:
-    """The tests and their modules stay until the end, so the collector leaves them out."""
-    gc.freeze()
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """One half of the tests for each of two workers, so that a module prepares its data once."""
