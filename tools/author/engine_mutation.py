@@ -135,7 +135,7 @@ def _killer(mutant: Mutant, tests: Sequence[pytest.Item]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the tool; the exit code is 1 if a mutant survives."""
+    """Runs the tool; the exit code is 1 if a mutant survives or cannot be tried."""
     parser = described(__doc__)
     parser.add_argument("--count", type=int, default=100, help="the number of mutants; 0 means all")
     parser.add_argument("--seed", type=int, default=0)
@@ -145,10 +145,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     gate = Gate(args.modules, args.count, args.seed)
     os.chdir(ROOT)
     tests = args.tests or map(nearest, args.modules)
-    pytest.main(["-p", "no:cacheprovider", *tests], plugins=[gate])
+    ended = pytest.main(["-p", "no:cacheprovider", *tests], plugins=[gate])
     killed, meant, part = share(gate.results)
     print(f"{len(gate.results)} mutants: {killed} of {meant} killed ({part:.1%})")
-    return int(killed < meant)
+    return int(killed < meant or ended == pytest.ExitCode.INTERNAL_ERROR)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def within_the_axis(node: Node, op: Builder) -> Result:
     if _reads_to_the_front(node).any():
         end = op.const(end.const() - _reads_to_the_front(node), like=end)
     if (back := _starts_negative(node)).any():
-        last, largest = start.const() == -1, np.iinfo(start.const().dtype).max
+        last, (_, largest) = start.const() == -1, T(start.elem_type).element.limits
         start = op.const(np.where(back & last, largest, start.const()), like=start)
     return op.same(node, inputs={"starts": start, "ends": end})
 

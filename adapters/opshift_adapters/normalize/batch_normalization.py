@@ -202,9 +202,8 @@ def has_other_statistics(node: Node) -> bool:
 def is_fused_with_a_product(node: Node) -> bool | None:
     product = maker(unmoved(node["X"], "Reshape", "Transpose"), "MatMul")
     parts = [] if product is None else [product["B"], *node.inputs[1:]]
-    if product is None or any(value and value.const_or_none() is None for value in parts):
-        return False
-    rank = product["A"].rank_or_none
+    constant = all(value is None or value.const_or_none() is not None for value in parts)
+    rank = product["A"].rank_or_none if product is not None and constant else 2
     return None if rank is None else rank != 2
 
 
