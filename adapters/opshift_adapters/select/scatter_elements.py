@@ -90,12 +90,11 @@ def combined_first(node: Node, op: Builder) -> Result:
     """Nodes compute a reduction max or min; negative indices of ScatterND count from the front."""
     if _is_extreme(node):
         return _reduced(node, op)
-    indices = node["indices"]
-    width = (indices.dims_or_none or (None,))[-1]
+    width = (node["indices"].dims_or_none or (None,))[-1]
     if node.op == "ScatterElements" or not isinstance(width, int):
         return KEEP  # pragma: no cover: all measured releases run the other nodes of the examples
     sizes = part(op, shape_of(op, node["data"]), 0, width)
-    return op.same(node, inputs={"indices": op.Mod(indices, sizes)})
+    return op.same(node, inputs={"indices": op.Mod(node["indices"], sizes)})
 
 
 def _is_extreme(node: Node) -> bool:
