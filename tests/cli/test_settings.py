@@ -148,6 +148,13 @@ def test_deep_settings_are_an_error_at_once(folder, text):
     assert (done.exit_code, done.stderr[:6]) == (cli.BAD_INPUT, "error:")
 
 
+@pytest.mark.parametrize("line", ['version = "%s"', "version = '%s'", "# don't %s"])
+def test_a_text_may_have_any_number_of_dots(folder, line):
+    lines = "[tool.other]", line % ("a." * 500), "[tool.opshift]", 'output-format = "json"'
+    (folder / "pyproject.toml").write_text("\n".join(lines))
+    assert json.loads(run("convert", "m.onnx", "--to", "12", "--check").stdout)
+
+
 def test_a_long_file_without_settings_is_ignored(folder):
     (folder / "pyproject.toml").write_text("#" * (settings.LARGEST + 1))
     assert run("convert", "m.onnx", "--to", "12", "--check").exit_code == cli.DONE
