@@ -112,12 +112,13 @@ class Strategies:
         """Records a result, and adds the strategies that may give a better result.
 
         To limit the search, strategies that inline other functions are added only after a new best
-        result.
+        result. All functions that may have to be inlined are inlined together first, and only a
+        result shows which of them can be kept: the sets of n functions would be 2 ** n searches.
         """
         better = self.best is None or result.cost < self.best.cost
         if better:
             self.best = result
-        for strategy in alternatives:
+        for strategy in (*_keeping_one(result.strategy), *alternatives):
             if better or strategy.inlined == result.strategy.inlined:
                 self._add(strategy)
 
@@ -218,20 +219,21 @@ def _deciding(unread: Collection[Key], opset: int) -> frozenset[Key]:
 def _inlining(
     strategy: Strategy, functions: Iterable[FunctionId], unsure: Collection[FunctionId]
 ) -> Iterator[Strategy]:
-    """Yields strategies that also inline none, one, or all of the functions in `unsure`."""
-    for which in strategy.inlined:
-        if which in strategy.unsure:
-            yield replace(
-                strategy,
-                inlined=tuple(function for function in strategy.inlined if function != which),
-            )
+    """Yields strategies that also inline `functions`, and none or all of those in `unsure`."""
     calls = sorted({*functions} - {*strategy.inlined})
     perhaps = sorted({*unsure} - {*strategy.inlined, *calls})
-    for more in dict.fromkeys([(), *zip(perhaps, strict=True), tuple(perhaps)]):
+    for more in dict.fromkeys([(), tuple(perhaps)]):
         if calls or more:
-            all_unsure = strategy.unsure.union(perhaps)
             inlined = tuple(sorted((*strategy.inlined, *calls, *more)))  # in any order
-            yield replace(strategy, inlined=inlined, unsure=all_unsure)
+            yield replace(strategy, inlined=inlined, unsure=strategy.unsure.union(more))
+
+
+def _keeping_one(strategy: Strategy) -> Iterator[Strategy]:
+    """Yields strategies that keep one of the functions whose inlining may be unnecessary."""
+    for kept in strategy.inlined:
+        if kept in strategy.unsure:
+            inlined = tuple(function for function in strategy.inlined if function != kept)
+            yield replace(strategy, inlined=inlined)
 
 
 def opset_below(refused: Refused, opset: int) -> int:
