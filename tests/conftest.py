@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing but this tree counts: no slow machine, no package of another vendor, no settings.
+"""Makes tests independent of slow machines, packages of other vendors, and settings.
 
-`addopts` in pyproject.toml names the plugins of pytest, so that none is loaded for being installed.
+`addopts` in pyproject.toml lists the plugins of pytest, so that no other plugin is loaded.
 """
 
 import gc

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The advisories name what exists, and judge a conversion by all that is known of it."""
+"""The advisories name existing adapters, and use all known data of a conversion."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_result_without_the_operators_of_an_adapter_did_not_cross_it(made, ans
     ids=lambda one: one.id,
 )
 def test_the_adapters_of_an_advisory_write_its_operators(advisory):
-    """An example whose result has none of them has no new operator either: its value is known."""
+    """If the result of an example has none of them, its value is known at conversion time."""
     compared = 0
     for adapter, example in testing.examples("opshift_adapters"):
         names = {adapter.identity(op) for op in adapter.ops if op in example.graph}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of the project: arrows of imports, one verdict for everything, claims reviewed."""
+"""The structure of the project: imports, verdicts for every operator, and reviewed claims."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _sources():
 
 
 def _is_a_command(path):
-    """Whether users type the stem, which is then the name of the module that it runs, too."""
+    """Returns whether users type the name, which must then be the name of the module, too."""
     if "tools" not in path.parts:
         return path.parent.name == "commands"
     program = path.parent / "__main__.py"
@@ -113,7 +113,7 @@ def _is_a_command(path):
 
 
 def _is_of_an_operator(path):
-    """Whether the stem is an operator or family, in the folder of what is declared about it."""
+    """Returns whether the name is that of an operator or family, in a folder of declarations."""
     return "opshift_adapters" in path.parts and path.parent.name not in ("facts", "_lib")
 
 
@@ -126,7 +126,7 @@ def test_no_type_name_has_two_meanings():
 
 
 def test_no_file_name_has_two_meanings():
-    """A command and its module, and the files of one operator, have one name for one concept."""
+    """A command and its module share a name, and so do the files of one operator."""
     found = {}
     operators = set()
     for path in _sources():

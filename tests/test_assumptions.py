@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a caller may assume about a model: the result relies on it, and the report states where."""
+"""Assumptions of a caller: the result uses them, and the report lists each use."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The garbage collector rests while a model is converted or checked, and then goes on."""
+"""The garbage collector is paused while a model is converted or checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERBS = {
 
 @pytest.fixture
 def collections() -> Iterator[list[str]]:
-    """The collections that happen, with the thresholds of Python."""
+    """Records the collections, with Python's own thresholds."""
     phases: list[str] = []
     was_on, thresholds = gc.isenabled(), gc.get_threshold()
     note = lambda phase, details: phases.append(phase)  # noqa: E731 - to remove it again

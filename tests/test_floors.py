@@ -64,7 +64,7 @@ def modules() -> dict[str, ast.Module]:
 
 
 def imported(tree: ast.Module, known: set[str]) -> Iterator[str]:
-    """The modules that a module imports: at its level, inside of functions, and for typing."""
+    """Returns the imports of a module: at the top, inside of functions, and for typing."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -74,7 +74,7 @@ def imported(tree: ast.Module, known: set[str]) -> Iterator[str]:
 
 
 def test_no_imports_form_a_circle():
-    """Neither inside of functions nor for typing: a concept belongs below all that need it."""
+    """Imports inside of functions and for typing count; shared concepts belong to a lower floor."""
     trees = modules()
     edges = {
         name: {one for one in imported(tree, set(trees)) if one in trees and one != name}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What earlier releases wrote is still read, converted and said; docs/explain/compatibility.md."""
+"""Files of earlier releases can still be read and converted; docs/explain/compatibility.md."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_no_json_form_lost_a_field(release, command, folder, monkeypatch):
 
 
 def names(release):
-    """What callers of a release spell; the first ones were frozen without."""
+    """Returns the names that callers of a release use; the first releases did not list them."""
     path = release / freeze.NAMES
     return json.loads(path.read_text()) if path.exists() else {}
 
@@ -182,7 +182,7 @@ def test_marks_and_journals_are_read(release, tmp_path):
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name)
 def test_a_batch_of_an_earlier_release_is_continued(release, tmp_path):
-    """A later release makes results again where it could make others, and mistakes nothing."""
+    """A later release converts again only models whose results may differ."""
     with zipfile.ZipFile(release / freeze.BATCH) as archive:
         archive.extractall(tmp_path)
     before = onnx.load(tmp_path / "out" / "a.onnx")

@@ -18,13 +18,13 @@ SAMPLE = (
     "tests/integrate/test_vendor.py::test_its_page",
     "tests/testing/test_plugin.py::test_nothing_is_imported_for_those_who_do_not_use_it",
 )
-"""Tests that read all adapters here, that start a command, and that start a pytest."""
+"""Tests that read all adapters here, that start a command, or that start pytest."""
 HOSTILE = 'raise SystemExit("a package of another vendor was imported")\n'
 
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> dict[str, str]:
-    """The environment in which a package is installed that breaks whoever asks it anything."""
+    """Returns an environment with an installed package that fails whenever it is used."""
     groups = {f"opshift.{group}": "hostile_vendor" for group in GROUPS.split()}
     groups["pytest11"] = "hostile_vendor"
     place = tmp_path / "hostile_vendor-1.0.dist-info"
@@ -45,7 +45,7 @@ def run(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess
 
 
 def test_the_package_is_hostile(hostile: dict[str, str]) -> None:
-    """Without this, the next test could pass because nobody looks for packages."""
+    """Without this test, the next one could pass because nothing loads the package."""
     done = run(hostile, "opshift", "adapters", "Relu")
     assert "another vendor was imported" in done.stderr
     left_out = run({**hostile, "OPSHIFT_IGNORE": "Hostile-Vendor"}, "opshift", "adapters", "Relu")
@@ -55,13 +55,13 @@ def test_the_package_is_hostile(hostile: dict[str, str]) -> None:
 
 
 def test_a_hostile_package_changes_nothing(hostile: dict[str, str]) -> None:
-    """Otherwise the results would depend on what is installed; a worker inherits the isolation."""
+    """Otherwise, results would depend on installed packages; child processes are isolated too."""
     done = run(hostile, "pytest", "-p", "no:cacheprovider", "-n", "1", *SAMPLE)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_group_of_ours_is_hostile_there() -> None:
-    """A group that is added is added to the package as well."""
+    """The hostile package must have an entry point in each group of opshift."""
     source = "".join(path.read_text() for path in (ROOT / "converter").rglob("*.py"))
     named = {f'GROUP = "opshift.{group}"' for group in GROUPS.split()}
     assert source.count('GROUP = "opshift.') == len(named)
@@ -69,6 +69,6 @@ def test_every_group_of_ours_is_hostile_there() -> None:
 
 
 def test_the_plugin_is_installed_by_its_entry_point() -> None:
-    """The tests name the plugin, so this alone sees that pytest finds it by itself."""
+    """All other tests name the plugin, so only this test shows that pytest finds it."""
     named = {point.value for point in entry_points(group="pytest11")}
     assert "opshift.testing.plugin" in named

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each concept has one owner: the page that counts the files tells what is there."""
+"""Each concept has one owner; the page that counts the files is current."""
 
 from __future__ import annotations
 

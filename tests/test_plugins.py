@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entry points: what is read here is what `importlib.metadata` finds."""
+"""opshift finds the same entry points as `importlib.metadata`."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_examples_of_a_file(file: str) -> None:
 
 
 def fault(case: examples.Case) -> str | None:
-    """What is wrong with an example; None if it is right, or if the installed onnx is too old."""
+    """Returns the fault of an example; None if it is correct, or the installed onnx is too old."""
     try:
         assert_converts_well(case)
     except pytest.skip.Exception:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an author may do, and the sentence that every mistake gets."""
+"""The functions that an author of adapters calls, and the error message for each misuse."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_what_an_adapter_overlooks_is_its_bug(with_adapters, given):
     reads = {"axis": lambda node: node.attr("axis"), "input": lambda node: node["input"]}
 
     def run(node, op):
-        """Writes something, whatever the node holds."""
+        """Writes an Exp that does not depend on the node."""
         for name in given:
             reads[name](node)
         return op.Exp(op.const([0.5, 0.5], 1))
@@ -139,7 +139,7 @@ REMOVED = [
 def test_what_the_same_operator_loses_must_be_read(
     with_adapters, op_type, text, start, to, changed, name, how
 ):
-    """An attribute or input that is removed or replaced may be what the node means."""
+    """Replacing an attribute or input without reading it may change the meaning of the node."""
 
     def run(node, op):
         """A test's adapter."""

@@ -19,7 +19,7 @@ FUNCTION = '<domain: "f", opset_import: ["": 18, "f": 1]> '
 
 
 def either(name: str, expression: str) -> str:
-    """An If with a value of this name in both branches."""
+    """Returns an If with a value of this name in both branches."""
     inner = f"() => (t_{name}) {{ t_{name} = {expression} }}"
     return f"If(c) <then_branch = t {inner}, else_branch = e {inner}> "
 
@@ -55,7 +55,7 @@ CALLS = {
 
 
 def called(body: str, call: str) -> ModelProto:
-    """A model with a function of `a` and `c`, which a graph or another function calls."""
+    """Returns a model with a function of `a` and `c`, which a graph or another function calls."""
     text = BODIES[body]
     width = text[: text.index("{")].partition("=>")[2].count(",") + 1
     outputs, inner = (", ".join(names[:width]) for names in (["y", "z"], ["v", "w"]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bounds of constants are tight, also of large constants, and never of fractions."""
+"""The bounds of integer constants are exact, also of large ones; fractions have no bounds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an adapter writes in the form of a later opset is converted down to the one it enters."""
+"""If an adapter writes a form of a later opset, opshift converts it to the target opset."""
 
 from __future__ import annotations
 

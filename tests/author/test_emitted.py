@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an adapter is known to write looks ahead; what it writes besides is planned at once."""
+"""The planner uses the operators that an adapter may write; undeclared ones are planned later."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_what_no_verdict_was_known_to_write_is_converted_further(with_adapters, 
 
 
 def test_without_any_table_each_example_converts_alike(monkeypatch):
-    """The tables look ahead: no name that they forget changes a result.
+    """Without the tables of the planner, examples have the same results.
 
     A detour over a version beyond the goal or the model is found by the names that it writes, and
     so is the cheapest way to say an operator in other words. A node that no form makes runnable may

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which facts about values count, and which declarations a report names."""
+"""Facts about values: their sources, and the declarations that a report names."""
 
 from collections import Counter
 
@@ -142,7 +142,7 @@ def test_the_report_names_no_rank_that_inference_confirms():
 
 
 def test_a_weight_has_no_assumed_rank():
-    """Exporters declare weights as they declare what nodes compute."""
+    """Exporters declare weights in the same way as computed values."""
     text = "(float[2,4] x) => (float[2,4] y) <float[4] w = {1, 2, 3, 4}> { y = Mul(x, w) }"
     facts = facts_of(declare(model(text, opset=17), "w", [4]))
     assert not facts.inferred.assumed
@@ -208,7 +208,7 @@ def test_a_constant_is_the_same_for_all_inputs(nodes, expected):
 
 
 def test_only_a_replaceable_initializer_is_no_constant():
-    """Before IR 4, each initializer is an input too, and no caller replaces it."""
+    """Before IR 4, each initializer is also an input, but callers do not replace it."""
     found = {ir: [constant("y = Neg(x)", name, ir=ir) for name in "wdx"] for ir in (3, 4)}
     assert found == {3: [[1, 2], [3, 4], None], 4: [[1, 2], None, None]}
     assert constant("y = Neg(x)", "unknown") is None
@@ -397,7 +397,7 @@ def found(facts: Facts) -> tuple:
 
 @pytest.mark.parametrize("asked", [False, True])
 def test_a_value_keeps_its_facts_when_a_step_replaces_its_node(asked):
-    """Whether somebody asked before the step makes no difference."""
+    """An earlier question about the value makes no difference."""
     assert found(stepped(asked=asked)) == ([2, 4], 4, ("N", 4), True)
 
 
@@ -632,7 +632,7 @@ def all_types(facts: Facts) -> dict:
 
 @pytest.mark.parametrize("kind", NEWS)
 def test_a_node_that_is_left_out_would_tell_no_more(monkeypatch, kind):
-    """Only nodes that may give a better type than inference of the whole model are looked at."""
+    """Inference skips nodes for which it cannot improve the type."""
     proto = model(NEWS[kind], 13, more=f'{CUSTOM}, "com.microsoft": 1')
     usual = all_types(facts_of(proto))
     monkeypatch.setattr(Facts, "_tells_more", lambda *words: True)
@@ -820,7 +820,7 @@ def test_a_long_chain_is_folded_after_many_questions():
 
 
 def test_nodes_of_a_long_chain_with_branches_are_inferred_once(monkeypatch):
-    """Searches that nest too deeply do not begin the whole chain again."""
+    """Deeply nested searches do not begin the whole chain again."""
     inferred: list[str] = []
 
     def counted(node, *more):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that does not fit its schema is shown to no function of an author."""
+"""No function of an author gets a node that does not fit its schema."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ READERS = "a = Reshape(x, y) b = Slice(x, y, y, y, y) c = Expand(x, y) d = Tile(
 
 
 def malformed(schema: schemas.Schema) -> Iterator[NodeProto]:
-    """Nodes with other numbers of inputs and outputs, and with attributes that do not fit."""
+    """Nodes with wrong numbers of inputs and outputs, and with wrong attributes."""
     least, most = schema.min_input, max(schema.min_input, len(schema.inputs))
     for inputs, outputs in ((0, 1), (least - 1, 1), (most + 1, 1), (least, 0), (least, 9)):
         if inputs >= 0:
@@ -55,7 +55,7 @@ OPERATORS = [
 
 @pytest.mark.parametrize("part", range(4))
 def test_no_malformed_node_stops_the_check_of_a_model(part: int) -> None:
-    """The other rules judge the rest of the model, and no rule is left unjudged."""
+    """The other rules still check the rest of the model."""
     for domain, op in OPERATORS[part :: 4 if "OPSHIFT_PROPERTIES" in os.environ else 9]:
         schema = schemas.schema(domain, op, schemas.latest(domain) or 0)
         for node in malformed(schema) if schema is not None else ():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an adapter trips over is the model's mistake where the model is shown to be illegal, and a bug elsewhere."""
+"""A failing adapter is a bug, unless a flaw shows that the model is illegal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMPRESS = (
 
 @pytest.fixture
 def clumsy(with_adapters):
-    """An adapter that trips over whatever it is asked about."""
+    """Returns an adapter that fails when it reads a certain property of its node."""
 
     @adapter("Softmax", 12, 13)
     def trip(node: Node, op: Builder) -> Result:
@@ -54,7 +54,7 @@ def test_a_trip_on_an_illegal_model_is_the_models_mistake():
     "late", ["", "v = Softmax<axis=0>(w) ", "w2 = Neg(w) v = Softmax<axis=0>(w2) "]
 )
 def test_only_the_part_of_the_model_before_the_node_can_be_at_fault(late):
-    """A flaw elsewhere converts well, so it is not the reason why an adapter fails."""
+    """A flaw in a node after the failing one cannot be the reason for the failure."""
     text = COMPRESS.replace("SHAPE", "2,2").replace(
         "Softmax<axis=-1>(y)", "Neg(y) w = Abs(x) " + late
     )
@@ -152,7 +152,7 @@ def test_what_onnx_does_not_check_is_known(text, words):
 
 
 def test_flaws_can_be_asked_at_every_version_of_an_operator():
-    """An attribute or an input that a version lacks is no question there."""
+    """A flaw does not read attributes or inputs that the version of the operator lacks."""
     asked, adapters = 0, registry.default()
     for domain, op in sorted(adapters.traits(Flaw)):
         for schema in schemas.history(domain, op):
@@ -270,7 +270,7 @@ SIZES = [
 
 @pytest.mark.parametrize(("text", "opset", "good", "bad", "words"), SIZES)
 def test_sizes_that_inference_does_not_compare(text, opset, good, bad, words):
-    """The first model of each pair is legal, and the other one has a size that does not fit."""
+    """In each pair, the first model is legal, and the second one has a wrong size."""
     if onnx.defs.onnx_opset_version() < opset:
         pytest.skip("the installed onnx lacks the operator")
 
@@ -285,7 +285,7 @@ def test_sizes_that_inference_does_not_compare(text, opset, good, bad, words):
 
 
 def test_parts_of_other_ranks_are_the_fault_of_the_model():
-    """onnx infers nothing of a Cast below opset 6, so its inference of Concat objects at 7."""
+    """onnx does not infer Cast below opset 6; its inference of Concat fails only at opset 7."""
     proto = model(
         '(float[2] x, int32[4,2] a) => (int32[6] y) { h = Cast<to = "INT32">(x)'
         " y = Concat<axis = 0>(h, a) }", 4,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is computed from constants and static shapes counts as a constant."""
+"""Results that follow from constants and static shapes are constants."""
 
 import os
 from dataclasses import replace
@@ -75,7 +75,7 @@ def model(body: str) -> ModelProto:
 
 
 def best(body: str) -> ModelProto:
-    """TopK of as many as `body` computes, of who knows how many: 9 must know them."""
+    """Returns a TopK with a computed k and an unknown size; opset 9 needs a constant k."""
     header = '<ir_version: 5, opset_import: ["" : 10]>'
     given = GIVEN.replace("=> (float[p,q,r] y)", "=> (float[N,3,k] v, int64[N,3,k] i)", 1)
     given = given.replace("float[N,3,1] d", "float[N,3,M] d", 1)
@@ -83,7 +83,7 @@ def best(body: str) -> ModelProto:
 
 
 def folds(before: ModelProto) -> bool:
-    """Whether the count of a TopK becomes its attribute; a computed count needs other nodes."""
+    """Returns whether k of a TopK becomes its attribute."""
     try:
         after = convert_version(before, 9)
     except Refused:
@@ -112,7 +112,7 @@ def test_what_is_not_sure_is_no_constant(case: str) -> None:
 
 
 def test_a_fold_that_does_not_read_an_attribute_gives_no_constant() -> None:
-    """An older function does not know the attribute that a new opset adds to its operator."""
+    """A fold that was written for opset 13 cannot read the attribute `upper` of Trilu-14."""
     rule = Fold(ops=("Trilu",), run=lambda node: np.zeros(1))
     schema = schemas.schema("", "Trilu", 14)
     upper, lower = (
@@ -125,7 +125,7 @@ def test_a_fold_that_does_not_read_an_attribute_gives_no_constant() -> None:
 
 
 def test_weights_are_not_read_for_nothing() -> None:
-    """A big initializer is not a list of axes: what is computed from it stays computed."""
+    """A large initializer is not folded, so the value that is computed from it is not constant."""
     before = best("a = Gather(big, n1)")
     values = np.ones(1 << 17, dtype=np.int64)
     before.graph.initializer.append(onnx.numpy_helper.from_array(values, "big"))
@@ -180,9 +180,9 @@ def only_node(proto: ModelProto) -> str | None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("version", "share"), [(0, 1), (10, 4), (5, 12)])
 def test_folds_agree_with_the_official_data(version: int, share: int) -> None:
-    """At the version of the case (0) and, where it gets there as one node, at older ones.
+    """Compares at the version of the case, and at older versions that need only one node.
 
-    Far conversions are slow: each fourth case, or each twelfth one, is a sample.
+    Conversions over many opsets are slow, so a sample runs: each fourth or twelfth case.
     """
     compared = 0
     share = 1 if "OPSHIFT_PROPERTIES" in os.environ else share
@@ -201,7 +201,7 @@ def test_folds_agree_with_the_official_data(version: int, share: int) -> None:
 
 
 def damaged(data: list[Array], random: Random) -> list[Array]:
-    """The inputs, one of which has another shape or another element type than it may have."""
+    """Returns the inputs, one of them with a wrong shape or element type."""
     found, i = list(data), random.randrange(len(data))
     value = found[i]
     found[i] = random.choice(
@@ -234,7 +234,7 @@ def is_plain(value: object) -> bool:
 
 
 def is_readable(proto: ModelProto) -> bool:
-    """Old releases of onnx give the data of narrow types as something else."""
+    """Returns whether onnx reads the data; old releases read narrow types as other types."""
     types = (info.type.tensor_type for info in (*proto.graph.input, *proto.graph.output))
     return not trust.OLD or all(kind.elem_type < TensorProto.BFLOAT16 for kind in types)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types of a node with graphs are those of its results, and each graph is inferred once."""
+"""The types of If and Loop are those of their results; each graph is inferred once."""
 
 from types import SimpleNamespace
 
@@ -51,7 +51,7 @@ def test_facts_about_results_find_all_that_inference_of_the_node_finds(kind):
 
 @pytest.mark.parametrize("wrap", [chosen, looped])
 def test_no_graph_is_inferred_again_for_each_graph_around_it(monkeypatch, wrap):
-    """In a function, where inference of the whole model does not find the types."""
+    """The nodes are in a function, whose types the inference of the whole model does not find."""
 
     def inferred(levels):
         sizes = []
@@ -76,7 +76,7 @@ def test_no_graph_is_inferred_again_for_each_graph_around_it(monkeypatch, wrap):
 
 
 class Known(TypesOnly):
-    """Facts as a test states them; a graph has its own, and reads all its inputs but `unread`."""
+    """Facts that a test states; a graph has its own facts, and reads all inputs except `unread`."""
 
     def __init__(self, types, inside=None, unread=()):
         super().__init__(types)
@@ -179,7 +179,7 @@ ENDS = [NUMBER, FLAG]
 
 
 def test_a_loop_has_what_its_first_value_and_its_result_have_in_common():
-    """A value that is collected has one more dimension."""
+    """A result that a Loop stacks has one more dimension."""
     uses = []
     found = looped_types(
         [*ENDS, typed(2, 3), typed("N")], [*ENDS, typed(2, 3), typed("N")],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The index of a package of adapters: what it names is imported late, what it does not at once."""
+"""A package of adapters imports an indexed module late, and all other modules at once."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_verdict_that_is_declared_twice_is_an_error_whether_read_or_not(packag
 
 
 def test_the_shipped_index_says_what_the_modules_declare(monkeypatch):
-    """Lines of modules that changed since are not read, so they may be old."""
+    """Lines of modules that changed after the last update of the index are not compared."""
     registry = Registry()
     registry.load(opshift_adapters)
     indexed = index.known(opshift_adapters, index.modules(opshift_adapters))
@@ -95,7 +95,7 @@ def test_the_shipped_index_says_what_the_modules_declare(monkeypatch):
 
 
 def test_the_declarations_of_an_operator_have_one_order():
-    """The user reads the first flaw of a node, and the order of imports must not change it."""
+    """A report shows the first flaw of a node, which must not depend on the order of imports."""
     forwards, backwards = Registry(), Registry()
     for registry in (forwards, backwards):
         registry.load(opshift_adapters)

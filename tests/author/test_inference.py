@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known about values that a step wrote itself."""
+"""Facts about values that a step wrote."""
 
 from collections.abc import Mapping
 
@@ -90,7 +90,7 @@ def test_types_go_on_behind_operators_that_infer_nothing():
 
 @pytest.mark.parametrize("branch", ["s = custom.Op(x)", "s = Neg(s0)"])
 def test_a_name_of_one_branch_is_not_typed_by_another(branch):
-    """Only one of two values called `s` is typed: the other's rank stays unknown."""
+    """Both branches define `s`, and only one `s` has a type; the rank of the other is unknown."""
     text = f"""(bool c, float[2,2,1] x, int64[3] t, int64[N] s0) => (float[2,2,1] z) {{
         z = If(c) <
             then_branch = one () => (float[2,2,1] a) {{ s = Neg(t) r = Reshape(x, s) a = ReduceSum<axes=[-1]>(r) }},
@@ -111,7 +111,7 @@ SHADOWING = """(float[2] s, float[N,2] x) => (float[2] e, float[N,2] y) {
 
 
 def test_a_value_with_the_name_of_an_inner_one_keeps_its_declared_shape():
-    """Inference of onnx takes the two for one value; exporters of CNTK wrote such Scans."""
+    """onnx's inference confuses the two values; exporters of CNTK wrote such Scans."""
     source = model(SHADOWING, 9)
     types = inference.infer_all(source, registry.default())
     assert types.types.get("y") is None
@@ -125,7 +125,7 @@ def test_a_value_with_the_name_of_an_inner_one_keeps_its_declared_shape():
 
 
 def test_only_what_is_behind_a_value_is_looked_at(monkeypatch):
-    """Two chains behind an unknown rank; only one of them meets a question about types."""
+    """An unknown rank starts two chains, but only one chain has a node whose type is needed."""
     graph = """(float[2] x) => (float[2] y, float[2] z) <float[2,2] w = {1, 2, 3, 4}> {
         f = custom.Op(x) g = MatMul(f, w) h = Softmax<axis=1>(g) y = custom.Op(h)
         p = custom.Op(x) q = Add(p, x) r = Neg(q) z = custom.Op(r)
@@ -172,7 +172,7 @@ def test_a_negative_size_is_an_unknown_one():
 @pytest.mark.parametrize("start", [0, -5])
 @pytest.mark.parametrize("target", [9, 12, 18])
 def test_a_size_of_minus_one_is_an_unknown_size(start, target):
-    """Exporters write it, runtimes read it so, and onnx ends the process where a Slice reads it."""
+    """Exporters write -1, runtimes accept it, and onnx ends the process if a Slice reads it."""
     text = (
         f"(float[N,3] x) => (float[a,b] y) <int64[1] s = {{{start}}}, int64[1] e = {{9}}> {{"
         " y = Slice(x, s, e) }"
@@ -185,7 +185,7 @@ def test_a_size_of_minus_one_is_an_unknown_size(start, target):
 
 
 def test_a_node_with_graphs_is_inferred_once(monkeypatch):
-    """Each of its outputs is asked for, and so is every graph around it: the work would grow."""
+    """Inferring again for each output and each outer graph would multiply the work."""
     asked = []
 
     def count(alone, adapters):
@@ -441,7 +441,7 @@ def known(nodes: str, declared: str = "", opset: int = 13) -> inference.Known:
 
 
 def test_the_rank_by_a_rule_counts_for_the_nodes_behind_it():
-    """Each pass over the model finds the ranks behind one more rule."""
+    """Each pass over the model infers the nodes after one more rule."""
     nodes = "a = ReduceSum(x, q) b = Neg(a) d = ReduceSum(b, q) e = Neg(d)"
     types = texts(known(nodes).types)
     assert {name: types[name] for name in "abde"} == dict.fromkeys("abde", "float[?,?]")

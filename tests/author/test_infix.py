@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A decomposition reads as its formula, and what is known of it is computed while converting."""
+"""A decomposition reads like a formula, and its known values are computed at once."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forms that runtimes misread: each is found in its examples, for its releases alone."""
+"""Each form that a runtime misreads is found in its examples, and only for its releases."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_fact_that_is_missing_is_no_misreading(with_adapters, tmp_path):
 
 
 def test_a_form_that_stays_misread_is_not_written_for_ever(with_adapters, tmp_path):
-    """The neighbours of a node count only once it is written."""
+    """The check of neighbours starts only after the node is written."""
 
     @misread("Tanh", "onnxruntime 1.10", "it is misread", source="2026-01-02 us")
     def everywhere(node, around):
@@ -135,7 +135,7 @@ def test_a_form_that_stays_misread_is_not_written_for_ever(with_adapters, tmp_pa
 
     @alternative("Tanh", runtime="onnxruntime==1.10")
     def twice(node, op):
-        """The same node of the double negative."""
+        """The other node of the double negative."""
         return op.Tanh(op.Neg(op.Neg(node["input"])))
 
     with_adapters(everywhere, twice)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements keep their bounds where an operator only moves them."""
+"""Elements keep their bounds if an operator only moves them."""
 
 from __future__ import annotations
 

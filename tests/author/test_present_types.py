@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which element types can occur at all decides which guards are asked."""
+"""A guard on an element type applies only if the type can occur in the model."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ from text_models import model, ops
 
 @adapter("Ceil", 13, 12)
 def ceil_13_12(node: Node, op: Builder) -> Result:
-    """Makes integers in a model that had none."""
+    """Makes the first integer of the model."""
     whole = op.Neg(op.Cast(node["X"], to=TensorProto.INT16))
     return op.Cast(whole, to=TensorProto.FLOAT)
 
@@ -37,7 +37,7 @@ def test_a_type_that_a_step_brings_in_is_guarded_at_the_next(
 
 @adapter("Ceil", 13, 12)
 def typed_ceil_13_12(node: Node, op: Builder) -> Result:
-    """Asks for the type of something that no schema describes."""
+    """Reads the type of a value that no schema describes."""
     assert node["X"].elem_type == TensorProto.FLOAT
     return op.same(node)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An operator behind a value of unknown type does not end the process, and is typed where it can be."""
+"""Inference survives an operator whose input has no type, and types it if possible."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def without_inputs():
 
 
 def test_no_operator_without_its_inputs_ends_the_process():
-    """A child infers every such model, and prints the name of an operator before it."""
+    """A child process infers every such model, and first prints the name of the operator."""
     done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout.splitlines()[-1:]} ended the process"
     assert len(done.stdout.splitlines()) > 1000
@@ -122,7 +122,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("opset", [6, 1])
 def test_a_default_that_inference_overlooks_is_no_contradiction(opset):
-    """onnx's inference reads the body of MeanVarianceNormalization without the default of axes."""
+    """onnx's inference does not apply the default `axes` of MeanVarianceNormalization."""
     body = (
         '<domain: "own", opset_import: ["" : 13]> f (x) => (y) { y = MeanVarianceNormalization(x) }'
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Negative sizes do not reach the operators that end the process at one."""
+"""Operators whose inference crashes for negative sizes do not get negative sizes."""
 
 import os
 import random
@@ -46,7 +46,7 @@ def test_by_default_the_command_isolates_what_is_risky(
 
 
 def test_the_command_survives_a_window_behind_a_slice(tmp_path: Path) -> None:
-    """What a guard cannot see before the call: the size is known only behind the first Slice."""
+    """Only the inference of the first Slice finds the size that crashes that of AveragePool."""
     text = "(float[1,1,9,9] x) => (float y) <int64[1] s = {0}, int64[1] e = {2}, int64[1] a = {3}> { v = Slice(x, s, e, a) w = AveragePool<kernel_shape=[1,7]>(v) y = Slice(w, s, e, a) }"
     onnx.save(model(text, 13), tmp_path / "m.onnx")
     for verb in ("check", "lowest"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How commands answer: verdict first, refusals on stderr, exit codes, colours, JSON for all."""
+"""Outputs of commands: the result first, refusals on stderr, exit codes, colours and JSON."""
 
 from __future__ import annotations
 

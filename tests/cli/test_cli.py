@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command: what it prints where, and its exit codes."""
+"""The output and the exit codes of the command."""
 
 from __future__ import annotations
 

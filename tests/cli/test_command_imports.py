@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command imports: numpy, the package onnx and adapters only where they are needed."""
+"""A command imports numpy, the package onnx and adapters only if it needs them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def model(tmp_path):
 
 
 def imported(*words, folder):
-    """The modules that are there when a command ends."""
+    """Returns the modules that are imported when a command ends."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *map(str, words)],
         capture_output=True,
@@ -95,7 +95,7 @@ def test_a_conversion_imports_the_adapters_of_its_operators_alone(model):
 
 
 def test_the_adapters_need_no_numpy():
-    """What examples compute with numpy is computed when an example is looked at."""
+    """Examples compute their values with numpy only when a test or page reads them."""
     program = """
 import importlib, pkgutil, sys
 import opshift_adapters
@@ -140,7 +140,7 @@ def test_sizes_that_no_step_asks_for_are_not_computed(tmp_path):
 
 
 def test_a_size_that_a_step_asks_for_is_computed(tmp_path):
-    """The axes of ReduceSum-13 are an attribute again; here they are computed from a shape."""
+    """Below opset 13, the axes of ReduceSum are an attribute; here a shape determines them."""
     path, result = tmp_path / "model.onnx", tmp_path / "result.onnx"
     sizes(path, "ReduceSum(x, b)")
     assert "numpy" in imported("convert", path, "--to", "12", "-o", result, folder=tmp_path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ends its process at once, and loses neither output nor the work of others."""
+"""The command ends its process at once, without losing output or unfinished work."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_error_keeps_its_code_and_its_message():
 
 
 def test_nothing_is_taken_apart():
-    """A module that Python would clear at its end is not cleared."""
+    """Python does not clear the modules at the end of the process."""
     kept = (
         "import sys\nclass Kept:\n def __del__(self): sys.__stdout__.write('cleared')\n"
         "kept = Kept()"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What helps at the command line: explain, completion and groups of options."""
+"""Help on the command line: explain, completion and groups of options."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_bash_completes_words_that_it_splits(line, offered, tmp_path, monkeypatc
 
 
 def completed(words: str) -> list[str]:
-    """What the completion offers for the last word of a command line."""
+    """Returns the completions of the last word of a command line."""
     from click.shell_completion import ShellComplete
 
     *given, last = words.split(" ")

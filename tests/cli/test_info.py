@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model at a glance, and files that are something else."""
+"""`opshift info`: the summary of a model, and messages for files that are not models."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_every_field_of_the_schema_is_written_by_some_run(folder, outcome, tmp_p
 
 @pytest.mark.usefixtures("models_run_here")
 def test_outcomes_are_equal_under_all_hashes(folder, outcome, tmp_path):
-    """The hashes of this process are others in each run of the tests."""
+    """The hashes of strings differ between this process and the other one."""
     first = {words: json.dumps(outcome(words)) for words, _ in RUNS if words not in MEASURING}
     assert len(first) > len(RUNS) // 2
     other = all_told(save_models(tmp_path), "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1")
@@ -163,7 +163,7 @@ def test_outcomes_are_equal_under_all_hashes(folder, outcome, tmp_path):
 
 
 def all_told(folder: Path, seed: str) -> dict[str, str]:
-    """The outcomes of the runs that measure nothing, in a process with a seed for hashes."""
+    """Returns the outcomes of the runs without measurements, from a process with this hash seed."""
     script = f"""
 import json
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python interface: names, types that come back, reports, and exceptions of documented types."""
+"""The Python interface: names, types of results, reports, and documented exceptions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def opset(model):
 
 
 def test_dir_lists_the_public_names_alone():
-    """A star import leaves out what has the name of a package that the user may hold."""
+    """A star import skips names of packages that the user may have imported."""
     assert {*opshift.__all__, "onnx_ir", "torch", "zoo"} == set(dir(opshift))
     assert all(getattr(opshift, name) is not None for name in opshift.__all__)
 
@@ -49,7 +49,7 @@ def test_each_public_name_can_be_sent_to_a_process_of_a_pool(name):
 
 @pytest.mark.parametrize("before", ["", "import opshift.convert.api\n"])
 def test_the_package_is_called_like_a_function(before):
-    """It stays callable, and a package, in whatever order it is imported."""
+    """The package can be called and has modules, in any order of imports."""
     code = (
         f"{before}import opshift; from onnx import parser; m = parser.parse_model({SOFTMAX!r})\n"
         "found = opshift.convert(m, 13); print(found.model.opset_import[0].version, found)\n"
@@ -113,7 +113,7 @@ def test_what_comes_in_comes_out(monkeypatch):
     ir = pytest.importorskip("onnx_ir")
 
     class ONNXProgram:
-        """As torch's: it holds an onnx_ir.Model, and a session that runs it."""
+        """Like torch's class: it has an onnx_ir.Model, and a session that runs the model."""
 
         def __init__(self, model, exported_program):
             self.model, self.exported_program, self.session = model, exported_program, None

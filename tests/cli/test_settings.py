@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings: which file counts, and that no file of a folder makes a command run or write anything."""
+"""Settings: the file that applies, and that a file in a folder cannot run or write anything."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORDS = {
     "at-least", "dim", "domain", "domains", "export", "for", "inputs", "ir", "model-version",
     "name", "op", "operator-set", "opset", "runtimes", "shape", "shard", "to", "types",
 }  # fmt: skip
-"""Options with any text: each of them was looked at, and none runs or writes anything."""
+"""Options that take any text; a review found that none of them runs or writes anything."""
 SHAPES = (click.Choice, click.IntRange, click.FloatRange, type(click.INT), type(click.FLOAT))
 
 
@@ -138,7 +138,7 @@ DEEP = {
     "table in a value": "a = {" + ".".join("a" * 400_000) + " = 1}",
     "number": "a = " + "1" * 5_000,
 }
-"""Settings that a reader would need hours for, or that end its stack."""
+"""Settings that would take hours to read, or exhaust the stack of the parser."""
 
 
 @pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
@@ -171,7 +171,7 @@ def every_option():
 
 
 def test_an_option_that_may_be_set_shapes_a_result():
-    """A new option is a switch, a choice or a number, or somebody has looked at it."""
+    """A new option must be a switch, a choice or a number, or must be reviewed and listed."""
     refused = {name for _, name, option in every_option() if not settings.may_set(name, option)}
     assert refused == FORBIDDEN
     for command, name, option in every_option():
@@ -209,7 +209,7 @@ DEEP = ("a", "b", "c", "d", "e")
 
 
 def test_the_nearest_file_up_to_the_repository_or_the_home_folder_counts(tmp_path, monkeypatch):
-    """Each case is a tree of random files; the rule is told by a search from the top down."""
+    """Each case is a tree of random files; a search from the top down finds the expected file."""
     rng, counted, stopped = random.Random(0), 0, 0
     for number in range(150):
         folders = [tmp_path / str(number)]
@@ -283,10 +283,10 @@ def test_only_a_file_of_another_user_with_settings_is_named(folder, monkeypatch)
 @pytest.mark.parametrize("linked", [False, True])
 @pytest.mark.parametrize("owner", [0, 5, 6])
 def test_the_user_and_root_are_trusted(owner, linked, monkeypatch):
-    """A link counts as much as its file."""
+    """The owner of a link is checked like the owner of its file."""
 
     class System:
-        """A file of this owner behind a link of the user, or a link of this owner to such a file."""
+        """The owner of a settings file, or of the link that leads to it."""
 
         @staticmethod
         def geteuid():

@@ -19,7 +19,7 @@ CLOSED = [numbers for count in (1, 2, 3) for numbers in itertools.combinations(r
 
 
 def run(folder: Path, closed: tuple[int, ...], *words: str) -> subprocess.CompletedProcess[str]:
-    """The end of a command whose caller has closed these streams."""
+    """Returns the end of a command whose caller has closed these streams."""
 
     def close() -> None:
         for number in closed:

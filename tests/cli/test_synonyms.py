@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that other converters have lead to the option that does the same."""
+"""A message names the option of opshift if a user types the option of another converter."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines: what leaves for a terminal or a page holds no control character of a model's names."""
+"""Output on a terminal or a page has no control characters from names in a model."""
 
 from __future__ import annotations
 

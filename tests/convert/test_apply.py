@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A step writes its changes at once, and records what the next steps and the report need."""
+"""A step writes its changes at once, and records data for later steps and the report."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_the_functions_around_and_behind_an_approximated_node_may_avoid_it(with_
 def test_a_written_node_is_named_by_the_first_node_that_it_stands_for(with_adapters):
     @adapter("Abs", 13, 12)
     def abs_13_12(node, op):
-        """Writes Abs in other words."""
+        """Writes Abs in other operators."""
         return op.Max(node["X"], op.Neg(node["X"]))
 
     @adapter("Gelu", 20, 19)
@@ -137,7 +137,7 @@ def test_a_node_in_place_of_one_node_has_an_origin_if_its_operator_differs(with_
 
     @adapter("Abs", 13, 12)
     def the_same(node, op):
-        """The same operator of another value."""
+        """Writes the same operator with another input."""
         return op.Abs(op.Neg(node["X"]))
 
     done = stepped(TEXT, another, with_adapters)
@@ -152,7 +152,7 @@ def test_a_node_in_place_of_one_node_has_an_origin_if_its_operator_differs(with_
 
 @adapter("Gelu", 20, 19)
 def in_words_of_gelu(node, op):
-    """Keeps a Gelu, and writes more unless no dimension is zero."""
+    """With the assumption, writes one Neg; without it, also writes Abs and Add."""
     if op.assumes(Assumption.NO_ZERO_DIMS):
         return op.Neg(node["X"])
     return op.Add(op.Neg(op.Abs(node["X"])), node["X"])
@@ -189,7 +189,7 @@ def test_the_same_operator_in_a_new_form_needs_no_assumption_but_what_it_writes_
 ):
     @adapter("Abs", 13, 12)
     def abs_again(node, op):
-        """Keeps Abs, and writes Neg before it unless no dimension is zero."""
+        """With the assumption, writes Neg; without it, writes Neg and Abs."""
         if op.assumes(Assumption.NO_ZERO_DIMS):
             return op.Neg(node["X"])
         return op.Abs(op.Neg(node["X"]))
@@ -223,7 +223,7 @@ def test_the_types_of_written_values_are_recorded_before_their_node_goes(
 
     @adapter("Abs", 13, 12)
     def abs_13_12(node, op):
-        """Writes Abs in other words."""
+        """Writes Abs in other operators."""
         return op.Max(node["X"], op.Neg(node["X"]))
 
     with_adapters(abs_13_12, exactly)
@@ -385,11 +385,11 @@ def test_a_constant_of_equal_elements_inherits_from_the_one_that_goes(
 
 @pytest.mark.parametrize("kind", ["initializer", "input", "list", "filled"])
 def test_a_constant_at_the_same_place_inherits_whatever_its_elements_are(kind, with_adapters):
-    """A constant that a caller may replace, or that has no tensor, passes nothing on."""
+    """A constant without a tensor, or one that a caller may replace, passes nothing on."""
 
     @adapter("Add", 14, 13, ignores={"B": "it is a test"})
     def add_14_13(node, op):
-        """Reads another constant at the place of the old one."""
+        """Reads another constant at the position of the old one."""
         return op.Add(node["A"], op.const(OLD + 5, T.FLOAT))
 
     with_adapters(add_14_13)

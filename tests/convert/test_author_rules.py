@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What authors declare about operators is applied to the nodes that it concerns."""
+"""Declarations of authors apply only to nodes of their operators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXT = "(float[2] x) => (float[2] y) { a = Elu<alpha=2.0>(x) b = Elu(a) c = Neg(
 
 
 def subject(*traits: Illegal | Flaw | Differs, text: str = TEXT, more: str = "") -> Checked:
-    """A model, and these declarations only."""
+    """A model, and the only declarations that apply to it."""
 
     def declared(kind: type) -> dict:
         found: dict = {}

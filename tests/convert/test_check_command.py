@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift check`: everything that is wrong, at once."""
+"""`opshift check` lists all faults of a model at once."""
 
 from __future__ import annotations
 
@@ -395,7 +395,7 @@ def test_findings_of_the_source_are_noted():
 
 
 def test_what_is_inlined_has_names_of_its_own():
-    """Two calls of a function with a subgraph leave no names that a rule objects to."""
+    """After two calls of a function with a subgraph are inlined, the rules find no fault."""
     text = """(bool c, float[2,3] x) => (float[2,3] y) { a = com.acme.Run(c, x) y = com.acme.Run(c, a) }
         <opset_import: ["" : 13], domain: "com.acme"> Run (c, v) => (w) {
             s = Softmax(v)
@@ -454,7 +454,7 @@ ILLEGAL = {
 
 @pytest.mark.parametrize("rule", ILLEGAL)
 def test_check_and_convert_apply_one_list(rule):
-    """What a conversion says of an illegal model is what the check finds, under the rule's code."""
+    """If a conversion rejects a model, `opshift check` finds the same fault under the same code."""
     proto = model(ILLEGAL[rule], 13)
     findings = [finding for finding in check(proto).found if finding.rule == rule]
     assert findings

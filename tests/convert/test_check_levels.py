@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much is checked: the default, the whole-model calls of onnx as well, or nothing."""
+"""The levels of `check`: default, full (calls onnx for the whole model), and none."""
 
 import numpy as np
 import onnx
@@ -54,7 +54,7 @@ def test_the_command_has_the_same_levels(level, tmp_path):
 
 
 def test_a_large_constant_is_checked_like_a_small_one():
-    """Its tensor is set aside for the checks, and its node is not."""
+    """The checks skip the tensor of the constant, but not its node."""
     before = model("() => (float[2000] y) { y = Constant<value = float[1] {0}>() }", 13)
     value = before.graph.node[0].attribute[0]
     value.t.CopyFrom(onnx.numpy_helper.from_array(np.zeros(2000, np.float32)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the model or an adapter is at fault when a conversion fails."""
+"""If a conversion fails, opshift finds out whether the model or an adapter is at fault."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_a_fault_in_a_function_that_is_never_called_is_the_fault_of_the_model():
 
 
 def told_of(before: ModelProto, after: ModelProto | None = None) -> str | None:
-    """The objection to a declaration; a message and its bytes have the same one."""
+    """Returns the fault in a declaration, which is the same for a message and for its bytes."""
     after = before if after is None else after
     texts = before.SerializeToString(), after.SerializeToString()
     declarations = diagnose.declarations(before, after, "an error", ADAPTERS)
@@ -271,7 +271,7 @@ def test_a_declaration_in_a_function_is_not_confirmed():
 
 
 def test_a_name_that_two_graphs_define_is_not_confirmed():
-    """Inference gives one type for the name, and the graphs may give it two."""
+    """Inference finds one type for the name, but the two graphs may define two types."""
     text = """(float[2] x, bool c) => (float[2] y) {
         h = Neg(x)
         y = If (c) <then_branch = t () => (float[2] r) { k = Abs(x) r = Neg(k) },
@@ -297,7 +297,7 @@ def test_declarations_in_branches_are_left_out():
 
 
 def test_only_inputs_may_keep_their_declarations():
-    """A model that is legal with the declarations of its inputs needs no others."""
+    """The output contradicts the input, which onnx's checker accepts without inference."""
     wrong_input = model("(float[3] x) => (float[2] y) { h = Neg(x) y = Abs(h) }")
     assert told_of(wrong_input) is not None
     onnx.checker.check_model(wrong_input)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A result that uses the wanted domains alone: operators of others are written in ai.onnx."""
+"""With `domains`, operators of all other domains are replaced by operators of ai.onnx."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_domain_that_is_not_wanted_is_left_and_no_longer_imported():
 
 
 def test_a_domain_is_left_where_its_form_is_shorter():
-    """Gelu came with opset 20: on the way up the domain is left there, on the way down before."""
+    """Gelu came with opset 20, so the domain is left at the opset with the shorter result."""
     assert kinds(convert_version(vendor(GELU), 20, **PLAIN)) == {"Gelu"}
     assert kinds(convert_version(vendor(GELU), 18, **PLAIN)) == {"Div", "Erf", "Add", "Mul"}
     down = convert(vendor(GELU, 20), 18, **PLAIN)
@@ -108,7 +108,7 @@ def test_a_model_below_the_form_is_raised_for_it_and_comes_back():
 
 
 def test_what_one_node_computes_tells_what_the_next_one_needs():
-    """Nothing tells the rank of `h` but the MatMul that is written for its node."""
+    """Only the MatMul that replaces its node determines the rank of `h`."""
     text = (
         "(float[4,3] a, float[4,5] b) => (float[3,3] y) {"
         " h = com.microsoft.FusedMatMul<transA=1>(a, b)"
@@ -166,7 +166,7 @@ EARLY = "(float16[2,3] x, float[3] s) => (float[2,3] y) { y = LayerNormalization
 
 
 def test_an_early_operator_of_two_types_is_written_with_a_cast():
-    """onnxruntime runs a LayerNormalization below 17, whose scale may be wider than its data."""
+    """onnxruntime runs a LayerNormalization below 17 whose scale is wider than its data."""
     before, run = model(EARLY, 12), on_onnxruntime()
     after = convert_version(before, 9)
     assert "Cast" in kinds(after)
@@ -206,7 +206,7 @@ DOUBLES = "(double[2,3] x, double[3,2] z) => (double[2,2] y) { y = com.microsoft
 
 
 def lacking_a_kernel() -> list[tuple[Adapter, str, str]]:
-    """The operators that can be written, each with the last release that has no kernel of it."""
+    """Returns the replaceable operators, each with the last release that has no kernel for it."""
     table = fields.shipped()["onnxruntime"]
     return [
         (adapter, op, table.releases[without[-1]])
@@ -240,7 +240,7 @@ def test_an_operator_without_a_kernel_for_the_type_is_written():
     ],
 )
 def test_operators_of_others_are_written_out_unless_the_runtime_has_them(runtime, written):
-    """What ai.onnx cannot write stays, with a note."""
+    """An operator without a form in ai.onnx stays, and the report has a note."""
     proto = vendor(
         "(float[2,4] x, float[4,4] w) => (float[2,4] y) {"
         " h = com.microsoft.FusedMatMul<alpha = 2.0>(x, w) y = com.microsoft.NoSuch(h) }",
@@ -255,7 +255,7 @@ def test_operators_of_others_are_written_out_unless_the_runtime_has_them(runtime
 @pytest.mark.parametrize("version", [0, -1])
 @pytest.mark.parametrize("wanted", [{"target": 13, **PLAIN}, {"target": "opencv==4.5.5"}])
 def test_a_version_below_the_first_one_ends_with_an_error(version, wanted):
-    """No operator exists there; a conversion looked for them for ever."""
+    """No operator exists at such a version, and a search for operators would never end."""
     proto = vendor(GELU)
     proto.opset_import[1].version = version
     with pytest.raises(InvalidModel, match=f"imports com.microsoft {version}, but"):

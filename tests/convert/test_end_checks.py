@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`check="full"`: onnx's checker sees the whole model after each step."""
+"""With `check="full"`, onnx's checker checks the whole model after each step."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ WRONG = "(float[2,3] x) => (float[2,4] y) { y = Relu(x) }"
 
 
 def test_a_wrong_shape_of_an_output_is_corrected():
-    """The source fails onnx's full check; its result passes, so that strict runtimes load it."""
+    """The source fails onnx's full check, but the corrected result passes it."""
     after = convert(model(WRONG, 16), 15)
     assert "shapes of 'y', which contradict" in str(after.report)
     onnx.checker.check_model(after.model, full_check=True)
@@ -172,7 +172,7 @@ def test_axes_in_another_file_are_judged_as_axes_in_the_model(target, rows, tmp_
 
 
 class World:
-    """How each check ends, for a source "view" and a result "shown"."""
+    """The outcome of each check, for a source "view" and a result "shown"."""
 
     def __init__(self, **known):
         self.error, self.structure, self.before = "broken", None, None
@@ -190,7 +190,7 @@ class World:
         )  # fmt: skip
 
     def _mended(self, reason):
-        """The reason, if a correction that it leads to ends the error."""
+        """Returns the reason; if there is one, the correction removes the error."""
         if reason:
             self.error = None
         return reason

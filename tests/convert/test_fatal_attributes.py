@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No verb shows onnx's inference an attribute beyond which it would end the process."""
+"""No command passes an attribute to onnx's inference that would end the process."""
 
 from __future__ import annotations
 

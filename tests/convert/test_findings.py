@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rule makes findings, and findings are compared, counted and shown."""
+"""A rule yields findings, which can be compared, counted and printed."""
 
 from __future__ import annotations
 

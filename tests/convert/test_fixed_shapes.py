@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--shape` and `--dim`: what is fixed and folded, what is refused, and that every verb takes them."""
+"""`--shape` and `--dim`: fixed sizes, folded values, refusals, and support in every command."""
 
 from __future__ import annotations
 
@@ -343,7 +343,7 @@ OTHER = OUTER._replace(place="Add 'b' cannot")
     ],
 )
 def test_what_contradicts_the_sizes(found, before, nested, refused, notes, monkeypatch):
-    """A place that contradicted itself before is not a fault of the sizes."""
+    """A contradiction that the model had before is not a fault of the chosen sizes."""
     answers = {"facts": found, "before": before}
     monkeypatch.setattr(fixed_shapes, "_contradictions", lambda state, facts: answers[facts])
     monkeypatch.setattr(fixed_shapes.computed_sizes, "facts_about", lambda state, model: "before")

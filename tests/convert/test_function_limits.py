@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that a release does not load are written out, and the verdict names the reason."""
+"""Functions that a release cannot load are inlined, and the verdict names the reason."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_functions_that_a_release_does_not_load(text, release, reason):
 
 @pytest.mark.parametrize("release", ["1.9", "1.10", "1.15"])
 def test_a_release_that_rejects_some_functions(release):
-    """Its row does not say which ones, so a conversion writes all of them out."""
+    """The row does not name the functions, so a conversion inlines all of them."""
     model, name = parse_model(PLAIN.replace(": 16", ": 15")), f"onnxruntime=={release}"
     verdict = opshift.accepts(model, name)
     assert verdict.unknown == (

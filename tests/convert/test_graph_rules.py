@@ -103,7 +103,7 @@ def test_graphs_inside_use_the_values_around_them(inner, patterns):
 
 
 def test_a_value_inside_that_is_read_too_early_may_have_the_name_of_one_around():
-    """The graph defines the name itself, so that the order counts."""
+    """The graph defines the name itself, so the order of the nodes matters."""
     text = f"(float[2] x, bool c) => (float[2] y) {{ d = Neg(x) {IF.format('p = Neg(d) d = Neg(x)')} }}"
     assert_finds(graph_rules.definitions, checked(model(text, 13)), "comes before Neg 'd'")
 
@@ -268,7 +268,7 @@ def test_nodes_read_types_that_their_operators_accept(nodes, patterns):
 
 
 def test_an_operator_fixes_types_that_its_body_need_not_declare():
-    """A Loop counts in integers, and its condition is a bool."""
+    """The counter of a Loop is an integer, and its condition is a bool."""
     body = "b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Min(k) q = Relu(i) }"
     proto = model(
         f'(int64 n, float[2] x) => (float[2] y) {{ y = Loop(n, "", x) <body = {body}> }}', 13

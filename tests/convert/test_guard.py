@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks that two schemas imply: a node passes if the new one can express it."""
+"""Guards that follow from two schemas: a node passes if the new schema can express it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def schema(
     inputs: tuple[Param, ...] = (), outputs: tuple[Param, ...] = (), since: int = 1,
     most: tuple[int | None, int | None] = (None, None), **defaults: object,
 ) -> Schema:  # fmt: skip
-    """The operator `Made` with these parameters; `most` is for variadic ones."""
+    """Returns the operator `Made` with these parameters; `most` limits variadic ones."""
     attributes = {n: Attribute(n, 2, required=False, default=d) for n, d in defaults.items()}
     counts = [
         len(p) if given is None else given for p, given in zip((inputs, outputs), most, strict=True)
@@ -65,7 +65,7 @@ def node(proto: NodeProto, guard: Guard, **types: str) -> Node:
 
 
 def refusal(check: object, *arguments: object) -> tuple[Why, str] | None:
-    """Why a check refuses, and with which words."""
+    """Returns the code and the message of a refusal."""
     try:
         check(*arguments)  # type: ignore[operator]
     except Refusal as found:
@@ -240,7 +240,7 @@ def test_no_guard_without_two_schemas_that_state_their_parameters(derived):
 def test_only_schemas_that_onnx_does_not_check_are_checked_here(
     is_open, documented, fits, monkeypatch
 ):
-    """A fault makes the model invalid, and a type that does not fit is refused."""
+    """A fault in the node makes the model invalid; an element type that does not fit is refused."""
     known = None if is_open is None else SimpleNamespace(open=is_open, domain="com.acme")
     env = SimpleNamespace(type=lambda name, part: helper.make_tensor_type_proto(1, [2]))
     node: Any = SimpleNamespace(schema=known, env=env, proto="node", op="Run")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An imported version that no library can hold is an answer, not an error of the library."""
+"""An imported version that is too large for a library gives an error of opshift."""
 
 from __future__ import annotations
 

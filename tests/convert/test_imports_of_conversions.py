@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports: one for each domain, those that are used, those that somebody knows."""
+"""A result has one import for each domain, and only used and known domains."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An error that inference hides behind an unknown operator is an error of the source model."""
+"""An error that an unknown operator hides from inference is an error of the source model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REJECTED = {
 
 
 def outcome(proto: ModelProto, **options: object) -> tuple[list[str], list[str]]:
-    """The operators of a result in an order of their own, and what the report notes."""
+    """Returns the operators of a result, sorted, and the notes of the report."""
     result = convert(proto, 9, **options)
     return sorted(ops(result.model).split()), sorted(result.report.notes)
 

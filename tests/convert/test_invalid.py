@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every broken input gets one clear sentence, and nothing is written."""
+"""Each broken input gives one clear message, and no file is written."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def test_indices_of_a_sparse_tensor_are_checked_in_another_file(last, legal, tmp
     ],
 )  # fmt: skip
 def test_an_initializer_has_the_type_of_its_input(of_input, of_tensor, fits):
-    """No runtime loads a model in which the two contradict each other, and `check` names them."""
+    """Runtimes do not load a model with such a contradiction, and `opshift check` names it."""
     text = "(float[2,3] x, {} w) => (float[2,3] y) <{} w = {{1, 1, 1}}> {{ y = Add(x, w) }}"
     proto = model(text.format(of_input, of_tensor), 13)
     tensor = proto.graph.initializer[0]
@@ -280,7 +280,7 @@ IF = (
 
 
 def tensor_of(node):
-    """The first tensor that a node or a graph in it holds."""
+    """Returns the first tensor of a node, or of a graph in the node."""
     held = (
         t
         for attribute in node.attribute
@@ -305,7 +305,7 @@ def in_graph(graph):
     ids=["initializer", "node", "initializer read in a graph", "node in a graph"],
 )
 def test_an_explanation_reads_every_constant(text, weights, outside, tmp_path):
-    """The reason is one, wherever the number lies that makes the model invalid."""
+    """The message has the same reason for each place of the wrong number."""
     proto = model(f"(float[2] x, bool c) => (float[2] y) {weights} {{ {text} }}", 11)
     (data,) = in_graph(proto.graph)
     if outside:
@@ -320,7 +320,7 @@ def test_an_explanation_reads_every_constant(text, weights, outside, tmp_path):
 
 
 def test_a_text_of_an_attribute_is_utf8():
-    """An adapter that reads a text of other bytes is not to blame."""
+    """If an attribute has a text that is not UTF-8, the model is at fault, not the adapter."""
     proto = model(
         "(float[1,1,4,4] x, float[1,4,4,2] g) => (float[1,1,4,4] y) { y = GridSample(x, g) }", 20
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The IR version as a target: what is rewritten, what is dropped on request, what is refused."""
+"""The IR version as a target: rewrites, content that is dropped on request, and refusals."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def results(proto, **more):
 
 
 def same(before, after):
-    """Both are legal and compute the same."""
+    """Requires that both models are legal and compute the same."""
     onnx.checker.check_model(after, full_check=True)
     for left, right in zip(results(before), results(after), strict=True):
         np.testing.assert_array_equal(left, right)
@@ -404,7 +404,7 @@ def test_what_was_a_constant_stays_one_where_an_opset_brings_ir_4():
 
 
 def test_a_default_of_another_shape_than_its_input_is_named():
-    """Once the input is gone, nothing would tell that the model was wrong."""
+    """After the removal of the input, nothing would show that the model was invalid."""
     body = "<float[4] w = {1,2,3,4}> { y = Add(x, w) }"
     text = f"(float[2,3] x, float[3] w) => (float[2,3] y) {body}"
     message = r"input 'w' .*float\)\[3\], and its initializer .*\[4\]"
@@ -418,7 +418,7 @@ def test_a_default_of_another_shape_than_its_input_is_named():
 
 @pytest.mark.parametrize("place", ["object", "path"])
 def test_functions_are_looked_at_where_they_begin_to_count(place, tmp_path):
-    """Below IR 8 a function is an unknown field, so nobody has seen that it calls itself."""
+    """Below IR 8, functions are an unknown field, so the source was not checked for recursion."""
     text = """<ir_version: 7, opset_import: ["": 13, "com.acme": 1]>
         g (float[2] x) => (float[2] y) { y = com.acme.F(x) }
         <domain: "com.acme", opset_import: ["": 13, "com.acme": 1]>
@@ -437,7 +437,7 @@ def test_functions_are_looked_at_where_they_begin_to_count(place, tmp_path):
 )
 @pytest.mark.parametrize("to", [None, 12])
 def test_functions_that_call_themselves_are_never_written_out(to, last, told):
-    """An error in the words of `opshift check`, also where only the IR version changes."""
+    """The message is the one of `opshift check`, also if only the IR version changes."""
     header = '<opset_import: ["": 13, "own": 1], domain: "own">'
     text = f"""<ir_version: 10, opset_import: ["": 13, "own": 1]>
         g (float[2] x) => (float[2] y) {{ y = own.F(x) }}
@@ -559,7 +559,7 @@ def test_small_types_between_nodes_go_where_the_opset_goes_down_and_comes_up():
 
 @pytest.mark.parametrize("opset", [6, 8, 9])
 def test_initializers_of_subgraphs_have_a_place_at_every_opset(opset):
-    """Constants of integers came with opset 9; an initializer outside is seen from within."""
+    """Opset 9 added integer constants; below it, an initializer of the main graph serves."""
     text = "(bool b, int64[2] x) => (int64[2] y) { y = If(b) <then_branch = t () => (int64[2] u) <int64[2] w = {3, 4}> { u = Identity(w) }, else_branch = e () => (int64[2] v) <int64[2] w = {5, 6}> { v = Identity(w) }> }"
     before = model(text, opset, ir=4)
     after = convert_version(before, ir_version=3)
@@ -623,7 +623,7 @@ def four_gigabytes(tmp_path):
 
 
 def test_no_weight_is_read_to_judge_a_model_of_four_gigabytes(four_gigabytes, monkeypatch):
-    """A target of an IR without external data is refused; another one gets a result."""
+    """A target IR without external data is refused; all other targets give a result."""
     opened, really = [], os.open
 
     def spied(path, *words, **more):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of ONNX's IR documents: each names what breaks it, and nothing else."""
+"""The rules of ONNX's IR documents: each rule finds its faults, and no others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OWN = ', "own.d" : 1'
 
 
 def texts(code: str, proto: ModelProto) -> list[str]:
-    """The sentences of a rule about a model."""
+    """Returns the messages of a rule about a model."""
     checked = Checked(Document(proto, "opshift_"), registry.default())
     return [finding.text for finding in RULES[code].findings(checked)]
 
@@ -248,7 +248,7 @@ def test_a_rule_names_what_breaks_it(
 
 
 def trained() -> ModelProto:
-    """A model whose training sets one weight from the beginning and one in each step."""
+    """A model with training that sets one weight at the start and another one in each step."""
     proto = model("(float[2] x) => (float[2] y) { y = Add(x, w) }", 13, ir=8)
     proto.graph.initializer.add(name="w", data_type=1, dims=[1], float_data=[1])
     info = proto.training_info.add()

@@ -109,7 +109,7 @@ def test_a_probe_names_its_doubts_itself(probed_only):
 
 
 def test_types_that_the_measurement_left_out_are_not_tried():
-    """Of operators with many type variables, rare types were not measured."""
+    """If an operator has many type variables, the measurement tried only common types."""
     found = checked(model(NEG, 13)).document.roots[0]
     assert kernel_lacks.is_tried(found, ("", "Neg"), ("T",), ("double",))
     assert kernel_lacks.is_tried(found, ("", "Neg"), ("T",), ("",))
@@ -122,7 +122,7 @@ def test_types_that_the_measurement_left_out_are_not_tried():
 
 
 def test_an_absent_input_has_the_type_that_a_kernel_takes():
-    """Of Clip, the bounds have the type of the input; of Resize, the region has one of its own."""
+    """The bounds of Clip have the type of its input; the region of Resize has its own type."""
     text = "(float[1,1,2,2] x, float[4] s) => (float[1,1,4,4] y) { y = Resize(x, , s) }"
     one = frozenset({("float", "float"), ("float", "double")})
     assert (

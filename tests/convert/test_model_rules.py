@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules about a whole model: each names what breaks it, and nothing else."""
+"""The rules about a whole model: each rule finds its faults, and no others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OWN = ', "own" : 1'
 
 
 def texts(find: Callable[[Checked], Any], proto: ModelProto, **more: Any) -> list[str]:
-    """The sentences of a rule about a model."""
+    """Returns the messages of a rule about a model."""
     checked = Checked(Document(proto, "opshift_"), registry.default(), **more)
     return [one if isinstance(one, str) else one[1] for one in find(checked)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--modernize`: what guards it, what it reports, and that every verb shows it."""
+"""`--modernize`: its conditions, its reports, and its support in every command."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_an_axis_counts_from_the_front_or_the_end(mask, axis, last, found):
 
 @modern("Mish", since=18)
 def there_and_back(op, X):  # noqa: N803
-    """A false rule: an axis is added last and removed."""
+    """A wrong rule, whose nodes add and remove a last axis."""
     return op.Squeeze(op.Unsqueeze(X, axes=[-1]), axes=[-1])
 
 
@@ -188,7 +188,7 @@ def test_added_axes_count_in_the_result(axis, found, with_adapters):
 
 
 def rule(op: str, run, **more):
-    """A false rule, which finds the nodes of a formula."""
+    """A wrong rule that finds the nodes of a formula."""
     run.__doc__ = "A false rule."
     return modern(op, since=13, **more)(run)
 
@@ -301,7 +301,7 @@ ROUND = """<ir_version: 8, opset_import: ["" : 13]> g (float[2] x) => (float[2] 
 
 
 def test_nodes_of_a_form_for_another_type_are_not_confirmed() -> None:
-    """The sum rounds only in a type that is wider than that of the data."""
+    """The nodes compute the sum in a wider type only if the data have a narrow type."""
     for cast in ("d = Cast<to = 1>(x) e = Cast<to = 1>(a)", "d = Identity(x) e = Identity(a)"):
         model = parse_model(ROUND.format(cast=cast))
         converted = convert_version(model, modernize=True)
@@ -321,7 +321,7 @@ def test_the_rules_for_an_opset_write_operators_of_the_opset():
 
 
 def test_operators_that_formulas_contain_are_written_first():
-    """Rules of equal rank come in the order of their sizes, so that no part hides the whole."""
+    """Independent rules are sorted by decreasing size, so that a part does not hide the whole."""
     ordered = modernize.in_order(registry.default(), schemas.latest("") or 0)
     later = [rule.op for rule in ordered]
     for rule in ordered:

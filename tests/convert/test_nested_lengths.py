@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wrong length that a nested graph declares makes no valid model invalid."""
+"""A valid model stays valid if a subgraph declares a wrong length."""
 
 import itertools
 import random
@@ -41,7 +41,7 @@ WRONG = {"t": [4], "e": [4], "scalar": [1]}  # 3, 3 and a scalar are right
 
 
 def with_wrong(text: str, names: Iterable[str]) -> onnx.ModelProto:
-    """A model whose dead branch declares wrong shapes of these values."""
+    """Returns a model with a branch that never runs and declares wrong shapes of these values."""
     model = parse_model(text)
     attributes = [a for n in nodes(model) if n.op_type == "If" for a in n.attribute]
     dead = next(attribute.g for attribute in attributes if attribute.g.name == "a")
@@ -77,7 +77,7 @@ def test_a_wrong_shape_in_a_dead_branch_is_no_fault_of_the_model(place, names, t
 
 
 def test_only_the_contradicted_shapes_are_removed():
-    """What was declared rightly, and the ranks, stay."""
+    """Correct lengths and all ranks stay."""
     rng = random.Random(39)
     for _ in range(200):
         graph = ["t0 = Identity (x)"]
@@ -105,7 +105,7 @@ def test_only_the_contradicted_shapes_are_removed():
 
 
 def test_shapes_stay_if_the_model_is_wrong_without_them_too():
-    """Wrong shapes are not the reason, so their removal would not help."""
+    """The model is also invalid without the wrong shapes, so their removal would not help."""
     text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2,3] x, bool c) => (float[2,3] y) {
         z = Cast<to=1>(x) w = MatMul(z, z)
         y = If(c) <then_branch = a () => (float[2,3] t) { t = Neg(x) },
@@ -117,7 +117,7 @@ def test_shapes_stay_if_the_model_is_wrong_without_them_too():
 
 
 def with_wrong_in_a_row(count: int) -> onnx.ModelProto:
-    """A model with some dead branches that declare a wrong length."""
+    """Returns a model with several branches that never run, each with a wrong length."""
     names = [f"y{i}" for i in range(count)]
     dead = "\n".join(
         f"{name} = {DEAD.replace('int64[A] t', 'int64[4] t')}".replace("b ()", f"b{i} ()")
@@ -127,7 +127,7 @@ def with_wrong_in_a_row(count: int) -> onnx.ModelProto:
 
 
 def test_each_node_is_searched_alone(monkeypatch):
-    """The whole model is checked equally often for 4 and for 16 wrong shapes."""
+    """The number of checks of the whole model is equal for 4 and for 16 wrong shapes."""
     seen: list[list[int]] = []
     lenient = nested_lengths.checker.lenient
 
@@ -146,7 +146,7 @@ def test_each_node_is_searched_alone(monkeypatch):
 
 
 def test_a_shape_that_the_source_contradicts_too_stays():
-    """The declared result of this Loop is wrong, so no shape of its body is."""
+    """The declared result of this Loop is wrong in the source, so the shapes of its body stay."""
     text = """<ir_version: 8, opset_import: ["" : 13]> g (int64 n, bool c, float[2] x) => (float[2] y) {
         y = Loop (n, c) <body = b (int64 i, bool k) => (bool k1, float[2] v) {
             k1 = Identity (k) v = Relu (x) }> }"""

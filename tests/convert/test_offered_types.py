@@ -53,7 +53,7 @@ def test_a_refusal_for_another_reason_names_none():
 
 @pytest.mark.skipif((schemas.latest("") or 0) < 23, reason="the installed onnx is older")
 def test_no_change_is_offered_for_a_sequence():
-    """The scales of an invalid model are a sequence, which has no element type to change."""
+    """The model is invalid because the scales are a sequence, which has no element type."""
     source = parse_model(
         '<ir_version: 11, opset_import: ["" : 23]> g (float4e2m1[4] w, seq(int64[]) s) => (float[4] y)'
         " { y = DequantizeLinear(w, s) }"
@@ -69,7 +69,7 @@ RESIZE = (
 
 
 def test_no_change_is_offered_for_a_type_that_only_the_form_of_an_operator_has():
-    """The positions of this Resize are computed in double, and 1.10 has no Floor of double."""
+    """This Resize computes its positions in double, and 1.10 has no Floor of double."""
     with pytest.raises(Refused, match="Floor of double has no kernel") as refused:
         convert(parse_model(RESIZE), "onnxruntime==1.10")
     assert not any(refusal.types for refusal in refused.value.refusals)

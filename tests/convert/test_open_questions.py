@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is not known about a runtime and a model."""
+"""Missing measurements that would decide whether a runtime runs a model."""
 
 from __future__ import annotations
 

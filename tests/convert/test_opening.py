@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules that a model must keep before it can be opened."""
+"""The rules that a model must meet before opshift opens it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def calling() -> ModelProto:
 
 
 def refused(check, *words) -> str:
-    """The words of the refusal; empty if there is none."""
+    """Returns the message of the refusal; empty if the model is not refused."""
     try:
         check(*words)
     except InvalidModel as invalid:
@@ -79,7 +79,7 @@ def test_data_files_are_inside_the_folder_and_have_an_element_type(location, kin
 
 
 def sparse(proto: ModelProto) -> TensorProto:
-    """The indices of a sparse tensor that a model gets."""
+    """Adds a sparse tensor to a model, and returns the indices of the tensor."""
     values = helper.make_tensor("w", TensorProto.FLOAT, [2], [1.0, 2.0])
     indices = helper.make_tensor("", TensorProto.INT64, [2], [0, 1])
     one = SparseTensorProto(values=values, indices=indices, dims=[2])

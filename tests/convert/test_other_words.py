@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that a runtime lacks are written in operators that it has, whatever it has."""
+"""Operators that a runtime lacks are replaced by operators that the runtime has."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_no_rule_writes_an_operator_back_without_end():
 
 
 def test_an_operator_in_an_earlier_form_is_written_in_others_too():
-    """The rule of Size writes Squeeze with an attribute, as before opset 13."""
+    """The rule for Size writes a Squeeze with the attribute of opset 11 and below."""
     model = of("(float[2,N] x) => (int64 y) { y = Size(x) }")
     assert "Squeeze" in ops(for_box(model, without=["Size"]))
     found = ops(for_box(model, without=["Size", "Squeeze"]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators met behind their deprecation, and function calls that stand for too much."""
+"""Operators that a model uses after their deprecation, and calls of very large functions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_nothing_is_replaced_without_a_conversion():
 
 
 def doubling(depth: int, functions: bool = True) -> ModelProto:
-    """Functions that each call the next one twice."""
+    """Returns functions, each of which calls the next one twice."""
     imports = [helper.make_opsetid("", 13), helper.make_opsetid("d", 1)]
 
     def function(i):

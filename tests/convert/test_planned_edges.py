@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every step of an operator and every lowering of an IR feature is a planned edge."""
+"""The plan contains every step of an operator and every rewrite of an IR feature."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GELU = """<float r = {1.4142135}, float one = {1}, float half = {0.5}> {
 
 
 def written_by(kind: tuple[int, int]) -> examples.Case:
-    """An example that a verdict of a kind rewrites."""
+    """Returns an example that a verdict of this kind rewrites."""
     return next(
         case
         for case in examples.cases()
@@ -89,7 +89,7 @@ def test_a_plan_leads_to_what_its_verdicts_write_and_to_nothing_else():
 
 @pytest.fixture
 def unsolved(monkeypatch):
-    """Neither the table of solved verdicts nor the library that solves them."""
+    """Removes the table of solved verdicts, and the library that solves them."""
     branch = registry.default().branch()  # one that has solved nothing so far
     monkeypatch.setattr(registry, "default", lambda: branch)
     monkeypatch.setattr(plan_table, "_table", dict)
@@ -100,7 +100,7 @@ def unsolved(monkeypatch):
 
 
 def options_for(proto: ModelProto) -> list[dict[str, Any]]:
-    """Conversions that leave no opset."""
+    """Returns options that keep the opset of the model."""
     ir = proto.ir_version
     return [
         {"ir_version": min(ir + 1, NEWEST_IR)}, {"ir_version": ir}, {"ir_version": max(3, ir - 1)},
@@ -122,7 +122,7 @@ def test_without_the_table_and_the_graph_library_no_example_converts(unsolved):
 
 
 def test_without_the_table_and_the_graph_library_no_file_converts(unsolved, tmp_path):
-    """Also if only a number in the header changes, and nothing was to be solved in memory."""
+    """This also holds if only the IR version changes, and no plan was solved before."""
     source, result = tmp_path / "a.onnx", tmp_path / "b.onnx"
     proto = model(chain("Relu"), 13, ir=8)
     source.write_bytes(data := proto.SerializeToString())
@@ -156,7 +156,7 @@ def chain(op: str) -> str:
 @pytest.mark.parametrize("op", ["Relu", "Identity", "acme.Run"])
 @pytest.mark.parametrize("step", [1, -1])
 def test_without_the_table_and_the_graph_library_no_opset_is_left(step, op, unsolved):
-    """Also if no operator that may occur is another one at the next opset."""
+    """This also holds if no operator that may occur changes at the next opset."""
     for start in range(1, schemas.latest("") or 0):
         pair = (start, start + 1) if step > 0 else (start + 1, start)
         before = model(chain(op), pair[0], ir=10, more=', "acme" : 1')
@@ -288,7 +288,7 @@ def test_functions_are_written_out_first_for_a_runtime_that_has_none():
 
 
 def test_a_row_is_believed_without_the_import_of_its_module():
-    """As long as the module is as the index found it; a verdict that was added is asked."""
+    """A verdict that was added later is used instead of the row of the index."""
     registry_ = registry.Registry()
     registry_.load(opshift_adapters)
     found = verdict_edges.edge_of(registry_, "", "Softmax", 11, down=False)
@@ -300,7 +300,7 @@ def test_a_row_is_believed_without_the_import_of_its_module():
 
 
 def test_a_form_is_planned_without_the_import_of_its_module(with_adapters) -> None:
-    """The row equals the declaration of the module, which is read for a form without a row."""
+    """The row equals the declaration; only a form without a row is read from the module."""
     registry_ = registry.Registry()
     registry_.load(opshift_adapters)
     for op, place in ("Reshape", FORM), ("Add", ALTERNATIVE):
@@ -312,7 +312,7 @@ def test_a_form_is_planned_without_the_import_of_its_module(with_adapters) -> No
 
     @adapter("Relu", *FORM, emits="Neg Max")
     def relu(node: Node, op: Builder) -> Result:
-        """Writes something else, which is enough here."""
+        """Writes another operator."""
         return op.same(node)
 
     with_adapters(relu)
@@ -323,7 +323,7 @@ def test_a_form_is_planned_without_the_import_of_its_module(with_adapters) -> No
 
 @pytest.mark.parametrize("down", [True, False])
 def test_an_operator_that_stays_gets_as_far_as_its_next_version(down):
-    """Also if its adapter writes Casts around nodes of some types."""
+    """This also holds if the adapter writes Casts around nodes of some types."""
     for op in schemas.operators(""):
         for schema in schemas.history("", op):
             edge = verdict_edges.edge_of(registry.default(), "", op, schema.since, down=down)

@@ -128,7 +128,7 @@ OPS = ["Gelu", "Celu", "Softmax", "Resize", "Einsum", "Det", "Upsample", "LayerN
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("version", [9, 20])
 def test_a_route_is_closed_and_ends_at_the_target(op, version, goal):
-    """Each operator that a planned change may write has a plan up to the target, too."""
+    """Each operator that a planned change may write also has a plan up to the target."""
     route = planner.route_of(ADAPTERS, "", op, version, goal)
     low, high = sorted((planner._entry("", op, version, goal), goal))
     for (domain, name, start, to), one in route.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is not asked to change survives: names, notes, weights, unknown fields; bytes repeat."""
+"""Names, notes, weights and unknown fields survive, and equal inputs give equal bytes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from opshift import convert_file, convert_version
 from text_models import model, ops
 
 NEWER = hasattr(ModelProto(), "configuration")
-"""Whether this onnx has the fields for several devices, which came with 1.18."""
+"""Whether this onnx has the fields for several devices, which onnx 1.18 added."""
 
 TEXT = "(float[2,3,4] x) => (float[2,3,4] y) <float[2,3,4] w, float[4] v = {1,2,3,4}> { a = Add(x, w) b = Add(a, v) y = Softmax(b) }"
 
 
 def rich() -> ModelProto:
-    """A model with something in every field that a careless converter loses."""
+    """Returns a model with content in every field that a converter might lose."""
     proto = model(TEXT.replace("float[2,3,4] w, ", ""), ir=11 if NEWER else 10)
     proto.graph.initializer.append(
         numpy_helper.from_array(np.arange(24, dtype=np.float32).reshape(2, 3, 4), "w")
@@ -54,7 +54,7 @@ def rich() -> ModelProto:
 
 
 def with_unknown_fields(proto: ModelProto) -> ModelProto:
-    """Fields of a future release, in the model, the graph, a node, a tensor and a value."""
+    """Adds fields of a future release to the model, the graph, a node, a tensor and a value."""
     field = b"\xfa\x3f\x03new"  # number 1023, three bytes
     for part in (
         proto,
@@ -68,7 +68,7 @@ def with_unknown_fields(proto: ModelProto) -> ModelProto:
 
 
 def stripped(proto: ModelProto) -> ModelProto:
-    """What must be equal before and after: everything but what a step may change."""
+    """Returns the model without all parts that a step may change."""
     copy = ModelProto()
     copy.CopyFrom(proto)
     del copy.graph.node[:]

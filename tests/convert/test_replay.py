@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of adapter calls: they answer as the adapters do, and no adapter goes around them."""
+"""A record of an adapter call gives the result of the adapter."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ INNER = {"scope", "crossing", "env", "facts", "document", "binding"}
 
 @pytest.mark.parametrize("path", adapter_files(), ids=lambda path: path.stem)
 def test_no_adapter_sees_more_than_its_questions(path: Path) -> None:
-    """What is reached past the questions would be missing in the record of a call."""
+    """The record of a call would miss a fact that an adapter reads without the public interface."""
     reached = {
         n.attr for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Attribute)
     }
@@ -51,7 +51,7 @@ def test_an_adapter_is_asked_once_for_nodes_that_are_alike(with_adapters) -> Non
 
     @adapter("Softmax", 12, 13, emits="Neg Softmax")
     def softmax(node: Node, op: Builder) -> Result:
-        """Writes something else, which is enough here."""
+        """Writes another operator."""
         asked.append(node.op)
         node.int("axis")
         return op.same(node)
@@ -63,12 +63,12 @@ def test_an_adapter_is_asked_once_for_nodes_that_are_alike(with_adapters) -> Non
 
 
 def test_an_answer_from_nowhere_is_found(with_adapters) -> None:
-    """An adapter is a function of its questions; one that is not is reported as a fault."""
+    """An adapter that reads different facts in equal situations is reported as faulty."""
     asked: list[int] = []
 
     @adapter("Softmax", 12, 13, emits="Softmax")
     def softmax(node: Node, op: Builder) -> Result:
-        """Asks another question each time."""
+        """Reads another fact in each call."""
         asked.append(1)
         value = node["input"]
         _ = value.rank if len(asked) % 2 else value.elem_type
@@ -93,7 +93,7 @@ def test_the_records_of_a_registry_are_bounded(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_shared_type_is_not_changed() -> None:
-    """Types are built once for equal answers; a conversion after another one sees them again."""
+    """Equal facts share one type object, which the next conversion uses again."""
     first = convert_version(model(CHAIN, 13), 9)
     onnx.checker.check_model(first, full_check=True)
     assert convert_version(model(CHAIN, 13), 9) == first

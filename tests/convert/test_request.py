@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request: every verb and every function takes the same options."""
+"""All commands and functions take the same options for a conversion."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_nothing_wanted_is_said_by_every_verb(verb, tmp_path):
 
 
 def literals(hint):
-    """The words that a hint lists, which an editor completes."""
+    """Returns the values in a type hint, which an editor completes."""
     if get_origin(hint) is Literal:
         return [word for word in get_args(hint) if isinstance(word, str)]
     return [word for arg in get_args(hint) for word in literals(arg)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that are mappings are read, or the message shows how to write them."""
+"""Options that are mappings are read, or the message shows the correct form."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Only the IR version: what the header alone can say is never more than what the engine would do."""
+"""A change of only the IR version never claims more from the header than the engine would do."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def weight(name, size=2):
 
 
 def nested(graph):
-    """A branch of a new If."""
+    """Returns a branch of a new If."""
     value = helper.make_tensor_value_info("t", TensorProto.FLOAT, [2])
     branch = helper.make_graph([helper.make_node("Identity", ["x"], ["t"])], "b", [], [value])
     node = helper.make_node(
@@ -455,7 +455,7 @@ def test_the_source_is_replaced_only_in_place(path):
 
 
 def test_a_version_that_is_written_longer_replaces_the_file(path):
-    """A varint may have more bytes than it needs; one byte then would not be enough."""
+    """The IR version has one byte more than necessary, so the file is written again."""
     path.write_bytes(path.read_bytes().replace(b"\x08\x08", b"\x08\x88\x00", 1))
     stamp, number = change(path, "in.onnx"), path.stat().st_ino
     stamp.write(path, in_place=True)
@@ -528,7 +528,7 @@ def test_content_that_a_version_lacks(feature, to, options, left, tmp_path):
 
 
 def test_a_later_version_skips_nothing(tmp_path):
-    """Content above the version of the source is not read before or after the change."""
+    """The IR version of the source ignores the content, both before and after the change."""
     before = model(PLAIN, 21, ir=8)
     FEATURES["note"](before)
     onnx.save(before, tmp_path / "in.onnx")

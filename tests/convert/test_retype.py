@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--types`: what changes its element type, what keeps it and why, and that results stay near."""
+"""`--types`: the changed types, the types that stay and the reasons, and the error of results."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_narrowed_then_run_is_within_the_narrow_type(name):
 
 
 def network(name: str, kind: str) -> onnx.ModelProto:
-    """A network whose numbers have another type than float."""
+    """Returns a network in another type than float."""
     text = NETWORKS[name].replace("to=1>", "to=TO>")
     number = TensorProto.DataType.Value(kind.upper())
     text = re.sub(r"\bfloat\b(?=[\[ ])", kind, text).replace("TO", str(number))
@@ -161,7 +161,7 @@ def network(name: str, kind: str) -> onnx.ModelProto:
 
 
 def _literals(numbers: str, kind: int) -> str:
-    """Numbers as the text of a model has them: the 16 bits of each, or the number itself."""
+    """Returns numbers for the text form of a model: 16-bit codes, or the numbers themselves."""
     if kind in (TensorProto.DOUBLE, TensorProto.FLOAT):
         return numbers
     tensor = as_tensor(np.array([float(word) for word in numbers.split(",")]), kind)

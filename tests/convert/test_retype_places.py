@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--types` in every place that holds a type, compared with onnxruntime before and after."""
+"""`--types` changes each place that contains a type, and onnxruntime computes the same."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def sparse_constant() -> onnx.ModelProto:
 
 
 def odd_weights() -> onnx.ModelProto:
-    """Numbers that are no numbers, or at the ends of float16."""
+    """Infinities, NaN, and numbers at the limits of float16."""
     proto = model("(float[7] x) => (float[7] y) { y = Mul(x, w) }")
     ends = np.array([np.nan, np.inf, -np.inf, 65504, 65519.99, 6.1e-5, 1e-42], "f4")
     proto.graph.initializer.append(numpy_helper.from_array(ends, "w"))
@@ -84,7 +84,7 @@ def odd_weights() -> onnx.ModelProto:
 
 
 def tree() -> onnx.ModelProto:
-    """A tree with its thresholds in a tensor, whose type must be that of the input."""
+    """Returns a tree with a tensor of thresholds, which must have the type of the input."""
     node = helper.make_node(
         "TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1,
         nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[0, 0, 0],

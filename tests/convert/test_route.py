@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which order a conversion makes its steps, and which of them it skips."""
+"""The order of the steps of a conversion, and the steps that it skips."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_lowest_opset_is_that_of_the_latest_writer():
 
 @pytest.fixture
 def visits(monkeypatch):
-    """The versions that are visited on the way."""
+    """Records the versions of each opset that a conversion visits."""
     visited: list[dict[str, int]] = []
     monkeypatch.setattr(route, "_visit", lambda state, versions: visited.append(dict(versions)))
     return visited

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list of rules is applied by phase, and a broken rule becomes an error or a finding."""
+"""Rules are applied by phase; a broken rule gives an error or a finding."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def opened(proto: ModelProto) -> Document:
 
 
 def broken(proto: ModelProto, error: str | None) -> str:
-    """The sentence with which a model is refused; empty if it is legal."""
+    """Returns the message of the refusal; empty if the model is legal."""
     try:
         rules.require_legal(opened(proto), registry.default(), error)
     except InvalidModel as invalid:
@@ -87,7 +87,7 @@ def test_the_first_finding_of_each_rule_of_a_phase(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_objection_of_the_checker_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The checker looks at a model whose only faults are those of its IR version."""
+    """onnx's checker checks the model, whose only faults concern its IR version."""
     code, asked = ir_rules.RULES[0].code, list[bool]()
     listed = (
         stated(ERROR, Phase.CHECK_ONLY, "e", code=code), stated(INFO, Phase.CHECK_ONLY, "i"),

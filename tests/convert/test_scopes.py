@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subgraphs, captures, functions, training graphs: nodes convert wherever they live."""
+"""Nodes convert in subgraphs, functions and training graphs, also if they read outer values."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_constants_are_found_through_outer_scopes():
 
 @adapter("Squeeze", 13, 12)
 def demanding(node: Node, op: Builder) -> Result:
-    """A test's adapter that cannot do without the value of the axes."""
+    """An adapter that requires the value of the axes."""
     return op.same(node, inputs={"axes": None}, axes=node["axes"].const().tolist())
 
 
@@ -262,7 +262,7 @@ def _deep(levels):
 
 
 def _scans(levels):
-    """Sums of sums: each Scan has one more in its body, and scans a batch of two."""
+    """Returns nested Scans: each body contains one more Scan, and scans a batch of two."""
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
     last = helper.make_node("Neg", ["e0"], ["s0"])
     nodes = [last]
@@ -335,7 +335,7 @@ def test_an_operator_met_before_its_birth_is_written_out_when_the_target_does_no
 def _early():
     @retired("Mish")
     def mish(node: Node, op: Builder) -> Result:
-        """A runtime took it before it was born."""
+        """A runtime had this operator before ONNX defined it."""
         return op.Mul(node["X"], op.Tanh(op.Softplus(node["X"])))
 
     return mish

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each alternative of the plan is taken where another order fails or costs more, and planned so."""
+"""Each alternative of the plan is chosen if the others fail or cost more."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from text_models import model
 
 @dataclass(frozen=True)
 class Choice:
-    """A conversion that needs an alternative, and how to tell that the alternative was taken."""
+    """A conversion that needs an alternative, and a test whether it was chosen."""
 
     before: Callable[[], ModelProto]
     target: Any
@@ -71,7 +71,7 @@ def less() -> ModelProto:
 
 
 def called() -> ModelProto:
-    """A function whose attribute only a call knows."""
+    """Returns a function with an attribute whose value only the call gives."""
     text = """(float[2,3] x) => (float[a,b] y) { y = own.Soft<axis = 1>(x) }
         <opset_import: ["" : 12], domain: "own"> Soft <axis> (x) => (y) {
             y = Softmax<axis: int = @axis>(x) }"""
@@ -111,7 +111,7 @@ ALTERNATIVES = {
 
 @pytest.fixture
 def strategies(monkeypatch):
-    """The strategies that conversions tried, node by node, and last the one that was chosen."""
+    """Returns the names of all strategies that were tried, with the chosen strategy last."""
     tried, run, choose = list[Strategy](), Conversion.run, Strategies.chosen
 
     def noted(self):
@@ -177,7 +177,7 @@ def _reasons() -> tuple[str, ...]:
 
 
 def crossings(target, before=None):
-    """The plan of a conversion before anything is touched."""
+    """Returns the plan of a conversion before the first step."""
     opened = Conversion(
         *cheapest_strategy.opener_of(before or less())(), Request.of(target), registry.default()
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Producer notes: only where they are asked for, deterministic, one line for each conversion."""
+"""Producer notes: only on request, deterministic, and one line for each conversion."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def notes(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def test_a_result_holds_no_note_by_default():
-    """Only the names of new values tell where they come from."""
+    """Apart from the names of new values, the result does not mention opshift."""
     converted = opshift.convert_version(softmax(), 13)
     for node in converted.graph.node:
         node.ClearField("input")

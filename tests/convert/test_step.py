@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stepping: atomic per boundary, boundary by boundary, idle where nothing changes."""
+"""Each step crosses one opset, applies all changes or none, and skips unchanged operators."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_order_of_the_nodes_is_kept_around_what_is_written():
 
 
 def test_sorting_asks_for_the_keys_in_order_and_moves_nothing_else():
-    """Scope.sort hands the keys out one by one: this is what it relies on."""
+    """Scope.sort passes the keys one by one, and so relies on this order."""
     proto = model("(float[2] x) => (float[2] y) { a = Neg(x) b = Neg(a) y = Neg(b) }")
     keys = iter([2, 0, 1])
     names = [node.output[0] for node in proto.graph.node]
@@ -179,7 +179,7 @@ def test_a_step_begins_again_without_unread_nodes(unread, with_adapters, monkeyp
 
     @adapter("Gelu", 20, 19)
     def refuses_at_first(node, op):
-        """Refuses each node until unread nodes are gone."""
+        """Refuses each node until unread nodes are removed."""
         if not swept:
             raise Refusal(Why.NOT_EXPRESSIBLE, "it is a test")
         return op.Neg(op.Abs(node["X"]))
@@ -271,7 +271,7 @@ def test_an_operator_of_another_domain_is_read_as_it_was_born():
 
 
 def test_a_claim_that_holds_for_a_node_is_touched_but_is_no_change(with_adapters):
-    """A node of a lost type is looked at; a node of another type stays untouched."""
+    """The step reads a node whose type the new opset lacks, and skips a node of another type."""
     text = "(int8[2] x, float[2] z) => (int8[2] y, float[2] w) { y = Relu(x) w = Relu(z) }"
     done = stepper(model(text, 14), 14, 13)
     done.run()
@@ -286,7 +286,7 @@ def test_a_claim_that_holds_for_a_node_is_touched_but_is_no_change(with_adapters
 
 
 def refused(made, **options):
-    """The refusals of a step over 20->19 for which no verdict is known."""
+    """Returns the refusals of a step from opset 20 to 19 for which no verdict is known."""
     step = stepper(made, 20, 19)
     for name, value in options.items():
         setattr(step, name, value)
@@ -430,7 +430,7 @@ def test_a_kind_of_change_is_checked_once(checks, with_adapters, monkeypatch):
 def test_an_approximation_must_be_declared(with_adapters):
     @adapter("Gelu", 20, 19)
     def undeclared(node, op):
-        """Asks for permission, and does not declare it."""
+        """Asks for permission to approximate, without declaring an approximation."""
         op.approximate("nearly equal")
         return op.Neg(node["X"])
 
@@ -447,7 +447,7 @@ IF = """(float[2] x, bool c) => (float[2] y) {
 
 
 def taking(again=None):
-    """An adapter of If that writes the nodes of a branch in its place."""
+    """Returns an adapter that replaces an If by the nodes of a branch."""
     calls = []
 
     @adapter("If", 21, 20, ignores={"else_branch": "it is a test", "cond": "it is a test"})
@@ -630,7 +630,7 @@ def test_a_change_that_a_runtime_does_not_run_is_not_made(runs, with_adapters):
 
 
 def crossed(op_type, start, to, adapters, opset=13, kind="float"):
-    """The answer about one node of a model over a boundary."""
+    """Returns the result for one node of a model at a boundary."""
     proto = model(f"({kind}[2] x) => ({kind}[2] y) {{ y = {op_type}(x) }}", opset)
     step = stepper(proto, opset, opset - 1)
     scope = step.document.roots[0].top

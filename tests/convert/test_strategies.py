@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The planned alternatives: content in its older form first, up in order to come down, functions."""
+"""The planned alternatives: older content first, a way up before the way down, functions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_one_command_does_it_with_any_ir_version():
 
 @needs_e8m0
 def test_a_constant_stays_small_where_no_step_minds(monkeypatch):
-    """The straight strategy is tried first, and nothing is planned where it succeeds."""
+    """The default strategy is tried first, and alternatives are planned only if it fails."""
     monkeypatch.setattr(Conversion, "others", lambda *given: pytest.fail("an alternative"))
     converted = convert_version(scaled(opset=25), 24)
     assert converted.graph.initializer[0].data_type == T.FLOAT8E8M0
@@ -196,7 +196,7 @@ def test_any_other_bug_is_raised_after_the_last_strategy():
 @pytest.mark.parametrize("first", ["refused", "bug"])
 @pytest.mark.parametrize("invalid", [True, False])
 def test_a_model_that_is_invalid_on_one_strategy_is_invalid(first, invalid, monkeypatch):
-    """The user reads it, whatever the strategies before it found."""
+    """The user gets this error even if an earlier strategy found another one."""
     outcomes = iter([first, "invalid" if invalid else "refused"])
 
     def run(conversion):
@@ -244,7 +244,7 @@ def test_a_strategy_that_changes_nothing_is_not_followed_and_the_nearest_refusal
 
 
 def test_an_exact_strategy_is_preferred_to_one_that_approximates(monkeypatch):
-    """The result that approximates is given only where every other strategy approximates, too."""
+    """An approximated result is returned only if all strategies approximate."""
     tried = []
     run = Conversion.run
 
@@ -268,7 +268,7 @@ def test_an_exact_strategy_is_preferred_to_one_that_approximates(monkeypatch):
 
 
 def test_what_an_adapter_of_another_domain_needs_is_declared():
-    """Each has examples at its lowest opset, or at a higher one, and none below."""
+    """Some example of each adapter begins at an opset that the adapter declares."""
     for declared in registry.default().adapters():
         if declared.domain and declared.at_boundary:
             own = [example.imports.get("", declared.since) for example in examples_of(declared)]
@@ -285,7 +285,7 @@ def test_an_operator_goes_up_to_its_successor_in_order_to_come_down():
 
 
 def test_a_fact_that_no_opset_gives_costs_one_more_strategy(monkeypatch):
-    """All opsets between are stops of one strategy, so a refusal does not cost a strategy for each."""
+    """A refusal costs one strategy for all opsets between, not one for each opset."""
     taken = []
     run = Conversion.run
     monkeypatch.setattr(Conversion, "run", lambda self: (taken.append(self.strategy), run(self))[1])
@@ -321,7 +321,7 @@ def test_a_function_that_nothing_calls_does_not_leave_in_silence(target, ir, tol
 
 @pytest.mark.skipif((schemas.latest("") or 0) < 25, reason="the installed onnx is older")
 def test_facts_of_a_model_without_its_functions_are_those_of_its_own_scopes():
-    """A function in the domain of onnx leaves, and the steps ask for the types of before."""
+    """The function replaces an operator of ONNX, and steps need the types before its removal."""
     text = """(float[4] x) => (float[4] y) { y = Erf(x) }
     <domain: "", opset_import: ["": 17]> Relu (x) => (y) { y = Atanh(x) }"""
     planned = plan(model(text, 17, ir=8), 25)
@@ -349,7 +349,7 @@ REDUCED = (
 
 
 def test_a_function_is_kept_although_its_calls_would_write_fewer_nodes():
-    """Functions are structure: nothing but a refusal or an approximation costs one."""
+    """Functions are structure, and are inlined only to avoid a refusal or an approximation."""
     before = calling(REDUCED, "F (x) => (y) { y = Relu(x) }", ONE, opset=13)
     result = convert(before, 12)
     assert names(result.model) == ["F", "G"]
@@ -384,7 +384,7 @@ def test_of_two_functions_behind_a_node_only_the_one_that_tells_the_fact_is_lost
 
 def test_a_refused_function_is_kept_where_one_that_it_calls_tells_the_fact(with_adapters):
     def needing(node: Node, op: Builder) -> Result:
-        """A test's adapter, which needs a constant."""
+        """An adapter that requires a constant."""
         return op.Exp(op.const(node["X"].const()))
 
     with_adapters(adapter("Sqrt", 13, 12, emits=("Exp",))(needing))
@@ -399,14 +399,14 @@ INEXACT = "F (x) => (y) { y = Sqrt(x) }"
 
 
 def approximated(node: Node, op: Builder) -> Result:
-    """A test's adapter, which is exact where its input is a constant."""
+    """An adapter that is exact only if its input is a constant."""
     if node["X"].const_or_none() is None:
         op.approximate("a test")
     return op.Exp(node["X"])
 
 
 def test_a_function_is_lost_where_this_avoids_an_approximation(with_adapters):
-    """Its own, where its call knows more; or one that reads what it computes."""
+    """The function with the approximation is inlined, or the function that computes its input."""
     with_adapters(adapter("Sqrt", 13, 12, emits=("Exp",), approximate=True)(approximated))
     graph = """(float[1] x) => (float[1] y, float[1] z, float[1] w) {
         c = Constant<value = float[1] {2.0}>() y = com.own.F(c) z = com.own.H(x)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A verdict holds each reason and each doubt that the parts of the search find."""
+"""A verdict contains each reason and each doubt that the parts of the search find."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MODEL = ComparedModel("as it is", INNER, SEEN)
 
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple]:
-    """Each part of the search finds its own name; returns its arguments, once it was asked."""
+    """Replaces each part of the search by one that yields its name, and returns its arguments."""
     given: dict[str, tuple] = {}
 
     def part(name):
@@ -60,7 +60,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple]:
 
 
 def test_each_part_adds_its_reasons(parts):
-    """Kernels and forms are judged where functions are called."""
+    """The rules for kernels and forms see the functions at their calls."""
     support = support_of(MODEL, RELEASE)
     assert (support.target, support.reasons) == ("a runtime 1.0", tuple(REASONS))
     assert parts.keys() == REASONS.keys(), "nobody has asked what is not known"
@@ -114,7 +114,7 @@ def test_equal_reasons_are_told_once():
 
 
 def test_a_classifier_without_labels_is_illegal():
-    """As catboost writes it for several targets; onnxruntime loads it in no release."""
+    """Catboost writes such a model for several targets, which no onnxruntime loads."""
     trees = (
         'nodes_treeids=[0], nodes_nodeids=[0], nodes_featureids=[0], nodes_modes=["LEAF"],'
         " nodes_values=[0.0], nodes_truenodeids=[0], nodes_falsenodeids=[0], class_treeids=[0],"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A name that is defined twice is told, whatever defines it and wherever its payload is."""
+"""Two definitions of one name are reported for all kinds of definitions and payloads."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function that nothing calls is checked by calls that onnx accepts before a conversion."""
+"""A function without calls is checked by calls that onnx accepts in the source model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from text_models import model
 
 
 def uncalled(body: str, opset: int = 20, more: str = "") -> ModelProto:
-    """A model with a function that nothing calls, and other functions behind it."""
+    """Returns a model with a function without calls, followed by other functions."""
     text = f"""(float[2] x) => (float[2] y) {{ y = Neg(x) }}
         <opset_import: ["" : {opset}, "acme" : 1], domain: "acme"> {body} {more}"""
     return model(text, opset, more=', "acme" : 1')
@@ -46,7 +46,7 @@ def axis_beyond_the_rank(node, op):
 
 @pytest.mark.parametrize("bug", [axes_twice, axis_beyond_the_rank], ids=lambda bug: bug.__name__)
 def test_a_bug_of_one_rank_is_caught_in_a_function_of_many_inputs(bug, with_adapters):
-    """Only a known rank shows it, and the other inputs have ranks that depend on each other."""
+    """The bug shows only for a known rank, and the ranks of other inputs depend on each other."""
     bug.__doc__ = "A bug."
     with_adapters(adapter("Gelu", 20, 19)(bug))
     body = """F (w, a, i, b, x, m) => (g) {
@@ -56,7 +56,7 @@ def test_a_bug_of_one_rank_is_caught_in_a_function_of_many_inputs(bug, with_adap
 
 
 def test_a_rank_that_inference_only_tolerates_blames_nobody():
-    """Inference reads AffineGrid of a theta of rank 2, which its form in opset 19 rejects."""
+    """Inference accepts AffineGrid of a theta of rank 2, but its form in opset 19 rejects it."""
     body = """F (t) => (g) {
         s = Constant<value_ints = [1, 1, 2, 3]>() g = AffineGrid(t, s) }"""
     after = convert_version(uncalled(body), 16)
@@ -64,7 +64,7 @@ def test_a_rank_that_inference_only_tolerates_blames_nobody():
 
 
 def test_a_rewritten_loop_of_an_uncalled_function_keeps_its_body():
-    """A new node takes over the body only after the step, so inference cannot judge it before."""
+    """The new node gets the body only after the step, so inference cannot check it earlier."""
     body = """F (x) => (y) { n = Constant <value: tensor = int64[1] {3}> () y = Loop (n, "")
         <body: graph = b (int64[1] i, bool[1] k) => (bool[1] o, float[1,2] r) {
             o = Identity (k) r = Gather (x, i) }> }"""
@@ -79,7 +79,7 @@ def test_a_rewritten_loop_of_an_uncalled_function_keeps_its_body():
 
 @pytest.mark.parametrize("count", [1, 3, 8])
 def test_what_onnx_never_accepts_costs_few_calls_and_what_it_accepts_a_number_by_inputs(count):
-    """Each rank of each input beside unknown ones, not every combination of ranks."""
+    """The search tries each rank of one input while the other ranks are unknown."""
     names = ", ".join(f"a{i}" for i in range(count))
     wrong = search(f"F ({names}) => (g) {{ g = Transpose<perm = [0, 0]>(a0) }}")
     assert not wrong.finds()
@@ -126,7 +126,7 @@ def test_ranks_are_not_tried_if_unknown_ranks_fail():
 
 
 def test_ranks_that_do_not_fit_each_other_are_given_up_early():
-    """The first two inputs never pass together, so no rank of the third is tried with them."""
+    """The first two inputs never fit each other, so the rank of the third is not tried."""
     body = f"{PAIR} k = ConstantOfShape(c) l = Concat<axis = 0>(a, b)"
     wrong = search(f"F (a, b, c) => (g, h, k, l) {{ {body} }}")
     assert not wrong.finds()
@@ -135,7 +135,7 @@ def test_ranks_that_do_not_fit_each_other_are_given_up_early():
 
 
 def test_one_input_is_not_tried_as_a_scalar():
-    """Of a single input, four ranks are tried twice, with unknown ranks between."""
+    """For a single input, the search tries four ranks, unknown ranks, and four ranks again."""
     done = search(f"F (a) => (g, h) {{ {PAIR.replace('(b)', '(a)')} }}")
     assert not done.finds()
     assert calls(done) == 2 * (4 + 1 + 4)  # for each of two types

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes without a kernel are computed in wider types, and give the same numbers."""
+"""Nodes without a kernel are computed in wider types, with equal numbers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model without imports whose meaning is clear: every verb answers as the conversion does."""
+"""Every command answers for a model without imports as `convert` does, if its meaning is clear."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults that an adapter writes are found at their step, with boundary, adapter and node."""
+"""A fault in written nodes is reported at its step, with the boundary, adapter and node."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ AROUND = """(float[2] x, float[2] z, bool c) => (float[2] y, float[2] late) {
 def test_a_branch_reads_what_is_written_before_its_node(name, why, with_adapters):
     @adapter("Gelu", 20, 19)
     def reads_a_value(node, op):
-        """Reads a value of the graph around."""
+        """Reads a value of the outer graph."""
         y = op.Neg(node["X"])
         op.made.nodes[-1].input[0] = name
         return y
@@ -319,7 +319,7 @@ def undeclared_approximation(node, op):
 def test_an_undeclared_approximation_is_a_bug_even_where_none_is_allowed(
     place, allowed, with_adapters
 ):
-    """A refusal would ask the caller to allow what nobody declared."""
+    """The message offers no option, because the adapter does not declare an approximation."""
     undeclared_approximation.__doc__ = "A bug."
     with_adapters(adapter("Gelu", 20, 19)(undeclared_approximation))
     with pytest.raises(AdapterBug) as caught:
@@ -404,7 +404,7 @@ def test_an_error_in_an_adapter_is_its_own_fault(place, with_adapters):
 
 @pytest.mark.parametrize("opset", [8, 10])
 def test_a_fault_that_an_adapter_only_passes_on_is_none_of_its_step(opset):
-    """Inference of old opsets does not look at this attribute."""
+    """Inference of old opsets ignores this attribute."""
     text = "(float[2,3] x) => (float[a,b] y) { y = ReduceSum<axes = [7]>(x) }"
     with pytest.raises(InvalidModel, match="axis must be in"):
         convert_version(model(text, opset), 13)
@@ -437,7 +437,7 @@ INSIDE = {
 @pytest.mark.parametrize("place", INSIDE)
 @pytest.mark.parametrize("bug", [wrong_rank, higher_rank], ids=lambda bug: bug.__name__)
 def test_a_wrong_rank_inside_of_a_node_is_caught_at_its_step(bug, place, check, with_adapters):
-    """Inference of onnx drops a rank that contradicts that of the graph around."""
+    """onnx's inference ignores a rank that contradicts the rank in the outer graph."""
     bug.__doc__ = "A bug."
     with_adapters(adapter("Gelu", 20, 19)(bug))
     with pytest.raises(AdapterBug) as caught:
@@ -454,7 +454,7 @@ def test_a_value_that_the_outer_graph_writes_later_is_named_at_once(with_adapter
 
 
 def test_a_stale_declaration_is_no_bug_of_an_adapter():
-    """Below opset 6 inference of many operators knows no types, so nothing confirms it."""
+    """Below opset 6, inference of many operators finds no types that could confirm it."""
     stale = model("(float[2] x) => (float[2] y) { h = Floor(x) y = Neg(h) }", 5)
     stale.graph.value_info.append(helper.make_tensor_value_info("h", T.FLOAT, [3, 3]))
     for check in ("default", "full"):
@@ -478,7 +478,7 @@ def test_nothing_is_checked_without_checks(with_adapters):
 
 
 def test_an_algorithm_of_training_reads_what_the_graph_computes():
-    """An adapter may read further back than the node did, out of the algorithm into the graph."""
+    """An adapter may read a value of the main graph that its node did not read."""
     text = "(float[4] x) => (seq(float[a]) y) { h = Relu(x) y = SplitToSequence(h) }"
     trained = model(text, 14)
     step = trained.training_info.add().algorithm
@@ -494,7 +494,7 @@ def test_an_algorithm_of_training_reads_what_the_graph_computes():
 
 @pytest.fixture
 def findings(with_adapters, monkeypatch):
-    """The findings of a rule about each change of Gelu by an adapter, before it is applied."""
+    """Returns the findings of a rule for each change of Gelu, before the change is applied."""
 
     def found(rule, bug, made, **options):
         bug.__doc__ = "A bug."
@@ -554,7 +554,7 @@ def renamed_output(node, op):
 
 
 def tampered(name):
-    """The rule about values, after the output of the written node got another name."""
+    """Returns the rule about values, applied after the written output was renamed."""
 
     def rule(change):
         change.op.made.nodes[-1].output[0] = name
@@ -579,7 +579,7 @@ def test_an_output_of_the_graph_must_be_written(findings):
 
 
 def test_an_output_of_a_branch_may_stay_unwritten(findings):
-    """The graph around is not looked at, because the node may be in a branch that goes."""
+    """The outer graph is not checked, because the node may be in a branch that is removed."""
     proto = model(INSIDE["output of a branch"], 20)
     (finding,) = findings(tampered("other"), renamed_output, proto)
     assert finding == ["Neg writes 'other', which is neither an output nor a new name"]

@@ -76,7 +76,7 @@ SMALL = """(int32[N,3] x) => (float[N,3] y) <float[3] c = {0.5, 1, 2}> {
 
 @pytest.fixture
 def files(folder):
-    """The files that the how-tos name, with a small model: the first pages use a real one."""
+    """Returns the files that the guides name, each a copy of a small model."""
     older, newer = folder / "attention_opset12.onnx", folder / "model.onnx"
     small = model(SMALL, 12, more=', "ai.onnx.ml" : 2')
     onnx.save(small, older)
@@ -115,7 +115,7 @@ from opshift.adapter import *
 @pytest.mark.parametrize("page", HOWTOS, ids=lambda page: page.stem)
 @pytest.mark.usefixtures("models_run_here")
 def test_every_command_of_a_how_to_is_answered(page, files, monkeypatch):
-    """The commands run in this process; those of the first pages are processes."""
+    """The commands run in this process; those of the first pages run in child processes."""
     pytest.importorskip("onnxruntime")
     monkeypatch.chdir(files)
     code = [HEAD] if page.stem in ("modernize", "write-an-adapter") else []
@@ -199,7 +199,7 @@ def paths_of(installed):
 
 
 def run_all(page, folder, paths):
-    """Runs every snippet of a page, one after the other."""
+    """Runs every snippet of a page in order."""
     pytest.importorskip("onnxruntime")
     for kind, text in snippets(page):
         if kind not in ("sh", "python"):
@@ -228,7 +228,7 @@ def save(folder, how, name, text):
 
 
 def run(words, folder, paths):
-    """Runs a command where the command opshift is that of these paths."""
+    """Runs a command with the opshift of these paths."""
     path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
     found = os.pathsep.join([*paths, str(folder)])  # the project of a tutorial is in the folder
     environment = {**os.environ, "PATH": path, "PYTHONPATH": found}

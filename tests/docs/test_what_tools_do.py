@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command and option that the comparison with other tools names exists."""
+"""Every command and option in the comparison with other tools exists."""
 
 from __future__ import annotations
 

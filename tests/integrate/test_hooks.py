@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pre-commit hooks, the action and the container file do what they say."""
+"""The pre-commit hooks, the action and the container file behave as documented."""
 
 from __future__ import annotations
 

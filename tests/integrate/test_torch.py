@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exports of torch that go on to older opsets: `opshift.torch.export`, and ONNXProgram."""
+"""Exports of torch convert to older opsets: `opshift.torch.export`, and ONNXProgram."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def modules(torch):
 
 
 def assert_computes(model, module, x):
-    """Whether onnxruntime computes with a model what torch computes with the module."""
+    """Requires that onnxruntime and torch compute the same."""
     ort = pytest.importorskip("onnxruntime")
     session = ort.InferenceSession(model.SerializeToString())
     got = session.run(None, {session.get_inputs()[0].name: x.numpy()})[0]

@@ -23,7 +23,7 @@ g (float[1,1,4] x, float[1,1,3] w) => (float[1,1,2] y) { y = com.acme.FastConv<r
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs a command where the example's package looks installed, but for some entry points."""
+    """Runs a command as if the example's package were installed without some entry points."""
 
     def running(*words, without=()):
         project = toml.loads((VENDOR / "pyproject.toml").read_text())["project"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many graphs are tried: few and always the same, or `OPSHIFT_PROPERTIES=2000` new ones.
+"""The number of random graphs: a few fixed ones, or new ones with `OPSHIFT_PROPERTIES=2000`.
 
-The new ones of a day are the same all day, unless `OPSHIFT_SEED=7` names others.
+New graphs change every day; `OPSHIFT_SEED=7` chooses others.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if wanted:
 settings.load_profile("many" if wanted else "few")
 
 PER_OPERATOR = int(wanted) if wanted else 2
-"""Uses that are made up of each operator, however many its family has."""
+"""The number of random uses of each operator."""
 SEED = int(os.environ.get("OPSHIFT_SEED") or f"{datetime.now(timezone.utc):%Y%m%d}")
 
 
 def seeded(law: Law) -> Law:
-    """The law with the seed of the day; with few graphs, which are always the same, as it is."""
+    """Seeds the law with the day; the few fixed graphs do not change."""
     return seed(SEED)(law) if wanted else law

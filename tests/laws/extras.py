@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What refers to values by name beside nodes: training, annotations, sharding, stated types."""
+"""Parts of a model other than nodes that name values: training, annotations, shardings, types."""
 
 from __future__ import annotations
 

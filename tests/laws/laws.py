@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for every model and every target, each as one function that fails with a sentence."""
+"""Laws for every model and every target; each is a function that fails with a message."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reached(model: ModelProto, to: Target) -> ModelProto | None:
 
 
 def outcome(model: ModelProto, to: Target) -> ModelProto | Refused:
-    """How a conversion ends; several laws about a model share it."""
+    """Returns the result or the refusal of a conversion, which several laws share."""
     return _shared(bytes_of(model), tuple(sorted(to.items())))
 
 
@@ -48,7 +48,7 @@ def _shared(model: bytes, to: tuple[tuple[str, int], ...]) -> ModelProto | Refus
 
 
 def converted(model: ModelProto, to: Target) -> ModelProto | Refused:
-    """How a conversion of its own ends."""
+    """Returns the result or the refusal of a conversion that runs again."""
     try:
         return convert_version(model, to)  # type: ignore[no-any-return]
     except Refused as refused:
@@ -60,7 +60,7 @@ def bytes_of(model: ModelProto) -> bytes:
 
 
 def same_numbers(before: ModelProto, after: ModelProto) -> str | None:
-    """How the outputs differ on made-up inputs of two sizes, and with other values overridden."""
+    """Compares outputs for generated inputs of two sizes, also with other values overridden."""
     random = randomness.drawn(before)
     for number, case in enumerate(generate.cases(before, 0, generate.FIRST, registry.default())):
         values: dict[str, Any] = {**case.values, **(overridden(before) if number else {})}
@@ -115,7 +115,7 @@ def opset_of(model: ModelProto) -> int:
 
 
 def _loaded(model: ModelProto) -> Any:
-    """A session of onnxruntime, or its objection."""
+    """Returns a session of onnxruntime, or the message with which onnxruntime rejects the model."""
     try:
         return as_written(model)
     except Exception as error:  # onnxruntime has no common class of errors
@@ -123,7 +123,7 @@ def _loaded(model: ModelProto) -> Any:
 
 
 def has_halves(model: ModelProto) -> bool:
-    """Whether numbers may be rounded to 16 bits, whose rounding a Cast to float keeps."""
+    """Returns whether numbers may be rounded to 16 bits."""
     values = (*model.graph.input, *model.graph.output, *model.graph.value_info)
     casts = (a.i for node in nodes(model) for a in node.attribute if a.name == "to")
     kinds = {value.type.tensor_type.elem_type for value in values}
@@ -138,7 +138,7 @@ def different(one: Any, other: Any, halves: bool = False) -> str | None:
 
 
 def overridden(model: ModelProto) -> dict[str, Any]:
-    """Other values for the floats that are initializers and inputs too."""
+    """Returns other values for float initializers that are also inputs."""
     inputs = {info.name for info in model.graph.input}
     found = {t.name: to_array(t) for t in model.graph.initializer if t.name in inputs}
     return {
@@ -152,7 +152,7 @@ def legal(model: ModelProto) -> None:
 
 
 def equal_numbers(model: ModelProto, to: Target) -> None:
-    """A conversion is legal and computes the same."""
+    """A result is legal and computes the same as the source."""
     after = reached(model, to)
     if after is not None:
         legal(after)
@@ -161,12 +161,12 @@ def equal_numbers(model: ModelProto, to: Target) -> None:
 
 
 def identity(model: ModelProto, own: Target) -> None:
-    """A conversion to the version it has changes nothing."""
+    """A conversion to the model's own version changes nothing."""
     assert bytes_of(convert_version(model, own)) == bytes_of(model)
 
 
 def there_and_back(model: ModelProto, own: Target, to: Target) -> None:
-    """The way back leads to the same numbers."""
+    """A conversion there and back computes the same."""
     there = reached(model, to)
     back = reached(there, own) if there is not None else None
     if back is not None:
@@ -175,7 +175,7 @@ def there_and_back(model: ModelProto, own: Target, to: Target) -> None:
 
 
 def names_do_not_count(model: ModelProto, to: Target) -> None:
-    """A value in a graph of a node may have the name of another value of the model."""
+    """Renaming the values of subgraphs changes no operator of the result."""
     after, other = reached(model, to), reached(named_apart(model), to)
     assert (after is None) == (other is None)
     if after is not None and other is not None:
@@ -183,7 +183,7 @@ def names_do_not_count(model: ModelProto, to: Target) -> None:
 
 
 def named_apart(model: ModelProto) -> ModelProto:
-    """The model with other names for all values that the graphs of nodes define."""
+    """Returns the model with other names for all values that subgraphs define."""
     copy = ModelProto()
     copy.CopyFrom(model)
     for number, graph in enumerate(graphs_in(copy.graph)):
@@ -198,7 +198,7 @@ def named_apart(model: ModelProto) -> ModelProto:
 
 
 def by_way_of(model: ModelProto, between: Target, to: Target) -> None:
-    """A stop on the way makes no difference."""
+    """A conversion through another version computes the same as the direct one."""
     stop, direct = reached(model, between), reached(model, to)
     onward = reached(stop, to) if stop is not None else None
     if onward is not None and direct is not None:
@@ -207,7 +207,7 @@ def by_way_of(model: ModelProto, between: Target, to: Target) -> None:
 
 
 def any_path(model: ModelProto, to: Target, ir: int, stop: int) -> None:
-    """One command does what several do, and every path gives the same numbers."""
+    """One command succeeds if several commands do, and every path gives the same numbers."""
     case = journeys.Journey("random", 0, Example("random", ""), model, to, ir, stop)
     results = journeys.results(case)
     assert not (told := journeys.refused(case, results)), told
@@ -219,7 +219,7 @@ def any_path(model: ModelProto, to: Target, ir: int, stop: int) -> None:
 
 
 def deterministic(model: ModelProto, to: Target) -> None:
-    """The same input gives the same bytes, and is left alone."""
+    """Equal inputs give equal bytes, and the source does not change."""
     before = bytes_of(model)
     first, second = reached(model, to), converted(model, to)
     assert bytes_of(model) == before, "the given model was changed"
@@ -229,7 +229,7 @@ def deterministic(model: ModelProto, to: Target) -> None:
 
 
 def one_answer(tasks: Sequence[tuple[ModelProto, Request]]) -> None:
-    """A model gives one result and one report, whatever the process has converted before."""
+    """Earlier conversions in the process change neither the result nor the report."""
     first = [answer(*task) for task in tasks]
     again = [answer(*task) for task in reversed(tasks)]
     assert first == again[::-1]
@@ -245,7 +245,7 @@ def answer(model: ModelProto, wanted: Request) -> tuple[bytes, Any]:
 
 
 def nothing_dangles(model: ModelProto, to: Target) -> None:
-    """Nothing that is read goes, and nothing stays that the conversion left unread."""
+    """The result reads only defined values, and has no new unread nodes or constants."""
     try:
         after = convert_version(model, to)
     except Refused:  # a weight that training sets is not a constant, which may refuse a node
@@ -260,7 +260,7 @@ def nothing_dangles(model: ModelProto, to: Target) -> None:
 
 
 def training_counts(model: ModelProto, to: Target) -> None:
-    """The result computes with the weights that training sets, whatever they become."""
+    """The result uses the weights that training sets, also after they are rewritten."""
     try:
         both = model, convert_version(model, to)
     except Refused:
@@ -270,12 +270,12 @@ def training_counts(model: ModelProto, to: Target) -> None:
 
 
 def converts(model: ModelProto, to: Target) -> bool:
-    """Whether the answer is yes."""
+    """Returns whether a conversion succeeds."""
     return not isinstance(outcome(model, to), Refused)
 
 
 def bindings_survive(model: ModelProto, to: Target) -> None:
-    """Training sets the same initializers to the same values of its graphs."""
+    """Training sets the same initializers, and its graphs have the same outputs."""
     after = convert_version(model, to)
     for one, other in zip(model.training_info, after.training_info, strict=True):
         assert one.initialization_binding == other.initialization_binding
@@ -286,7 +286,7 @@ def bindings_survive(model: ModelProto, to: Target) -> None:
 
 
 def forecast(model: ModelProto, to: Target) -> None:
-    """The plan says what happens."""
+    """The plan agrees with the conversion."""
     found, end = plan(model, to), outcome(model, to)
     if isinstance(end, Refused):
         assert not found.possible, f"planned, but {end}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random nodes that quantise, train, draw or learn: what the plain ones do not do."""
+"""Random nodes that quantize, train or draw numbers, and operators of ai.onnx.ml."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from random_scope import (
 
 
 def quantised(s: Scope) -> None:
-    """There and back: for the whole tensor, along an axis, or with a scale that is found."""
+    """Quantizes and dequantizes: for the whole tensor, along an axis, or with a computed scale."""
     x = s.pick(plain, exact, known_last)
     if not x or s.opset < 10:
         return
@@ -67,7 +67,7 @@ def multiplied_small(s: Scope) -> None:
 
 
 def dropped(s: Scope) -> None:
-    """In training or not, with or without its mask."""
+    """A Dropout, with or without training, and with or without its mask."""
     x = s.pick(float_)
     if not x:
         return
@@ -87,7 +87,7 @@ def dropped(s: Scope) -> None:
 
 
 def batch_normalised(s: Scope) -> None:
-    """In training, up to 13 that is a matter of how many outputs there are."""
+    """A BatchNormalization; up to opset 13, the number of its outputs decides whether it trains."""
     ranks = (4,) if s.opset < 6 else (2, 3, 4)
     x = s.pick(plain, lambda v: v.rank in ranks and isinstance(v.shape[1], int))
     if not x:
@@ -170,7 +170,7 @@ STUMP = {
 
 
 def labelled(s: Scope) -> None:
-    """Words for numbers: each version of LabelEncoder says it in another way."""
+    """Replaces numbers by strings: each version of LabelEncoder has other attributes for this."""
     x = s.pick(exact, lambda v: v.elem_type == INT64)
     if not x or not s.ml:
         return

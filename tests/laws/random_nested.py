@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random If, Loop and Scan, functions of the model's own, sequences and optionals."""
+"""Random If, Loop and Scan, calls of local functions, sequences and optionals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEEPEST = 2
 
 
 def ending(inner: Scope, elem_type: int, shape: tuple[int | str, ...]) -> Value:
-    """The inner scope's last value of a type and shape, under a name of its own."""
+    """Copies the last inner value of a type and shape to a new name."""
     fitting = [v for v in inner.values if (v.elem_type, v.shape) == (elem_type, shape)]
     last = inner.like(fitting[-1])
     inner.add("Identity", [fitting[-1].name], last)
@@ -19,7 +19,7 @@ def ending(inner: Scope, elem_type: int, shape: tuple[int | str, ...]) -> Value:
 
 
 def branch(s: Scope, x: Value) -> GraphProto:
-    """A subgraph that may read all that is in sight, and gives something of x's type and shape."""
+    """A subgraph that may read all outer values; its output has the type and shape of `x`."""
     inner = s.inner([*s.values, x], "b")
     inner.grow(s.one_of(0, 1, 2))
     inner.graph.output.append(ending(inner, x.elem_type, x.shape).info)
@@ -35,7 +35,7 @@ def branched(s: Scope) -> None:
 
 
 def looped(s: Scope) -> None:
-    """A Loop that carries a value, with or without a value collected on the way."""
+    """A Loop that carries a value, with or without a stacked result."""
     x = s.pick(plain)
     if not x or s.depth >= DEEPEST:
         return
@@ -59,7 +59,7 @@ def looped(s: Scope) -> None:
 
 
 def scanned(s: Scope) -> None:
-    """A Scan that sums up along the first axis; up to 8, every value has a batch before it."""
+    """A Scan that sums along the first axis; up to opset 8, every value has a batch axis first."""
     batched = s.opset < 9
     x = s.pick(plain, known, lambda v: v.rank >= (2 if batched else 1))
     if not x or s.depth >= DEEPEST or s.opset < 8:
@@ -82,7 +82,7 @@ def scanned(s: Scope) -> None:
 
 
 def called(s: Scope) -> None:
-    """A function whose names are those of the graph around it, and mean something else."""
+    """A function that uses the names of the outer graph for other values."""
     x = s.pick(plain, shaped)
     if not x or s.opset < 9 or s.depth:
         return
@@ -104,7 +104,7 @@ def called(s: Scope) -> None:
 
 
 def called_with_an_axis(s: Scope) -> None:
-    """A function that hands an attribute on, called like an operator it is not."""
+    """A function that passes an attribute on; its name is that of another operator."""
     x = s.pick(float_, shaped)
     if not x or s.opset < 13 or s.depth:
         return
@@ -134,7 +134,7 @@ def sequenced(s: Scope) -> None:
 
 
 def unsequenced(s: Scope) -> None:
-    """What a sequence holds: one of it, all of it in a row, how many there are, or one more."""
+    """Reads a sequence: one element, all joined, its length, or the sequence with one more."""
     if not s.sequences:
         return
     x = s.one_of(*s.sequences)
@@ -156,7 +156,7 @@ def unsequenced(s: Scope) -> None:
 
 
 def optional(s: Scope) -> None:
-    """An optional that is full, looked into and emptied."""
+    """An optional with a value, its element, and whether it has one."""
     x = s.pick(plain)
     if x and s.opset >= 15:
         s.node("Optional", [x.name], [box := s.fresh()])

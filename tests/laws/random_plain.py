@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random nodes of the default domain, each in the form its version has."""
+"""Random nodes of the default domain, each in the form of its version."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def reduced(s: Scope) -> None:
 def listed(
     s: Scope, op: str, x: Value, axes: list[int], result: Value, *, since: int, **rest: Any
 ) -> None:
-    """Axes are an attribute before a version, an input from it on."""
+    """Axes are an attribute below a version, and an input from that version on."""
     if s.opset < since:
         s.add(op, [x.name], result, axes=axes, **rest)
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph that grows by random nodes, and what is in sight while it does."""
+"""A graph to which random nodes are added, and the values that they may read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FLOATS = (FLOAT, HALF, DOUBLE)
 
 @dataclass(frozen=True)
 class Value:
-    """A value in sight; `exact` where no rounding happened, so that a jump is no surprise."""
+    """A value that nodes may read; `exact` if it was not rounded, so that a jump is expected."""
 
     name: str
     elem_type: int
@@ -41,7 +41,7 @@ class Value:
 
 @dataclass
 class Scope:
-    """A graph; what its nodes make is in sight of the scopes inside it."""
+    """A graph; scopes inside it may read the values of its nodes."""
 
     draw: Any
     opset: int
@@ -57,7 +57,7 @@ class Scope:
     made: int = 0
 
     def grow(self, count: int) -> None:
-        """That many times a node or a few, or nothing where several operators do not fit."""
+        """Adds a node or a few, as often as `count`; gives up if six operators do not fit."""
         for _ in range(count):
             size = len(self.graph.node)
             for _ in range(6):
@@ -66,7 +66,7 @@ class Scope:
                     break
 
     def inner(self, values: list[Value], prefix: str, **changes: Any) -> Scope:
-        """A scope inside this one. Two of them side by side use the same names."""
+        """Returns a scope inside this one. Two neighbouring scopes use the same names."""
         return Scope(
             self.draw, self.opset, self.operators, GraphProto(name="inner"), values,
             list(self.sequences), prefix=f"{self.prefix}{prefix}", ml=self.ml,
@@ -92,7 +92,7 @@ class Scope:
         return self.draw(st.integers(-rank if self.opset >= 11 else 0, rank - 1))
 
     def const(self, array: Any, dtype: Any = np.int64, *, needed: bool = True) -> str:
-        """A constant: a node, an initializer, or where nobody must know it, one fed as an input."""
+        """Adds a constant: a node, an initializer, or an input if no node needs the value."""
         name, tensor = self.fresh(), numpy_helper.from_array(np.asarray(array, dtype))
         how = self.one_of("node", "initializer", "input")
         if self.in_function or (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every reference to a name of a value, resolved by the scopes of ONNX, apart from the engine."""
+"""Finds the definition of each name by the scoping rules of ONNX, without the engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx import FunctionProto, ModelProto
 
 @dataclass
 class Graph:
-    """One graph or function, the one around it, and which of its names are read."""
+    """One graph or function, the outer graph, and the names that are read."""
 
     proto: Any
     around: Graph | None
@@ -31,7 +31,7 @@ class Graph:
 
 
 def opened(model: ModelProto) -> list[Graph]:
-    """All graphs and functions of a model; an algorithm continues the main graph."""
+    """Returns all graphs and functions of a model; a training algorithm extends the main graph."""
     found: list[Graph] = []
     main = _open(model.graph, None, found)
     for function in model.functions:
@@ -73,7 +73,7 @@ def _open(proto: Any, around: Graph | None, found: list[Graph]) -> Graph:
 
 
 def unread(model: ModelProto) -> set[tuple[str, ...]]:
-    """The outputs of each node of which nothing is read."""
+    """Returns the outputs of each node whose outputs are all unread."""
     return {
         tuple(node.output)
         for graph in opened(model)
@@ -83,7 +83,7 @@ def unread(model: ModelProto) -> set[tuple[str, ...]]:
 
 
 def unread_constants(model: ModelProto) -> set[str]:
-    """The initializers that nothing reads."""
+    """Returns the initializers that are not read."""
     return {
         tensor.name
         for graph in opened(model)
@@ -93,7 +93,7 @@ def unread_constants(model: ModelProto) -> set[str]:
 
 
 def dangling(model: ModelProto) -> set[str]:
-    """In words, every reference to a value that is not there."""
+    """Returns, in words, each reference to a value that does not exist."""
     return {told for graph in opened(model) for told in _dangling(graph)}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What random models may be refused for: anything else is an answer that should have been a model."""
+"""The reasons for which random models may be refused; any other refusal is a fault."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KNOWN = {
 
 
 def unexpected(refused: Refused) -> list[RefusedNode]:
-    """The nodes that were refused for another reason."""
+    """Returns the nodes that were refused for another reason."""
     return [
         refusal
         for refusal in refused.refusals

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models whose declarations are stale: exported at fixed sizes, with free dimensions afterwards."""
+"""Models with stale declarations: exported at fixed sizes, then made dynamic."""
 
 from __future__ import annotations
 

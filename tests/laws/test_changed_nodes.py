@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Law: a model with one changed attribute, constant, input or declared shape ends in an answer.
+"""Law: after one change to a valid model, a conversion ends with a result or a documented error.
 
 The answer is a model, `Refused`, `InvalidModel` or `BadTarget`, within some seconds of CPU time.
 """
@@ -34,7 +34,7 @@ def pool() -> list[bytes]:
 
 
 def fault(model: ModelProto, domain: str, to: int) -> str:
-    """The fault of how a conversion ends; empty if there is none."""
+    """Returns the fault in the end of a conversion; empty if there is none."""
     begun = time.process_time()
     try:
         api.convert_version(model, {domain: to})
@@ -48,7 +48,7 @@ def fault(model: ModelProto, domain: str, to: int) -> str:
 
 
 def targets(model: ModelProto) -> Iterator[tuple[str, int]]:
-    """Of each domain one version up, one down, the last and one of the first."""
+    """Returns targets: for each domain one version up, one down, the newest, and an early one."""
     for entry in model.opset_import:
         if last := schemas.latest(entry.domain):
             near = {max(entry.version - 1, 1), min(entry.version + 1, last)}

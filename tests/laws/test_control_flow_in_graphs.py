@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph that an attribute holds may hold control flow: no adapter is at fault for it."""
+"""Control flow inside of subgraphs never makes an adapter fail."""
 
 import os
 
@@ -15,7 +15,7 @@ SAMPLES = 12 if "OPSHIFT_PROPERTIES" in os.environ else 6  # of each operator
 
 
 def in_a_condition(graph: GraphProto) -> None:
-    """Moves the nodes of a graph into both branches of an If, which read names around it."""
+    """Moves the nodes of a graph into both branches of an If."""
     made = {name for node in graph.node for name in node.output}
     results = [value for value in graph.output if value.name in made]
     if not results or any(not result.HasField("type") for result in results):
@@ -37,7 +37,7 @@ def in_a_condition(graph: GraphProto) -> None:
 
 
 def with_conditions(model: ModelProto) -> bool:
-    """Whether a node of the model holds a graph, which now holds a condition."""
+    """Moves the nodes of each subgraph into an If; returns whether there is a subgraph."""
     found = False
     for node in model.graph.node:
         for attribute in node.attribute if node.op_type in HOLDERS else ():

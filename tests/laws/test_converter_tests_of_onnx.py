@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Law: what onnx's own tests convert is converted with equal numbers, or refused for a reason.
+"""Law: models of onnx's own converter tests give equal numbers, or are refused for a reason.
 
-onnx ships them up to release 1.22. OPSHIFT_ONNX_TESTS names the folder of another release; `.ci/run`
-runs those of 1.22 with the newest onnx. The package `parameterized` has to be installed. Only the
-models and targets of the tests count: what they assert about nodes describes another converter.
+onnx contains these tests up to release 1.22. OPSHIFT_ONNX_TESTS names the folder of another
+release; `.ci/run` runs the tests of 1.22 with the newest onnx. The package `parameterized` has to
+be installed. Only the models and targets of the tests are used, because their assertions about
+nodes describe another converter.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ TESTS = [
 
 
 class Converter:
-    """Converts what a test of onnx wants converted, and keeps what is wrong with the outcomes."""
+    """Converts the models of onnx's tests, and records the faults of the results."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -112,7 +113,7 @@ class Converter:
 
 
 def rejects(model: ModelProto) -> str | None:
-    """What onnx's checker says against a model."""
+    """Returns the message with which onnx's checker rejects a model."""
     return checker.whole(model, registry.default(), full=False)
 
 

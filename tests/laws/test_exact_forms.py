@@ -83,7 +83,7 @@ def top_of_computed_count(rng: Generator) -> Drawn:
 
 
 def resized(rng: Generator, opset: int, to: int, attributes: str, source: str) -> Drawn:
-    """`scales` do not round to the old size, for which onnxruntime copies the axis under a filter."""
+    """No scaled axis keeps its size: with a filter, onnxruntime would only copy the axis."""
     kind = {"scales": "float", "sizes": "int64"}[source]
     inputs = {"scales": "x, r, w", "sizes": "x, r, e, w"}[source]
     graph = f"""(float[N,C,H,W] x, {kind}[4] w) => (float[a,b,c,d] y) <float[0] r = {{}}, float[0] e = {{}}>

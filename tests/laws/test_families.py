@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws per operator: made-up attributes, shapes, types and surroundings.
+"""Laws for each operator: random attributes, shapes, types and scopes.
 
-Each operator has a budget of its own, so that a family of many operators tries none of them less.
+Each operator has its own budget, so the size of a family does not matter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hypothesis import given, settings
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_there_and_back(name: str) -> None:
-    """No other test varies what a single operator is given; the examples are what people chose."""
+    """Only this test varies the attributes and inputs of each operator."""
     family = FAMILIES[name]
     if not known(family):
         pytest.skip("this onnx has none of them")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`op.expand` would improve no adapter: a function body of onnx is longer, less exact, or refuses.
+"""No adapter is improved by `op.expand`: a function body is longer, less exact, or refused.
 
-FlexAttention is written by its body, because this holds the graphs of the node. Each other adapter
-that crosses the birth or a change of an operator with a function body converts its examples twice:
-as it is, and with `op.expand`. One example in which the body is worse is enough.
+FlexAttention is written by its body, because the body contains the graphs of the node. Each other
+adapter that crosses the birth or a change of an operator with a function body converts its examples
+twice: as it is, and with `op.expand`. One example in which the body is worse is enough.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def test_a_function_body_replaces_no_adapter(adapter: Adapter, examples: list[Ex
 
 
 def test_the_graphs_of_a_body_get_names_of_their_own() -> None:
-    """The body of AffineGrid has two graphs with the name g1, which a model may not have."""
+    """AffineGrid's body has two graphs named g1, but names must be unique in a model."""
     adapter, examples = next(pair for pair in PAIRS if pair[0].ops[0] == "AffineGrid")
     names = [
         graph.name for graph in walk.graphs_in(_converted(adapter, examples[0], by_body=True).graph)

@@ -60,7 +60,7 @@ SHORT, PATIENCE = 5.0, 15.0  # seconds of CPU for a call that is repeated, and b
 
 @pytest.fixture(autouse=True)
 def no_child_runs_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search for large values starts a process for each change of types; it has own tests."""
+    """The search for large values starts a process for each type; other tests check it."""
     answer = child_task.ChildAnswer(error="not run")
     monkeypatch.setattr(child_task, "run", lambda *_, **__: answer)
 
@@ -120,7 +120,7 @@ def test_work_of_a_lowered_model_is_linear(family: str) -> None:
 
 @pytest.mark.parametrize("family", ["nodes with graphs", "nodes with loops"])
 def test_a_change_of_types_passes_over_each_value_once(family: str) -> None:
-    """Counts lines, because a loop that calls nothing is no call."""
+    """Counts executed lines, because a loop without calls does not show in the number of calls."""
 
     def lines(model: ModelProto) -> int:
         count = 0
@@ -173,7 +173,7 @@ def test_cpu_time_is_linear(family: str, verb: str) -> None:
 
 
 def seconds_of(act: Callable[[ModelProto, int], object], model: ModelProto, target: int) -> float:
-    """The CPU time of a call, which may end with a refusal; the least of three short calls."""
+    """Returns the CPU time of a call that may be refused; the least of three short calls."""
     found = math.inf
     for _ in range(3):
         gc.collect()
@@ -198,7 +198,7 @@ def test_work_that_is_not_linear_is_seen() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_families_are_legal_models(family: str) -> None:
-    """Only a model that every step accepts shows what the steps cost."""
+    """Only a legal model shows the cost of every step."""
     made = FAMILIES[family](120)
     if family == "functions in a circle" and (schemas.latest("") or 0) < 23:
         pytest.skip("the checker of onnx 1.17 accepts a function that calls itself")

@@ -34,7 +34,7 @@ for model in (sizes, *map(modern_model, TEXTS)):
 
 
 def told(seed: str) -> str:
-    """The outcomes of all requests in a process with a seed for hashes."""
+    """Returns the outcomes of all requests from a process with this hash seed."""
     return subprocess.run(
         [sys.executable, "-c", CHILD], check=True, capture_output=True, text=True,
         env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(SUPPORT)},

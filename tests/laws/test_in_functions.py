@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Law: an example converts in a function, which knows no types, or is refused; numbers stay equal.
+"""Law: an example inside of a function computes the same after a conversion, or is refused.
 
-onnxruntime must load what it loads before. Its inference also passes numbers through a function.
+A function declares no types. If onnxruntime loads the source, it must load the result. The
+inference of onnxruntime also passes constants into a function.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Law: a length that inference tells is the length that the node computes.
+"""Law: an inferred length is equal to the computed length.
 
-The official node tests lose some of what their inputs declare, and some inputs become constants.
-What is inferred then is held against the published outputs.
+The inputs of official node tests lose some declared lengths, or become constants.
+The lengths that are inferred then are compared with the published outputs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALWAYS = "attention"  # the operator that onnx's inference is known to misjudge
 
 @functools.cache
 def node_tests() -> list[Any]:
-    """The official node tests without the expansions of functions."""
+    """Returns the official node tests without the variants of function bodies."""
     from onnx.backend.test.case.node import collect_testcases
 
     with warnings.catch_warnings():
@@ -43,7 +43,7 @@ def sample() -> list[tuple[Any, int]]:
 
 
 def made_vague(case: Any, rng: random.Random) -> ModelProto:
-    """The model of a node test that tells less of its inputs, and nothing of its outputs."""
+    """Returns a node test with fewer declared lengths of inputs, and no types of outputs."""
     model = ModelProto.FromString(case.model.SerializeToString())
     for value, array in list(zip(model.graph.input, case.data_sets[0][0], strict=True)):
         if not is_tensor(value.type, array):

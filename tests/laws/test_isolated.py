@@ -49,7 +49,7 @@ DEEP = {
 
 
 def nested(levels: int) -> bytes:
-    """An If in an If in an If."""
+    """Returns an If in an If in an If."""
     graph = helper.make_graph([], "g", [], [helper.make_tensor_value_info("y", 1, [2])])
     data = graph.SerializeToString()
     for _ in range(levels):
@@ -68,7 +68,7 @@ def _field(number: int, data: bytes) -> bytes:
 
 
 def contents() -> Iterator[tuple[str, bytes]]:
-    """The files: faults of onnx, deep and broken forms, and models changed by chance."""
+    """Returns files with faults of onnx, with deep and broken content, and with random changes."""
     for name, text in TEXTS.items():
         yield f"{name}.onnx", model(text, 13).SerializeToString()
         yield f"{name}.onnxtxt", (HEAD.replace("12]", "13]") + text).encode()
@@ -88,7 +88,7 @@ def contents() -> Iterator[tuple[str, bytes]]:
 
 
 def main(folder: Path) -> None:
-    """Opens each file of a folder with each verb; the last line says that the process lives."""
+    """Opens each file of a folder with each command, and prints a last line at the end."""
     isolation.SECONDS = 1.0
     for path in sorted(folder.iterdir()):
         for verb, act in VERBS.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws on random graphs, and on those that broke one once."""
+"""The laws on random graphs, and on graphs that broke a law in the past."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ NEWEST_OF = {"": NEWEST, "ai.onnx.ml": NEWEST_ML}
 
 
 def own(model):
-    """The versions that a model has of the domains which have several."""
+    """Returns the versions of the model in the domains with several versions."""
     return {e.domain: e.version for e in model.opset_import if e.domain in NEWEST_OF}
 
 
 @st.composite
 def tasks(draw: Any) -> tuple[onnx.ModelProto, dict[str, int]]:
-    """A model, and versions of some of its domains."""
+    """Draws a model, and versions of some of its domains."""
     model = draw(models())
     wanted = draw(st.lists(st.sampled_from(sorted(own(model))), min_size=1, unique=True))
     return model, {domain: draw(st.integers(1, NEWEST_OF[domain])) for domain in wanted}
@@ -36,7 +36,7 @@ def tasks(draw: Any) -> tuple[onnx.ModelProto, dict[str, int]]:
 
 @st.composite
 def referring(draw: Any) -> tuple[onnx.ModelProto, dict[str, int]]:
-    """A model in which more than nodes refers to values, and versions of its domains."""
+    """Draws a model with names of values outside of nodes, and versions of its domains."""
     model = draw(with_references(models()))
     return model, {d: draw(st.integers(1, NEWEST_OF[d])) for d in own(model)}
 

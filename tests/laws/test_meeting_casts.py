@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Law: no conversion brings two Casts together that a runtime merges into one with other numbers.
+"""Law: no conversion creates two neighbouring Casts that a runtime would merge wrongly.
 
 onnxruntime 1.6 to 1.16 merge two Casts if only Casts read the value between them.
 """
@@ -48,7 +48,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def random_chain(kind: str, seed: int) -> tuple[ModelProto, int]:
-    """Operators of one type with Casts of the model's own between them, and where it is to go."""
+    """Operators of one type, with Casts of the model between them, and a target."""
     draw = random.Random(f"{kind} {seed}")
     opset, lowest, *known = KINDS[kind]
     shape = draw.choice(("[3,4]", "[n,m]"))
@@ -72,7 +72,7 @@ def random_chain(kind: str, seed: int) -> tuple[ModelProto, int]:
 
 
 def pairs(proto: ModelProto) -> Iterator[tuple[str, str]]:
-    """The names that two Casts give, one behind the other."""
+    """Returns the names of the outputs of two consecutive Casts."""
     casts = {n.output[0]: n.input[0] for n in written_forms.nodes(proto) if n.op_type == "Cast"}
     return ((first, last) for last, first in casts.items() if first in casts)
 

@@ -26,7 +26,7 @@ STAYS = {
 
 
 def nodes(mirror: Mirror, schema: schemas.Schema) -> Iterator[NodeProto]:
-    """A node for each number of inputs and each choice of attributes; numbers are no defaults."""
+    """Yields nodes for each number of inputs and each choice of attributes; no float is a default."""
     least = sum(not param.optional for param in schema.inputs)
     floats = iter(FLOATS)
     numbers: dict[str, Any] = {
@@ -58,7 +58,7 @@ def models(mirror: Mirror, kind: int) -> Iterator[ModelProto]:
 
 
 def written_out(mirror: Mirror, model: ModelProto) -> ModelProto:
-    """The model with the nodes that the adapter of the rule writes."""
+    """Returns the model after the adapter of the rule replaced the operator."""
     if mirror.down.at_boundary:
         return convert_version(model, mirror.to)
     without = RuntimeRelease("edge", "", {}, None, "", without=(Lacking(mirror.op),))
@@ -74,7 +74,7 @@ def _bytes(default: Any) -> Any:
 
 
 def stated(model: ModelProto, mirror: Mirror) -> list[tuple[str, list[str], dict[str, Any]]]:
-    """The operator, the inputs and the attributes of each node; defaults are attributes, too."""
+    """Returns operator, inputs and attributes of each node, with default attributes."""
     schema = schemas.schema("", mirror.op, mirror.since)
     assert schema is not None
     usual = {name: _bytes(attribute.default) for name, attribute in schema.attributes.items()}

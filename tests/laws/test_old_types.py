@@ -52,7 +52,7 @@ def test_strict_inference_and_onnxruntime_know_all_types(case: examples.Case, ta
 
 
 def objection(model: onnx.ModelProto) -> str:
-    """What onnxruntime says when it cannot load a model; empty if it can."""
+    """Returns the message with which onnxruntime rejects a model; empty if it loads the model."""
     try:
         ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     except Exception as error:

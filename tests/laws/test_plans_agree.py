@@ -67,7 +67,7 @@ def test_a_dead_end_that_is_none_and_one_that_was_not_known_are_seen(monkeypatch
 
 @pytest.mark.parametrize("goal", [11, 22])
 def test_the_way_of_an_operator_that_stands_before_its_birth_begins_there(goal):
-    """ThresholdedRelu came with opset 10, and old exporters wrote it before."""
+    """ThresholdedRelu came with opset 10, but old exporters used it at lower opsets."""
     early = model("(float[2] x) => (float[2] y) { y = ThresholdedRelu<alpha = 0.5>(x) }", 8)
     plan = planner.of_document(Document(early), registry.default(), {"": goal})
     boundaries = [at[2:] for at in plan.edges if at[1] == "ThresholdedRelu" and at[2]]

@@ -35,7 +35,7 @@ READERS = (
 
 @pytest.fixture
 def ask_all(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Before each step, every fact about every value is asked for."""
+    """Reads every fact about every value before each step."""
     run = Stepper.run
 
     def asked(self: Stepper) -> object:

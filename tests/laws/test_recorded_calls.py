@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Law: the record of an adapter's call says about a node what the adapter says about it."""
+"""Law: the record of an adapter call gives the same result as the adapter."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def without_numbers(text: str) -> str:
 
 @pytest.fixture
 def verified(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Asks the adapter about each node that a record decides, and compares the answers."""
+    """Calls the adapter for each node that a record decides, and compares the results."""
     told: list[str] = []
     find = Records.find
 

@@ -34,7 +34,7 @@ OPTIONS = st.fixed_dictionaries(
 
 
 def made(decorator, forms, options, after):
-    """A class with a field of each form; it can be found by name, as pickle needs."""
+    """Returns a class with a field of each form, which pickle finds by its name."""
     body = {"__doc__": "A record.", "__module__": __name__, "__annotations__": {}}
     for name, form in zip(NAMES, forms, strict=False):
         body["__annotations__"][name] = int
@@ -51,7 +51,7 @@ SEEN: list[str] = []
 
 
 def told(work):
-    """A result or the kind of an error, so that two classes can be compared."""
+    """Returns a result, or the kind of an error, so that two classes can be compared."""
     try:
         return work()
     except (TypeError, AttributeError, ValueError) as error:
@@ -59,7 +59,7 @@ def told(work):
 
 
 def seen(cls, first, second):
-    """All that a user of the class can see."""
+    """Returns everything that the class shows to its user."""
     SEEN.clear()
     one = told(lambda: cls(*first[0], **first[1]))
     if isinstance(one, str):

@@ -128,7 +128,7 @@ def sized(model: ModelProto, values: dict[str, Any]) -> ModelProto:
 
 
 def run(lines: list[str], folder: Path) -> list[int]:
-    """The models that run; a child computes them, because some end the process."""
+    """Returns the models that run; a child runs them, because some crash the process."""
     found: list[int] = []
     while lines:
         (folder / "models").write_text("\n".join(lines))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Law: what a model declares of the values that it computes never changes what a result computes.
+"""Law: the declared types of computed values never change what a result computes.
 
-The declarations are those of an export at fixed sizes, of which one was made free afterwards. A
+The declarations come from an export at fixed sizes, one of which was made free afterwards. A
 conversion may also be refused, or its report may name the declarations that it believed.
 """
 
@@ -45,7 +45,7 @@ def sample() -> list[examples.Case]:
 
 
 def outputs(model: ModelProto, fed: dict[str, Any]) -> list[Any]:
-    """What onnxruntime computes, with nothing rewritten before."""
+    """Returns the outputs of onnxruntime without its optimizations."""
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
@@ -57,7 +57,7 @@ def outputs(model: ModelProto, fed: dict[str, Any]) -> list[Any]:
 
 
 def differs(before: list[Any], after: list[Any]) -> str | None:
-    """In which output two runs differ, and how."""
+    """Returns the output in which two runs differ, and the difference."""
     for i, (old, new) in enumerate(zip(before, after, strict=True)):
         if not isinstance(old, np.ndarray) or old.dtype == object:
             continue
@@ -117,7 +117,7 @@ def _kills_onnxruntime(model: ModelProto, fed: dict[str, Any]) -> bool:
 
 
 def _given(model: ModelProto, case: examples.Case) -> dict[str, Any]:
-    """The values that an example needs, where their sizes stay."""
+    """Returns the inputs that an example states, for tensors with a shape."""
     found = {}
     for value in model.graph.input:
         if value.name in case.example.inputs and is_plain(value):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Law: what a model declares of its outputs never decides whether it converts."""
+"""Law: the declared types of outputs never decide whether a model converts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that contradicts its description is invalid, and its adapter is never blamed.
+"""An illegal node makes the model invalid, and the adapter of the node is not blamed.
 
-onnx checks the nodes of its own domains. Nobody but opshift checks those of a vendor's database or
-of an operator-set document, and an adapter relies on what they say.
+onnx checks the nodes of its own domains. Only opshift checks the nodes of a vendor's database or of
+an operator-set document, and adapters rely on these descriptions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ VALUES = (3, -1, 0, 2.5, "x", [1, -1], [0.5], ["a"], 2**62, float("nan"))
 
 
 def described() -> list[tuple[str, ModelProto, int]]:
-    """Each example of an adapter that leaves the domain, and the place of its node."""
+    """Returns each example of an adapter that leaves a domain, and the position of its node."""
     found = []
     for adapter, example in testing.examples("opshift_adapters"):
         legal = example.refuses is None and example.invalid is None
@@ -54,7 +54,7 @@ def type_of(model: ModelProto, name: str) -> TypeProto | None:
 
 
 def of_other_types(model: ModelProto, at: int) -> Iterator[tuple[str, ModelProto]]:
-    """The node with one input of another type: one that its variable accepts, and one other."""
+    """Returns the node with another type of one input: one legal type, and one illegal type."""
     node = model.graph.node[at]
     schema = layouts.layout(DOMAIN, node.op_type, 1)
     for i, name in enumerate(node.input):
@@ -98,7 +98,7 @@ def of_other_forms(model: ModelProto, at: int) -> Iterator[tuple[str, ModelProto
 
 
 def fate(model: ModelProto) -> str:
-    """How a conversion to plain ONNX ends; any other error than these two fails the test."""
+    """Returns the outcome of a conversion to plain ONNX; undocumented errors fail the test."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -124,7 +124,7 @@ def test_forms_that_contradict_the_description(part: int) -> None:
 
 
 def test_two_types_of_one_variable_are_named() -> None:
-    """A cosine of float16 beside data of float, as a converter to float16 could leave it."""
+    """A converter to float16 may leave a cosine of float16 next to data of float."""
     (model, at) = next((m, at) for t, m, at in EXAMPLES if t.startswith("RotaryEmbedding"))
     found = dict(of_other_types(model, at))
     variant = next(one for what, one in found.items() if what.startswith("mixed cos_cache"))
@@ -149,7 +149,7 @@ def test_a_type_that_a_later_release_may_accept_is_refused_and_not_invalid() -> 
 
 @pytest.mark.parametrize("op", ["Add", "Where", "Max", "Clip"])
 def test_operators_of_onnx_have_one_type_for_each_variable(op: str) -> None:
-    """Also in a graph that a converter cannot refuse: the model is at fault, if one is."""
+    """The model is at fault, also if the mixed types are in a subgraph."""
     names = {"Add": "xy", "Where": "cxy", "Max": "xy", "Clip": "xy"}[op]
     kinds = {"x": TensorProto.FLOAT, "y": TensorProto.INT64, "c": TensorProto.BOOL}
     inputs = [helper.make_tensor_value_info(n, kinds[n], []) for n in names]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No verb imports a module of the working folder, in its own process or in one that it starts."""
+"""No command imports a module of the working folder, neither itself nor in a child process."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def module_names() -> set[str]:
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A folder of models with a module for each name of Python's library and of each package."""
+    """A folder of models with modules named like those of Python's library and of each package."""
     folder = tmp_path / "work"
     (folder / "zoo").mkdir(parents=True)
     for path in (folder / "a.onnx", folder / "zoo" / "a.onnx"):
@@ -85,7 +85,7 @@ def hostile(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, program: str, *words: str) -> tuple[str, str]:
-    """Runs a program from a folder of its own, as an installed script."""
+    """Runs a program from its own folder, like an installed script."""
     script = folder.parent / "bin" / "opshift"
     script.parent.mkdir()
     script.write_text(program)
@@ -105,7 +105,7 @@ def done(folder: Path, *words: str) -> tuple[str, str]:
 
 
 def test_the_folder_is_hostile(hostile):
-    """Otherwise the others could pass because the modules do no harm."""
+    """Without this test, the others could pass because the modules are harmless."""
     assert done(hostile, "-c", "import google")[0].endswith("google ")
 
 
@@ -140,7 +140,7 @@ def test_no_worker_of_a_cluster_imports_one(engine, hostile):
 
 
 def test_the_module_leaves_the_working_folder_out(hostile):
-    """`python -m` itself looks there first, for what it needs before it runs a line of ours."""
+    """Python itself searches this folder for `python -m`, before opshift runs."""
     for path in hostile.glob("*.py"):
         if path.stem in {*sys.stdlib_module_names, "opshift"}:
             path.unlink()

@@ -79,7 +79,7 @@ def test_a_conversion_serves_all_releases_that_run_its_result(conversions):
 
 
 def test_each_conversion_continues_the_one_before(conversions):
-    """First down, the nearest version first, and then up."""
+    """Lower versions come first, beginning with the nearest, and then higher versions."""
     gelu = model("(float[2] x) => (float[2] y) { y = Gelu(x) }", 20)
     survey(gelu, [*ort("0.4", "1.14", "1.0", "1.8", "1.12"), "tensorrt==5.1"])
     assert conversions == ["onnxruntime==1.14", *ort("1.12", "1.8", "1.0", "0.4"), "tensorrt==5.1"]
@@ -89,7 +89,7 @@ def test_each_conversion_continues_the_one_before(conversions):
 
 
 def test_a_refusal_is_not_used_again(conversions):
-    """A refusal names its runtime."""
+    """A refusal contains the name of its runtime."""
     text = "(float[4] x) => (float[n] y) { y = Unique(x) }"
     fits = survey(model(text, 13), ort("0.4", "0.3")).fits
     assert [fit.after for fit in fits] == ["no", "no"]
@@ -175,7 +175,7 @@ GROUPED = """(float16[1,3,32] q, float16[1,3,16] k, float16[1,3,16] v, float16[1
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", ["float16", "float"])
 def test_an_operator_without_a_listed_kernel_does_not_run(release, answer, kind):
-    """A release may define an operator of com.microsoft for other providers than the CPU."""
+    """A release may define a com.microsoft operator only for other providers than the CPU."""
     proto = model(GROUPED.replace("float16", kind), 17, more=', "com.microsoft" : 1')
     assert accepts(proto, f"onnxruntime=={release}").answer == answer
 
@@ -280,7 +280,7 @@ SOFTMAX = """(KIND[2,4] x) => (KIND[2,4] y) <float s = {0.5}, KIND z = {0}, floa
     ("uint8", "0.00390625", "0", "yes"),
 ])  # fmt: skip
 def test_a_softmax_of_int8_that_reaches_no_one(kind, scale, zero, answer):
-    """Measured in 1.13 to 1.32: the code of 1.0 wraps around up to 1.28."""
+    """Measured in 1.13 to 1.32: up to 1.28, the quantized value of 1.0 overflows."""
     text = SOFTMAX.replace("KIND", kind).replace("SCALE", scale).replace("ZERO", zero)
     proto = model(text, 13, more=', "com.microsoft" : 1')
     assert accepts(proto, "onnxruntime==1.28").answer == answer
@@ -325,7 +325,7 @@ def test_an_attention_of_another_size_than_its_input(columns, release, answer):
 
 
 def test_the_file_of_the_user_is_read_as_often_for_many_domains_as_for_one(monkeypatch):
-    """A survey does not look for the file again for each domain of the model."""
+    """`targets` reads the file once, not once for each domain of the model."""
 
     def reads(domains):
         paths = []
@@ -340,7 +340,7 @@ def test_the_file_of_the_user_is_read_as_often_for_many_domains_as_for_one(monke
 
 
 def test_a_release_is_compared_with_each_different_result_once(monkeypatch):
-    """Releases without a sure answer are converted for, and most of their results are equal."""
+    """Most conversions for releases without a sure answer give equal results."""
     compared = []
     real = accepts_module.support_of
 

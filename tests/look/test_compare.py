@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift diff`: what two models hold differently, and whether one is a conversion of the other."""
+"""`opshift diff`: the differences of two models, and whether one is converted from the other."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def texted():
 
 
 def write(message, field):
-    """Writes a text, and says whether the message has a place for it."""
+    """Writes a text, and returns whether the message has a field for it."""
     if field not in message.DESCRIPTOR.fields_by_name:
         return False
     if field == "metadata_props":
@@ -168,7 +168,7 @@ def write(message, field):
 
 @pytest.mark.parametrize("field", ["doc_string", "metadata_props", "denotation"])
 def test_a_text_is_a_difference_and_no_change_of_the_computation(field):
-    """Every place of every message that holds such a text, one after another, in both directions."""
+    """The test writes to each text field of every message, in both directions."""
     written = 0
     for number, _ in enumerate(messages(texted())):
         plain, noted = texted(), texted()

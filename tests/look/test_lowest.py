@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smallest versions: what is reported is reached, and one below is not."""
+"""The lowest version that `lowest` reports can be reached, and the one below cannot."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPS = {
 
 @st.composite
 def models(draw, stop=False):
-    """A chain of operators; no version below 10 can do what `stop` puts beside it."""
+    """A chain of operators; with `stop`, one more node that cannot go below opset 10."""
     chosen = draw(st.lists(st.sampled_from(sorted(OPS)), min_size=1, max_size=3))
     births = [OPS[op] for op in chosen]
     opset = draw(st.integers(max(10 if stop else 9, *births), 21))
@@ -165,7 +165,7 @@ def test_the_lines_name_a_domain_whose_versions_were_not_all_tried(domain):
 
 @pytest.mark.parametrize("opset", [19, 20])
 def test_a_search_that_stops_at_a_large_model_says_so(opset, monkeypatch):
-    """Gelu grows only below opset 20."""
+    """Gelu becomes several nodes only below opset 20."""
     monkeypatch.setattr("opshift.look.rehearse.NODE_BUDGET", 3)
     text = {19: "y = Neg(x)", 20: "y = Gelu(x)"}[opset]
     lowest = lowest_versions(model(f"(float[2,3] x) => (float[2,3] y) {{ {text} }}", opset))[""]

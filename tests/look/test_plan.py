@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planning: cheapest paths, dead ends before anything is touched, and a truthful rehearsal."""
+"""Planning: the cheapest paths, dead ends before any change, and agreement with conversions."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def test_a_node_that_is_refused_where_it_stands_is_not_called_unchanged():
 
 @pytest.mark.parametrize(("verdict", "example"), sampled_examples())
 def test_a_plan_never_contradicts_itself(verdict, example):
-    """A plan is compared with itself on examples of all kinds, which no adapter's own test does."""
+    """Compares parts of a plan with each other, on examples of all adapters."""
     try:
         planned = plan(example_model(verdict, example), example_target(verdict, example))
     except InvalidModel:
@@ -323,7 +323,7 @@ def test_a_large_model_that_does_not_grow_is_followed_to_the_end(monkeypatch):
 
 
 def test_a_refusal_names_the_dead_ends_of_the_plan():
-    """They are known before anything is converted, and travel with the refusal."""
+    """The dead ends are found before the conversion, and are part of the refusal."""
     text = "(string[2] x) => (string[2,K] y, int64[2] n) { y, n = StringSplit(x) }"
     with pytest.raises(Refused) as refused:
         convert_version(model(text, 20), 18)
@@ -349,7 +349,7 @@ def test_a_dead_end_in_words_names_the_operators_that_lead_to_it():
 
 
 def test_a_fault_that_only_another_version_meets_is_no_fault_of_the_plan():
-    """Min without its first input is rewritten below opset 12, where the fault is in the way."""
+    """Min without its first input is invalid, but only its rewrite below opset 12 fails."""
     proto = model('(int64[2] a) => (int64[2] y) { y = Min("") }', 12)
     planned = plan(proto, 13)
     assert planned.possible
@@ -360,7 +360,7 @@ def test_a_fault_that_only_another_version_meets_is_no_fault_of_the_plan():
 
 
 def test_a_plan_for_the_header_alone_applies_the_rules_of_its_conversion():
-    """Such a conversion looks at no node, so that it refuses none."""
+    """Such a conversion reads no node, and so refuses none."""
     proto = model("(float[2] x) => (float[2] y) { y = Dropout<ratio = 0.5>(x) }", 10, ir=4)
     proto.graph.node[0].input[0] = "nowhere"
     assert convert_version(proto, ir_version=5).ir_version == 5
@@ -375,7 +375,7 @@ def test_a_plan_for_the_header_alone_applies_the_rules_of_its_conversion():
 @pytest.mark.parametrize("to", [20, 18, 13])
 @pytest.mark.skipif((schemas.latest("") or 0) < 21, reason="this onnx has no opset 21")
 def test_a_plan_names_the_lowest_version_that_one_conversion_reaches(to):
-    """From opset 18, facts about the whole model would lead this one further down."""
+    """From opset 18, facts about the whole model would allow a lower version."""
     proto = model(
         "(float[N,4,5,6] x) => (float[N,4,5,6] y) <float[4] w = {1, 2, 3, 4}, float[4] b = {1, 2, 3, 4}>"
         " { y = GroupNormalization<num_groups=2>(x, w, b) }",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of operators that verdicts of other domains write."""
+"""The plan contains operators that verdicts of other domains write."""
 
 from opshift.author import registry
 from opshift.convert import plan_table, planner, verdict_edges

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of conversions that change the header alone: as the engine and the conversion say."""
+"""Plans of conversions that change only the header agree with the engine and the conversion."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def made(part, opset):
 
 
 def as_engine(source, target):
-    """What the engine says, or the error it has."""
+    """Returns the plan of the engine, or its error."""
     try:
         return plan(source, target)
     except (BadTarget, InvalidModel) as error:

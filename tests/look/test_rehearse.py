@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rehearsals open a model once and go on from each other; each is equal to a conversion alone."""
+"""Rehearsals open a model once and continue each other, with the results of single conversions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def text_model(name):
 
 
 def outcome(open_skeleton, request, opened=None):
-    """The result and the report of one conversion, its refusals, or the error."""
+    """Returns the result and the report of one conversion, its refusals, or the error."""
     try:
         skeleton, _, report = convert(open_skeleton, request, opened)
     except InvalidModel as error:
@@ -116,7 +116,7 @@ def test_each_boundary_is_crossed_once(question, monkeypatch):
 
 
 def test_an_opened_model_stays_as_it_is():
-    """No table of a branch names a scope of the model that it comes from."""
+    """The tables of a copy do not refer to scopes of the original model."""
     opened = Conversion(*opener_of(text_model("loop"))(), Request(), registry.default())
     opened.open()
     before = opened.skeleton.SerializeToString(deterministic=True)
@@ -132,7 +132,7 @@ def test_an_opened_model_stays_as_it_is():
 
 
 def _reached(waiting):
-    """The documents, roots and scopes that the tables of some objects hold."""
+    """Returns the documents, roots and scopes that the tables of some objects contain."""
     seen = set()
     while waiting:
         one = waiting.pop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors are the same arrays whatever release of onnx is installed."""
+"""Tensors become equal arrays with each release of onnx."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_each_result_is_that_of_one_run_in_every_order_of_their_steps(tmp_path):
 
 
 def holder(folder: Path, model: str) -> subprocess.Popen[str]:
-    """A process that holds the claim on a name until its input ends."""
+    """Starts a process that claims a name until its input ends."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", HOLD, folder, model]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)  # fmt: skip
@@ -235,7 +235,7 @@ def test_the_file_of_a_claim_goes_before_another_run_can_lock_it(tmp_path, monke
 
 
 def killed(folder: Path, *data: Path) -> Path:
-    """The lock file of a killed run that wrote `out.onnx`, and a temporary file of it."""
+    """Leaves the lock file and a temporary file of a killed run that wrote `out.onnx`."""
     token = file_names.digest("out.onnx")
     Path(leftovers.temporary(str(folder), token, 1)).touch()
     run = Path(leftovers.run_file(str(folder), token))
@@ -313,7 +313,7 @@ def test_temporary_names_are_new(tmp_path):
 
 
 def test_a_model_that_did_not_change_is_tidied(tmp_path):
-    """A killed run of the same name is always looked for, other runs only once."""
+    """Each run removes files of killed runs of its name; those of other names only once."""
     out = str(tmp_path / "out.onnx")
     claims.tidy(out)
     killed(tmp_path)
@@ -365,7 +365,7 @@ def test_data_that_a_live_run_may_use_is_left_to_a_later_run(tmp_path, monkeypat
 
 @pytest.fixture
 def listed(monkeypatch):
-    """The folders that are listed, in order."""
+    """Records the listed folders, in order."""
     found: list[str] = []
 
     def counted(name: str):

@@ -33,7 +33,7 @@ def indexed(root: Root) -> dict[object, set[tuple[int, int]]]:
 
 
 def by_walk(whole: Document, root: Root) -> dict[object, set[tuple[int, int]]]:
-    """The same from the nodes of the graphs themselves."""
+    """Returns the same counts by a walk over the graphs."""
     found: dict[object, set[tuple[int, int]]] = {}
     for scope in root.scopes:
         for at, node in enumerate(scope.proto.node):
@@ -47,7 +47,7 @@ def by_walk(whole: Document, root: Root) -> dict[object, set[tuple[int, int]]]:
 
 
 def consistent(whole: Document) -> bool:
-    """Whether the index holds exactly the nodes that are there, and every graph that is there."""
+    """Requires that the index contains exactly the existing nodes and graphs."""
     for root in whole.roots:
         assert indexed(root) == by_walk(whole, root)
         assert root.by_graph == {id(scope.proto): scope for scope in root.scopes}

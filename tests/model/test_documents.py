@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Documents next to a model: which files they may be, and that they count for this model alone."""
+"""Documents next to a model: the files that count as documents, and only for this model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def document(text: str, version: int = 1, since: int = 1, domain: str = "com.acm
 
 
 def vendors_model() -> onnx.ModelProto:
-    """Nodes of a vendor between nodes that every step down changes."""
+    """Nodes of a vendor between nodes that change at every step."""
     lines = ["a0 = com.acme.Run(x)"]
     lines += [f"a{i} = Softmax<axis=1>(a{i - 1})" for i in range(1, DEPTH)]
     text = HEADER % ', "com.acme" : 1' + f" {{ {' '.join(lines)} y = com.acme.Run(a{DEPTH - 1}) }}"
@@ -117,7 +117,7 @@ for folder in map(Path, sys.argv[1:]):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fresh processes need fork")
 def test_the_answer_for_a_model_does_not_depend_on_other_models(tmp_path):
-    """Every verb on every folder in any order, in threads too, answers as in a fresh process."""
+    """Every command on every folder, in any order and in threads, answers as in a new process."""
     write_folders(tmp_path)
     path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
     words = [sys.executable, "-c", ALONE, *(str(tmp_path / name) for name in FOLDERS)]
@@ -227,7 +227,7 @@ except (opshift.OpshiftError, OSError) as error:
 @pytest.mark.skipif(os.name == "nt", reason="there are no FIFOs")
 @pytest.mark.parametrize(("make", "sentence"), HOSTILE.values(), ids=HOSTILE)
 def test_no_file_next_to_a_model_hangs_it_or_fills_the_memory(make, sentence, tmp_path):
-    """A model of ONNX's own operators does not even look at it."""
+    """A model that contains only ONNX's own operators does not read the file."""
     folder = tmp_path / "models"
     folder.mkdir()
     onnx.save(onnx.parser.parse_model(PLAIN), folder / "plain.onnx")
@@ -293,7 +293,7 @@ def hostile_document(rng: random.Random) -> bytes:
 
 
 def test_a_document_of_any_content_is_read_or_named():
-    """Nothing but our own errors, also if such a document counts for a conversion."""
+    """Only documented errors occur, also if a conversion needs the document."""
     rng, model, read = random.Random(0), vendors_model(), 0
     for _ in range(400):
         found = [("x", hostile_document(rng)) for _ in range(rng.randint(1, 2))]
@@ -394,7 +394,7 @@ def test_a_document_is_a_file_of_the_folder(tmp_path):
 
 
 def test_a_folder_that_has_just_changed_is_listed_again(tmp_path):
-    """Two changes may have one time, so that a list of this time may be too short."""
+    """Two changes may have equal times, so a list from this time may be incomplete."""
     status = tmp_path.stat()
     names = []
     for name in ("a.onnxopset", "b.onnxopset", ".c.onnxopset"):

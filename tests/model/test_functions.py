@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests which functions of a model call each other, directly and through others."""
+"""Tests the calls between the functions of a model, direct and indirect."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A text that is not UTF-8: every verb gives one answer, wherever the text is."""
+"""Every command answers for a text that is not UTF-8, at each place in a model."""
 
 from collections.abc import Callable
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that die, and calls that fail, at any point: the old result or the new one, never both.
+"""After a crash or a failed call at any point, either the old or the new result exists.
 
-The calls of Python are counted, and each
-test hits a part of them.
+The calls of Python are counted, and each test interrupts some of them.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ CASES = {
 
 
 class Counter:
-    """Lets a number of calls pass, then does something instead of the next."""
+    """Executes a number of calls, then replaces the next one."""
 
     def __init__(self, left: int, act: Callable[[], object]) -> None:
         self.left, self.act, self.hit = left, act, ""
@@ -86,7 +85,7 @@ def state(out: Path) -> tuple | None:
 
 
 def cases_of(folder: Path, case: str) -> tuple[tuple | None, tuple]:
-    """What is there before and after a run that nothing disturbs."""
+    """Returns the files before and after a run without interruption."""
     source, out, options = prepared(folder, case)
     before = state(out)
     convert_file(source, out, **options)
@@ -94,7 +93,7 @@ def cases_of(folder: Path, case: str) -> tuple[tuple | None, tuple]:
 
 
 def child(act: Callable[[], None]) -> int:
-    """The exit code of a child that does something."""
+    """Returns the exit code of a child process."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -170,7 +169,7 @@ def test_a_call_that_fails_leaves_the_old_or_the_new(case, failure, tmp_path):
 
 @pytest.mark.parametrize("case", ["over a pair", "a pair becomes one", "a pair in place"])
 def test_after_an_error_of_the_disk_the_next_run_removes_all_old_data(case, tmp_path):
-    """The old model may be unreadable for a moment, and then its data files are not known."""
+    """If the old model cannot be read for a moment, its data files are unknown."""
     _, after = cases_of(tmp_path / "plain", case)
     for number in itertools.count():
         folder = tmp_path / str(number)
@@ -299,7 +298,7 @@ def test_a_system_without_users_has_one_user(owner, tmp_path, monkeypatch):
 
 
 def listing(*data: Path) -> Path:
-    """The hidden file of an ended run that lists data files."""
+    """Returns the hidden file of an ended run, which lists data files."""
     run = Path(leftovers.run_file(str(data[0].parent), "0123456789ac"))
     run.write_bytes(leftovers.note((path.name, Identity.of(path.stat())) for path in data))
     return run

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Versions of models: packing, and what a change of the signature asks for."""
+"""Versions of models: their encoding, and the new version after a change of the signature."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ SHAPES = st.one_of(st.none(), DIMENSIONS)
 
 
 def fits(shape, taken):
-    """Whether a tensor of a static shape may be fed where `taken` is declared."""
+    """Returns whether a tensor of this shape is a legal input for the declared shape."""
     if taken is None:
         return True
     return len(shape) == len(taken) and all(
@@ -199,7 +199,7 @@ EVERY_SHAPE = [(), *((a,) for a in (1, 2, 3)), *((a, b) for a in (1, 2, 3) for b
 
 @given(SHAPES, SHAPES)
 def test_an_input_is_major_exactly_when_something_no_longer_fits(old, new):
-    """Judged by trying: what every caller of the old model feeds must be taken by the new one."""
+    """The new model must accept every input that callers of the old one may pass."""
     breaks = any(fits(s, old) and not fits(s, new) for s in EVERY_SHAPE)
     unknown = new is not None and old is None  # ranks above those tried
     found = level((value(shape=old),), (value(shape=new),))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests who reads a value, who may replace it, and which names are free."""
+"""Tests the readers of a value, the nodes that may replace it, and free names."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OTHER = {
 
 
 def test_every_field_that_holds_text_is_known():
-    """A field of a later onnx fails here until somebody says whether it holds a value's name."""
+    """A new text field of onnx fails this test until a person decides if it names a value."""
     found, waiting = set(), [ModelProto.DESCRIPTOR]
     seen = {ModelProto.DESCRIPTOR.name}
     while waiting:
@@ -249,7 +249,7 @@ def test_what_training_sets_is_no_constant(text, name, binding):
 def test_a_refusal_says_that_training_may_change_the_value(with_adapters):
     @adapter("Squeeze", 13, 12)
     def demanding(node: Node, op: Builder) -> Result:
-        """The axes must be known."""
+        """An adapter that needs the axes as constants."""
         return op.same(node, inputs={"axes": None}, axes=node["axes"].const().tolist())
 
     with_adapters(demanding)
@@ -311,7 +311,7 @@ def test_what_only_removed_nodes_read_is_removed_with_its_types():
 def test_a_node_that_nobody_reads_any_more_blocks_nothing(with_adapters):
     @adapter("Max", 12, 11)
     def impossible(node: Node, op: Builder) -> Result:
-        """There is no other form."""
+        """An adapter that always refuses."""
         raise Refusal(Why.NOT_EXPRESSIBLE, "for this test")
 
     with_adapters(impossible)

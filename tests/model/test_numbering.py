@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers in new names tell where a result mentions them."""
+"""The numbers in new names are found in each place that mentions a name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_names_are_numbered_as_the_nodes_mention_them():
 
 
 def test_a_function_that_is_first_taken_to_the_opset_of_the_model_names_each_value_once():
-    """One function is written out at its call; another one is converted twice and stays."""
+    """One function is inlined; another one is converted twice and stays."""
     bounds = "".join(f"c{i} = Clip<min = 0.0, max = {i}.0>(c{i - 1}) " for i in range(1, 9))
     before = parsed(
         f"""(float[2,3] x) => (float[a,b] y, float[c,d] z) {{

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one parse in C shows of a model, beside a walk over its messages."""
+"""One parse in C finds the same parts of a model as a walk over its messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def model(text: str) -> ModelProto:
 
 
 def crowded() -> ModelProto:
-    """A model with a tensor in every place."""
+    """Returns a model with a tensor in every possible place."""
     proto = model(NESTED)
     numbers = itertools.count(1)
 
@@ -127,7 +127,7 @@ def test_the_parts_of_a_node_exclude_unknown_fields():
 
 @pytest.mark.parametrize("kind", [Content, Sizes])
 def test_a_field_of_another_wire_type_is_unknown(kind):
-    """onnx keeps an enumeration or a size that is written as bytes among the unknown fields."""
+    """onnx treats an enumeration or a size as an unknown field if it is encoded as bytes."""
     proto = model(FLAT)
     dim = proto.graph.input[0].type.tensor_type.shape.dim[0]
     dim.MergeFromString(b"\x0a\x02\x34\xce")

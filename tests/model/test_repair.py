@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that runtimes load and onnx's checker rejects are put right, and the report says so."""
+"""Models that runtimes load but onnx's checker rejects are repaired, with a note in the report."""
 
 import numpy as np
 import onnx
@@ -98,7 +98,7 @@ def test_equal_initializers_of_one_name_become_one():
 
 
 def large(*ends, typed=False):
-    """A model in which initializers of one name, too large for its skeleton, end so."""
+    """Returns a model with large initializers of one name, each with another last number."""
     m = model("(float[N] x) => (float[N] y) { y = Add(x, w) }", opset=12)
     for end in ends:
         values = np.arange(2**19, dtype=np.float32)
@@ -189,7 +189,7 @@ def test_what_is_wrong_in_such_a_function_is_still_found():
 
 
 def test_a_function_that_alone_changes_its_version_changes_the_model(tmp_path):
-    """The model has the version already, and one of its functions does not."""
+    """The model already has the version, but one of its functions does not."""
     text = """<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
         g (float[2,3] x) => (float[2] y) { y = own.F(x) }
         <opset_import: ["" : 17], domain: "own">

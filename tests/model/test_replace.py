@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that replaced nodes leave the tables of a document, and that the new nodes enter them."""
+"""Tests that a document removes replaced nodes from its tables and adds the new nodes."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_values_that_may_have_lost_their_last_reader_are_noted(position, text, o
 
 
 def test_outputs_that_were_all_unread_are_not_noted():
-    """The caller may want the new nodes although nothing read the old one."""
+    """The caller may need the new nodes although the output of the old one was unread."""
     document = opened("(float[2] x) => (float[2] y) { p, q = own.F(x, x) y = Neg(x) }")
     replace(document, 0, "p = Abs(x) q = Neg(x)")
     assert not document.take_unread()
@@ -237,7 +237,7 @@ def test_the_domain_is_that_of_the_new_operator(was, now, domain):
 
 
 def names_after(names, new, *, position=NEG, given=(), carrier=None):
-    """Returns the names of the nodes; those that the document invents become `new`."""
+    """Returns the names of the nodes, with `new` for generated names."""
     document = opened("(x) => (y) { a = Neg(x) b = Neg(a) y = Neg(b) }", *names)
     replace(document, position, new, *given, carrier=carrier)
     document.sort()
@@ -248,7 +248,7 @@ def names_after(names, new, *, position=NEG, given=(), carrier=None):
 
 
 def test_a_repeated_name_is_replaced_with_the_operator():
-    """A runtime that accepts two nodes of one name may reject two operators of one name."""
+    """Runtimes may accept two equal node names, but reject them for two equal operators."""
     assert names_after(["n", "n", "o"], "a = Abs(x)") == ["new", "n", "o"]
     assert names_after(["n", "n", "o"], "a = Neg(a)") == ["n", "n", "o"]
     assert names_after(["n", "m", "o"], "a = Abs(x)") == ["n", "m", "o"]
@@ -321,7 +321,7 @@ def test_a_constant_node_holds_the_tensor():
 def test_graphs_of_all_replaced_nodes_are_forgotten_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each time looks at all graphs of the model."""
+    """Forgetting one graph searches all graphs of the model."""
     original = Document.forget_scopes
     seen: list[Sequence[GraphProto]] = []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The places that a conversion rewrote: together they are the whole difference of the models."""
+"""The rewritten places of a conversion contain the whole difference of the two models."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def nodes_of(container):
 
 
 def bare(node):
-    """A node without the graphs inside, whose nodes are counted on their own."""
+    """Returns a node without its subgraphs, whose nodes are counted separately."""
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     for attribute in copy.attribute:
@@ -51,7 +51,7 @@ def constants(model):
 
 
 def flat(nodes):
-    """Nodes with those of the graphs that they hold, where the whole node is replaced."""
+    """Returns nodes and the nodes of their subgraphs, if the whole node is replaced."""
     for node in nodes:
         yield node
         for attribute in node.attribute:
@@ -209,7 +209,7 @@ def test_a_constant_belongs_to_the_nearest_scope_that_defines_its_name():
 
 
 def test_a_node_that_two_models_write_apart_is_one_place():
-    """The names of only one of the models connect the nodes of a place."""
+    """Names of only one of the two models connect the nodes of such a place."""
     before, after = (
         parser.parse_model(
             '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (float[2] y, float[2] z)'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the names, annotations and shardings that a conversion leaves."""
+"""Tests the names, annotations and shardings after a conversion."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Opened:
 
 
 def test_a_constant_takes_the_free_name_of_the_one_it_replaced():
-    """Its readers follow, also in subgraphs, and it keeps the notes of the old one."""
+    """All readers, also in subgraphs, use the new name, and the notes of the old constant stay."""
     opened = Opened()
     new = opened.constant(5, 6)
     opened.inherit(new, "w", "the weights", unit="metres")
@@ -169,7 +169,7 @@ CALL = MODEL.replace("a = Mul(x, w)", "a = own.F(x, w)") + (
 
 @pytest.mark.parametrize("text", [MODEL, CALL])
 def test_annotations_of_removed_values_go_with_their_scales(text):
-    """Those of values that the conversion did not remove stay, whether they exist or not."""
+    """Annotations of values that were not removed stay, even if the values do not exist."""
     opened = Opened(text)
     annotate(opened.proto.graph, "never", "w", "v", "x")
     branch = opened.proto.graph.node[1].attribute[1].g
@@ -330,7 +330,7 @@ def test_the_constant_that_takes_the_place_of_another_inherits_its_name():
 
 
 def test_an_inner_graph_declares_the_constant_that_inherits_a_name():
-    """onnxruntime rejects a declaration in a branch that contradicts the outer weight."""
+    """onnxruntime rejects a branch with a declaration that contradicts an outer weight."""
     proto = model(
         """(bool c, int64[2] i) => (float[2,2] y) <float[3,2] w = {1,2,3,4,5,6}> {
         y = If (c) <then_branch = t () => (float[2,2] a) { a = Gather(w, i) },

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where results go: no file that a source needs is harmed, whatever the names and the links are."""
+"""Results never overwrite a file that a source needs, for all names and links."""
 
 from __future__ import annotations
 

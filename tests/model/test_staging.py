@@ -30,7 +30,7 @@ def fail(*_: object, **__: object) -> None:
 
 
 def passes() -> None:
-    """The sources have not changed."""
+    """Does nothing, as if the sources had not changed."""
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def model(tmp_path: Path) -> str:
 
 
 def mentioning(*names: str) -> bytes:
-    """The bytes of a model that mentions files."""
+    """Returns the bytes of a model that refers to these files."""
     return ModelProto(doc_string=" ".join(names)).SerializeToString()
 
 
@@ -97,7 +97,7 @@ def test_nothing_changes_if_the_check_fails(model, tmp_path):
 
 
 def test_nothing_stays_if_the_model_cannot_be_named(model, tmp_path, monkeypatch):
-    """Its data have their names by then."""
+    """The data files already have their final names at that moment."""
     source = tmp_path / "w"
     source.write_bytes(b"weights")
     before = files(tmp_path)
@@ -177,7 +177,7 @@ def test_a_data_file_gets_the_first_free_name(model, tmp_path):
 
 
 def test_data_have_one_name_as_soon_as_the_model_is_there(model, monkeypatch):
-    """Onnx reads no data of a file with several names."""
+    """onnx does not read data from a file with several names."""
     replace, links = os.replace, []
 
     def counted(name: str, place: str) -> None:
@@ -227,7 +227,7 @@ def test_a_file_that_another_model_may_change_does_not_serve(model, tmp_path, ma
 
 
 def test_equal_bytes_are_no_matter_of_equal_times(model, tmp_path, monkeypatch):
-    """Some file systems store times of two seconds, and a result may have the size of another."""
+    """Times may be equal: some file systems store only even seconds."""
     (tmp_path / "m.onnx.data").write_bytes(OLD)
     sync = os.fsync
 
@@ -265,7 +265,7 @@ def test_used_data_are_not_listed_for_removal(model, tmp_path, monkeypatch):
 
 
 def test_a_data_file_that_appears_meanwhile_is_not_replaced(model, tmp_path, monkeypatch):
-    """It stays if its bytes are equal; otherwise the run fails, even at the last moment."""
+    """A file with equal bytes stays; otherwise the run fails, even at the last moment."""
     source = tmp_path / "w"
     source.write_bytes(NEW)
     for bytes_of_other, is_equal in ((NEW, True), (OLD, False)):
@@ -404,7 +404,7 @@ def test_a_copy_of_a_result_that_fails_stays_if_other_results_may_read_it(
 
 
 def test_no_data_are_removed_in_a_relative_folder_that_is_not_the_models(tmp_path, monkeypatch):
-    """Names without a folder mean the working folder."""
+    """A name without a folder refers to the working folder."""
     monkeypatch.chdir(tmp_path)
     os.mkdir("m.onnx")
     Path("w").write_bytes(NEW)
@@ -470,7 +470,7 @@ def test_data_that_go_before_the_lock_is_there_are_written(model, tmp_path, monk
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, bool]]]:
-    """The folders whose names were written to the disk, and whether the model was there."""
+    """Records which folders were flushed to disk, and whether the model existed then."""
     found: list[tuple[str, bool]] = []
     monkeypatch.setattr(
         staging, "sync_folder", lambda at: found.append((at, os.path.exists("m.onnx")))
@@ -506,7 +506,7 @@ def test_a_folder_that_cannot_be_synced_is_no_error(tmp_path):
 @posix
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_the_next_run_removes_the_data_that_a_killed_run_left(model, tmp_path, moment):
-    """A run that is killed has named its data before the model, and removes old ones after it."""
+    """A killed run has named its data before the model, and would have removed old data last."""
     (tmp_path / "old.bin").write_bytes(OLD)
     Path(model).write_bytes(mentioning("old.bin"))
     child = os.fork()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests which values leave a model after a conversion stopped reading them."""
+"""Tests the values that are removed after a conversion, because they are no longer read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from text_models import model
 
 
 def swept(text, *unread, opset=18):
-    """Returns the operators, weights and declared values that stay after some lost a reader."""
+    """Returns the operators, weights and declared values that remain after readers were removed."""
     proto = model(text, opset)
     document = Document(proto)
     document.mark_unread(document.roots[0].top, unread)
@@ -75,7 +75,7 @@ INNER = (
 
 
 def test_the_graphs_of_a_node_stop_reading_with_it():
-    """Each read counts: `w` is read twice in one graph, and `a` once in each of two."""
+    """Each read counts: one graph reads `w` twice, and two graphs read `a` once each."""
     assert swept(INNER, "z") == ("Abs", [], [])
     kept = INNER.replace("y = Abs(x)", "y = Add(a, v)")
     assert swept(kept, "z") == ("Neg Add", ["v"], [])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests which values of subgraphs get a new name, and that each reader follows."""
+"""Tests the new names of values in subgraphs, and that each reader uses them."""
 
 from __future__ import annotations
 

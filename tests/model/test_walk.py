@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One walk sees every place of ONNX's messages; the places come from protobuf's descriptors."""
+"""One walk finds every place in ONNX's messages; protobuf's descriptors list the places."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TENSORS, NODES = places("TensorProto"), places("NodeProto")
 
 
 def test_the_places_are_found():
-    """The ways that everybody knows are among them, and some that are easily forgotten."""
+    """The test lists common places, and some that are easily forgotten."""
     assert {"graph", "training_info.algorithm", "functions.attribute_proto.g"} <= {
         *map(str, GRAPHS)
     }

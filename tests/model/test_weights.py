@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights: carved out, put back, and never moved through memory on the way."""
+"""Weights are separated from the model and put back without reading them into memory."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ TYPES = sorted(number for number in ELEMENTS if number in TensorProto.DataType.v
 
 @pytest.fixture(autouse=True, scope="module", params=[source.WHOLE, 0], ids=["whole", "in pieces"])
 def read_at_once(request):
-    """How many bytes of a file are read at once: these small models are read in both ways."""
+    """The number of bytes per read: small models are tested below and above the limit."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "WHOLE", request.param)
         yield request.param
@@ -79,7 +79,7 @@ def tensor(name: str, data_type: int = 1, *, raw: bool = True, count: int = COUN
 
 
 def sparse(name: str, data: TensorProto) -> SparseTensorProto:
-    """A sparse tensor with all its values in front."""
+    """Returns a sparse tensor with all its values at the beginning."""
     made = SparseTensorProto(values=data, dims=[2 * COUNT])
     made.values.name = name
     made.indices.CopyFrom(numpy_helper.from_array(np.arange(COUNT, dtype=np.int64)))

@@ -75,7 +75,7 @@ def test_a_middle_type_of_fractions_rounds_exactly_where_one_cast_gives_other_nu
 
 
 def _near_ties():
-    """Numbers that a type of fractions rounds, and those that are rounded once more behind it."""
+    """Yields numbers that one Cast rounds, and numbers that a second Cast rounds again."""
     yield from (n for n in PROBES if abs(n) < 2**63)
     yield from (2.0**-30, 2.0**-140, 2.0**-200, 70000, *(1 - 2.0**-n for n in (10, 13, 40)))
     for bits in FRACTIONS.values():
@@ -88,7 +88,7 @@ def _near_ties():
 
 
 def _holds(number, kind, share=1.0):
-    """Whether a type has a number, or rounds it if it is a type of fractions."""
+    """Returns whether a type can represent a number; float types round it."""
     if kind in FRACTIONS:
         return True
     low, high = NAMED[kind].limits

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator version database: what it says, that it is current, and that the past stays."""
+"""The database of operator versions: its content, its currency, and its stability."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_it_means_what_the_installed_onnx_means(domain):
 
 
 def test_the_engine_asks_the_database(monkeypatch):
-    """An import means what the database says, even where onnx would say something else."""
+    """The database determines the meaning of an import, also if onnx differs."""
     other = Changelog()
     other.add(_shorter(SHIPPED, 13), "x")
     monkeypatch.setattr(schemas, "known", lambda: other)
@@ -70,7 +70,7 @@ def test_the_engine_asks_the_database(monkeypatch):
 
 
 def _shorter(data, newest):
-    """A database that ends at a version of ai.onnx."""
+    """Returns a database that ends at a version of ai.onnx."""
     shorter = OpsetChangelog.FromString(data.SerializeToString())
     del shorter.domains[0].versions[newest:]
     return shorter.SerializeToString()
@@ -145,7 +145,7 @@ def test_an_operator():
 
 
 def test_a_change_of_behaviour_is_named_and_breaks():
-    """Where the schema alone does not tell, the adapter for the way up does."""
+    """If the schema does not show a change, the adapter for the next opset does."""
     rows = run("Resize", "--since", "10", "--diff", "11").stdout
     assert "    ! the behaviour changed at 11: " in rows
     assert "the behaviour changed" not in run("Relu", "--since", "13", "--diff", "14").stdout

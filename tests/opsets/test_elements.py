@@ -168,7 +168,7 @@ JUDGES = ("verify", "testing")  # rooms that draw and compare arrays of numpy
 
 
 def test_the_table_is_the_only_one():
-    """No module writes the limits of an element type again, or looks them up elsewhere."""
+    """No other module defines or reads limits of element types."""
     written = []
     for package in (opshift, opshift_adapters):
         folder = Path(package.__file__).parent

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of kernels: what it tells, how it is written, and what conversions do about it."""
+"""The table of kernels: its content, its file format, and its use in conversions."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_an_operator_that_a_release_does_not_know_is_a_named_blocker():
 
 
 def test_a_form_that_the_runtime_misreads_is_written_otherwise():
-    """The release ends the process at a DequantizeLinear of rank 0, but not at one of rank 1."""
+    """The release crashes at a DequantizeLinear of rank 0, but not of rank 1."""
     graph = "(int8 x, int8[2] z) => (float y, float[2] w) <float s = {0.5}> { y = DequantizeLinear(x, s) w = DequantizeLinear(z, s) }"
     before, target = model(11, graph), "onnxruntime==1.2"
     answer = accepts(before, target)

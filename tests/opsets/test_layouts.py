@@ -61,7 +61,7 @@ def test_an_operator_that_nothing_states_has_no_layout() -> None:
 
 
 def test_a_document_counts_more_than_the_shipped_entry(tmp_path: Path) -> None:
-    """A document states all operators of its domain, so that a node can be compared with them."""
+    """A document contains all operators of its domain, so nodes can be compared with it."""
     entry = layouts.layout("com.microsoft", "Gelu", 1)
     assert entry is not None
     own = dataclasses.replace(entry, open=False, attributes={})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift targets --learn`: a success in a user's runtime is kept for the release that ran it."""
+"""`opshift targets --learn`: a success in a user's runtime is stored for that release."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAILED = {
 
 @pytest.fixture
 def learn(tmp_path, monkeypatch):
-    """Learns from a report about onnxruntime 1.15.1, whose last trial ran."""
+    """Learns from a report about onnxruntime 1.15.1 whose last test model ran."""
     own = tmp_path / "targets.toml"
     own.write_text("")
     monkeypatch.setenv("OPSHIFT_TARGETS", str(own))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unknown lengths of values: two that are equal for sure have one symbol, and no two others do."""
+"""Unknown lengths have the same symbol if and only if they are proven equal."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_values_of_one_length_are_not_repeated(opset):
 @pytest.mark.parametrize("opset", [6, 5])
 @pytest.mark.parametrize(("left", "right"), [(3, 3), (3, 1), (1, 3)])
 def test_two_loops_may_give_other_lengths(opset, left, right):
-    """Inference of each loop begins its own count of symbols."""
+    """Inference counts the symbols of each loop separately."""
     before = model(LOOP, opset=13)
     after = convert_version(before, opset)
     inputs = {"n": np.array(left), "k": np.array(right), "go": np.array(True)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operator sets as documents: exported, read back, and enough to describe a vendor's domain."""
+"""Operator sets as documents: exported, read again, and complete for a vendor's domain."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SETS = [
 
 
 def same_but_for_bodies(one, other):
-    """A body that depends on the node is code, so a document does not have it."""
+    """A body that depends on the node is code, which a document cannot contain."""
     return dataclasses.replace(one, has_body=False) == dataclasses.replace(other, has_body=False)
 
 
@@ -307,7 +307,7 @@ def test_a_vendors_set_is_exported_as_it_was_given(vendor):
 
 
 def test_an_exported_operator_set_of_onnx_may_lie_beside_a_model(vendor):
-    """It tells what onnx tells, so it is passed over; given by name, it is refused."""
+    """Its content is known already, so it is ignored; if the user names it, it is an error."""
     exported = run(
         vendor, "ops", "--export", "ai.onnx", "13", "-o", "onnx13.onnxopset", given=False
     )

@@ -67,7 +67,7 @@ MODEL = """<ir_version: 8, opset_import: ["": 13, "com.acme": 1]>
 
 @pytest.mark.parametrize(("rule", "rank"), [*zip(["", *RULES], [None, 2, 2, 3, 2, 2], strict=True)])
 def test_a_stated_rank_is_inferred(rule, rank):
-    """The Softmax of opset 12 computes the same along the last axis alone."""
+    """Softmax is the same in opset 12 only along the last axis, so the rank decides."""
     with described.using([("acme", document(rule))]):
         after = opshift.convert_version(onnx.parser.parse_model(MODEL), 12)
     operators = [node.op_type for node in after.graph.node]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of what releases of runtimes did with small models."""
+"""Tables with the outcomes of small models in releases of runtimes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Targets by name: what a runtime takes, under what the model has."""
+"""Runtimes as targets: the versions that a conversion chooses, up to those of the model."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ def test_the_shipped_table_says_what_targets_toml_says():
 
 
 def test_every_fact_of_a_row_has_its_source_and_date():
-    """The versions have those of the row, and each other field has its own."""
+    """The versions have the source and date of the row, and each other field has its own."""
     shipped = toml.loads(plugins.data("opshift.opsets", "targets.toml").decode())
     for row in targets.table():
         if row.name == "onnx" or row.same_as:
@@ -844,7 +844,7 @@ POOL = "(float[1,1,5,5] x) => (float[1,1,3,3] y) { y = AveragePool<ceil_mode=1, 
     ("(float[2] x) => (int64[1] y) { y = Shape(x) }", 19), (POOL, 13),
 ])  # fmt: skip
 def test_no_verb_uses_measurements_of_the_cpu_for_another_provider(release, text, opset):
-    """The CPU of this release has no kernel for the first two, and misreads the last one."""
+    """The CPU kernels of this release lack the first two operators, and misread the last one."""
     proto = model(text, opset)
     assert accepts(proto, "onnxruntime==1.15").answer == "no"
     assert accepts(proto, release).answer == "not known"
@@ -884,7 +884,7 @@ def test_a_form_is_one_only_beside_the_number_that_makes_it_fail():
     st.integers(11, 20),
 )
 def test_axes_of_reductions_ascend_for_a_reader_that_needs_it(op, axes, negative, opset):
-    """OpenCV 4.5.5 rejects others; their order does not change the numbers."""
+    """OpenCV 4.5.5 rejects other orders; the order does not change the numbers."""
     listed = [a - 4 if below else a for a, below in zip(axes, negative, strict=False)]
     shown = ", ".join(map(str, listed))
     if opset >= (13 if op == "ReduceSum" else 18):

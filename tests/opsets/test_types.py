@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of values are read, compared, and joined without a length that is not known."""
+"""Types are read, compared and merged; a length that is not known is dropped."""
 
 from __future__ import annotations
 

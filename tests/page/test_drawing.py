@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drawings: every box has a place of its own, wires go down, and names stay text."""
+"""Drawings: boxes do not overlap, lines go down, and names are escaped."""
 
 from __future__ import annotations
 

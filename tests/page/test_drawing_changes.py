@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs of drawings: what only one of them has is marked, and the title says it in words."""
+"""Pairs of drawings: differences are marked, and the title describes them in words."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of convert, plan and verify: alone, complete, and deaf to what names say."""
+"""The pages of convert, plan and verify are complete, load nothing, and escape all names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def evil_model():
-    """A model in which every name is markup."""
+    """Returns a model in which every name is markup."""
     names = [EVIL + str(i) for i in range(4)]
     nodes = [
         helper.make_node("Squeeze", names[:1], names[1:2], name=EVIL, axes=[0]),

@@ -35,13 +35,13 @@ RULES = {"Abs": "wrong", "Celu": "refuses", "Sign": "dies"}
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory, forked_runtimes: None) -> probing.Probing:
-    """A probe of a runtime with one fault of each kind; it is called by a name of its own."""
+    """A probe of a runtime with one fault of each kind, under a new name."""
     python = fake_python(tmp_path_factory.mktemp("fake"), RULES)
     return complete(probe(python, "edge-box==2.0.0", ops=OPS, sample=34))
 
 
 def complete(sample: probing.Probing) -> probing.Probing:
-    """A sample as a probe that has no other models."""
+    """Marks a sample as a probe of all models."""
     return replace(sample, unfinished=frozenset())
 
 
@@ -168,7 +168,7 @@ def test_an_interrupted_probe_keeps_its_results(tmp_path):
 
 
 def test_a_probe_continues_after_the_results_of_a_file(tmp_path):
-    """An ended probe leaves batches, and perhaps a part of a line."""
+    """An interrupted probe leaves batches, and perhaps a part of a line."""
     log, path = tmp_path / "log", tmp_path / "results.jsonl"
     python = fake_python(tmp_path, {**RULES, "log": str(log)})
     asked = {"ops": OPS, "sample": 70}
@@ -218,7 +218,7 @@ def test_an_interrupt_keeps_the_results(tmp_path, monkeypatch):
 
 
 def test_an_operator_is_lost_only_if_no_release_around_runs_it():
-    """Between a release that refuses double and one that runs it, the operator is not lost."""
+    """If one release refuses double and a later one runs it, the operator is not lost."""
     text = (
         "runtime box\nrelease 1.0 2026-11-28 s\nrelease 3.0 2026-11-28 s\n"
         "Abs 13 T; runs 3.0 f4; refused 1.0..3.0 f8; refused 1.0 f4\n"
@@ -284,7 +284,7 @@ def test_a_feature_is_blamed_if_nothing_else_is_new():
     ],
 )  # fmt: skip
 def test_a_form_that_was_not_tried_does_not_fail(tried, fails):
-    """Of ConvTranspose only the forms with auto_pad may fail, and the usual one may run."""
+    """Perhaps only the forms of ConvTranspose with auto_pad fail, but not the usual form."""
     key = ("", "ConvTranspose")
     group = [ProbeResult(key, 11, ("float",), frozenset(one.split()), WRONG) for one in tried]
     found = tabulated(group)[key][11]
@@ -292,7 +292,7 @@ def test_a_form_that_was_not_tried_does_not_fail(tried, fails):
 
 
 def test_element_types_whose_other_models_were_left_out_do_not_fail():
-    """Only some forms may fail, and the plain one may be among those that were left out."""
+    """Perhaps only some forms fail, and the plain form was not tried."""
     key = ("", "MaxPool")
     failed = [ProbeResult(key, 12, ("float",), frozenset({"@rank=3"}), REFUSED)]
     assert tabulated(failed)[key][12].types == {(REFUSED, ("float",)): frozenset({0})}
@@ -312,7 +312,7 @@ def test_a_failure_without_an_explanation_is_kept():
 
 
 def test_every_model_has_what_it_says():
-    """The order is that of a sample: each version of an operator comes before its other types."""
+    """The sample is in order: each version of an operator comes before its other types."""
     asked = models(ADAPTERS, ("Softmax", "Clip", "Not"))
     seen = {(one.key, one.since) for one in asked[: len({(o.key, o.since) for o in asked})]}
     assert seen == {(one.key, one.since) for one in asked}
@@ -324,7 +324,7 @@ def test_every_model_has_what_it_says():
 
 
 def test_the_examples_of_all_adapters_give_models():
-    """The other tests choose operators, and so would not see an example that stops a probe."""
+    """Other tests use chosen operators, and so would miss an example that ends a probe."""
     probed_ops = {model.key for model in models(ADAPTERS)}
     known = {("", op) for op in ("Add", "Conv", "GatherND", "Resize", "Softmax", "TopK")}
     assert probed_ops >= known | {("ai.onnx.ml", "TreeEnsembleRegressor")}

@@ -51,7 +51,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def no_guards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What opshift knows about onnx's faults is forgotten, as if all of them were new."""
+    """Removes what opshift declares about onnx's faults, as if all of them were new."""
     branch = registry.default().branch()
     for kind in (Fragile, FatalSizes, Illegal, Shrinks):
         for key in [*branch.traits(kind)]:
@@ -92,7 +92,7 @@ def test_a_verb_ends_only_so_many_children() -> None:
 def test_every_verb_answers_although_no_fault_is_known(
     verb: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fault of onnx that nobody has met yet costs one child, and the caller gets a sentence."""
+    """A new fault of onnx ends only a child, and the caller gets a message."""
     monkeypatch.setattr(isolation, "SECONDS", 0.4)  # any answer counts, also one that came late
     try:
         told = str(VERBS[verb](model(text), isolate=True))

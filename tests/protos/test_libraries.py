@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entry point to onnx: one set of message classes and one C library, whoever comes first."""
+"""The imports of onnx give one set of message classes and one C library, in any order."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts that would end the process in the parser of onnx."""
+"""Texts on which the parser of onnx would crash are rejected."""
 
 from pathlib import Path
 
@@ -50,6 +50,6 @@ def test_brackets_in_texts_and_comments_do_not_count(tmp_path: Path) -> None:
 
 
 def test_a_text_of_quotes_is_looked_at_once() -> None:
-    """An expression that goes back to each quote would need hours for this text."""
+    """A regular expression that returns to each quote would need hours for this text."""
     with pytest.raises(ValueError, match="ParseError"):
         text_form.parse('"\\' * 200_000)

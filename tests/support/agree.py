@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a plan with its conversion.
 
-A plan is possible if and only if the conversion is not refused. Both name equal blockers and equal
-nearest versions. A conversion is refused if the verdicts, before anything is converted, lead an
-operator to a dead end. A node of the model that an impossible verdict stops has a dead end that was
-known beforehand.
+A plan is possible if and only if the conversion is not refused. Both name the same blockers and the
+same nearest versions. A conversion is refused if the verdicts, before anything is converted, lead
+an operator to a dead end. A node of the model that an impossible verdict stops has a dead end that
+was known beforehand.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TARGETS = (21, 18, 13, 11, 9)
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """A model, or its file, and where it is to go."""
+    """A model, or its file, and a target."""
 
     name: str
     model: Any
@@ -35,13 +35,13 @@ class Trip:
 
 
 def corpus(targets: Sequence[int]) -> list[Trip]:
-    """The models of a corpus that lies beside the repository, each to every target."""
+    """The models of the folder `corpus` next to the repository, each with every target."""
     paths = sorted(CORPUS.glob("*/model.onnx"))
     return [Trip(f"{path.parent.name} to {to}", path, to) for path in paths for to in targets]
 
 
 def trip_of(adapter: Adapter, example: Example) -> Trip:
-    """An example to its own target."""
+    """Returns an example with its own target."""
     model = testing.example_model(adapter, example)
     target = testing.example_target(adapter, example)
     name = f"{adapter.source} {example.title} to {target}"
@@ -49,7 +49,7 @@ def trip_of(adapter: Adapter, example: Example) -> Trip:
 
 
 def of_example(trip: Trip, targets: Sequence[int]) -> Iterator[Trip]:
-    """An example to its own target, and to other targets."""
+    """Returns an example with its own target and with other targets."""
     yield trip
     for to in targets:
         if trip.target not in (to, {"": to}):
@@ -58,13 +58,13 @@ def of_example(trip: Trip, targets: Sequence[int]) -> Iterator[Trip]:
 
 @dataclass(frozen=True, slots=True)
 class ConversionEnd:
-    """How a conversion ended that had no fault: with its refusal, if there is one."""
+    """The end of a conversion without a fault: the refusal, or None."""
 
     refused: Any = None
 
 
 def broken(trip: Trip, *, alone: bool = False) -> list[str] | None:
-    """The laws that a case breaks, each as a sentence; None where the model is invalid."""
+    """Returns the broken laws, each as a sentence, or None if the model is invalid."""
     from opshift import InvalidModel, OpshiftError
 
     with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
@@ -109,7 +109,7 @@ def _planned(source: Path, trip: Trip) -> Any:
 
 
 def _unlike(planned: Any, done: ConversionEnd) -> Iterator[str]:
-    """What a plan says other than the conversion."""
+    """Yields the differences between a plan and its conversion."""
     refused = done.refused
     if planned.possible != (refused is None):
         yield f"the plan says {planned.possible}, and the conversion is {refused or 'done'}"
@@ -123,7 +123,7 @@ def _unlike(planned: Any, done: ConversionEnd) -> Iterator[str]:
 
 
 def _unforeseen(source: Path, trip: Trip, done: ConversionEnd) -> Iterator[str]:
-    """Where the verdicts alone say other than the conversion."""
+    """Yields the differences between the verdicts and the conversion."""
     refused = done.refused
     dead, present = known_dead_ends(source, trip.target)
     if dead and refused is None:
@@ -137,7 +137,7 @@ def _unforeseen(source: Path, trip: Trip, done: ConversionEnd) -> Iterator[str]:
 def known_dead_ends(
     source: Path, target: Any
 ) -> tuple[dict[tuple[str, str], str], set[tuple[str, str]]]:
-    """The dead ends before anything is converted, and the operators of the model."""
+    """Returns the dead ends known before the conversion, and the operators of the model."""
     from opshift.author import registry
     from opshift.convert import planner, target_versions
     from opshift.convert.attempt import Conversion

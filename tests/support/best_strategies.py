@@ -62,7 +62,7 @@ def _cost(before: ModelProto, after: ModelProto, report: Report) -> Cost:
 
 
 def costs(model: ModelProto, request: Request) -> dict[Strategy, Cost]:
-    """The cost of the result of each strategy that leads to the goal."""
+    """Returns the cost of the result of each strategy that reaches the target."""
     cost_by_strategy: dict[Strategy, Cost] = {}
     waiting, visited = [STRAIGHT], {STRAIGHT}
     while waiting and len(visited) <= MOST_STRATEGIES:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A headless Chromium, driven by Debian's chromedriver and nothing else."""
+"""A headless Chromium, controlled with Debian's chromedriver and Python's library."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Browser:
         self._ask("/url", {"url": address})
 
     def run(self, script: str) -> Any:
-        """What a function of these statements returns."""
+        """Returns the result of a JavaScript function with these statements."""
         return self._ask("/execute/sync", {"script": script, "args": []})
 
     def choose(self, selector: str, path: Path) -> None:
@@ -58,13 +58,13 @@ class Browser:
         self._ask(f"/element/{next(iter(element.values()))}/value", {"text": str(path)})
 
     def download_to(self, folder: Path) -> None:
-        """Puts what is downloaded from now on into a folder."""
+        """Sets the folder for later downloads."""
         params = {"behavior": "allow", "downloadPath": str(folder)}
         command = {"cmd": "Browser.setDownloadBehavior", "params": params}
         self._ask("/goog/cdp/execute", command)
 
     def screenshot(self, path: Path) -> None:
-        """What is seen without scrolling."""
+        """Writes an image of the visible part of the page to a file."""
         path.write_bytes(base64.b64decode(self._ask("/screenshot", method="GET")))
 
     def __enter__(self) -> Browser:
@@ -83,11 +83,11 @@ class Browser:
             self._driver.wait()
 
     def _tell(self, command: str, parameters: dict[str, Any]) -> Any:
-        """What the protocol of Chromium's developer tools answers."""
+        """Returns the answer of Chromium's developer tools to a command."""
         return self._ask("/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def _first(self, capabilities: dict[str, Any]) -> Any:
-        """The driver takes a moment before it listens."""
+        """Begins a session; the driver needs a moment before it listens."""
         for _ in range(300):
             try:
                 return self._ask("/session", capabilities)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Infers changed models behind the guards of opshift, and notes how onnx's inference ends.
+"""Infers changed models with the guards of opshift, and records how onnx's inference ends.
 
 Each attribute, constant, input and declared shape of the source models is changed in turn. It is a
 finding if the inference ended the process or did not end, or if an operator gives a negative size
@@ -38,7 +38,7 @@ class Tally:
     negative: Counter[str] = field(default_factory=Counter)
 
     def look(self, words: str, model: ModelProto) -> None:
-        """Infers a model, in all ways in which opshift does."""
+        """Infers a model in all ways that opshift uses."""
         adapters = registry.default()
         try:
             rules.open_for_inference(model, adapters)

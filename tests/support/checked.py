@@ -16,7 +16,7 @@ from opshift.model.document import Document
 
 
 def checked(proto: ModelProto) -> Checked:
-    """A model as the rules look at it."""
+    """Returns a model in the form that the rules read."""
     skeleton, large_tensors = weights.carve_model(proto)
     document, adapters = Document(skeleton), registry.default()
     return Checked(
@@ -28,7 +28,7 @@ def checked(proto: ModelProto) -> Checked:
 
 
 def texts(findings: Iterable[Any]) -> list[str]:
-    """The sentences of findings, which may have names."""
+    """Returns the messages of findings, which may contain names."""
     return [finding if isinstance(finding, str) else finding[1] for finding in findings]
 
 

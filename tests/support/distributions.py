@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both distributions of the project, built from a copy of this tree: a build leaves files behind."""
+"""Both distributions of the project, built from a copy, because a build leaves files there."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a browser would make of a page, without a browser."""
+"""The elements of a page, as a browser would see them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ VOID = ("meta", "br", "wbr", "input", "img", "link", "rect", "path")
 
 
 class Elements(HTMLParser):
-    """The elements of a page, its text, and everything that it would load."""
+    """The elements of a page, its text, and everything that the page would load."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Elements(HTMLParser):
 
 
 def assert_alone(text: str, scripts: int = 0) -> Elements:
-    """A page loads nothing, runs nothing of a name, and has so many scripts of its own."""
+    """Requires that a page loads nothing, runs no name as code, and has this number of scripts."""
     elements = Elements(text)
     assert not elements.links
     assert not elements.handlers

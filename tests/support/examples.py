@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of our own adapters: run by the harness, and compared where it has no say."""
+"""The examples of the adapters in this repository: run, compared, and skipped with an old onnx."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Case:
 
     @property
     def file(self) -> str:
-        """The file of the adapter; the sources of some adapters end with the number of a line."""
+        """The file of the adapter, without the line number that some sources contain."""
         module, is_in_a_table, _ = self.adapter.source.partition(":")
         return module if is_in_a_table else module.rpartition(".")[0]
 
@@ -59,7 +59,7 @@ def model_of(case: Case) -> ModelProto:
 
 
 def converted(case: Case) -> ModelProto:
-    """The example at the version that it is for."""
+    """Returns the example at its target version."""
     target = testing.example_target(case.adapter, case.example)
     return convert_version(model_of(case), target, **case.example.options)
 
@@ -70,13 +70,13 @@ def too_new(case: Case) -> bool:
 
 
 def is_of_a_vendor(case: Case) -> bool:
-    """Whether the adapter rewrites an operator that only the runtime of its vendor has."""
+    """Returns whether only the runtime of a vendor has the operator that the adapter rewrites."""
     at = (case.adapter.start, case.adapter.to)
     return at in (LEAVE, ALTERNATIVE) and case.adapter.domain not in versions.DOMAINS
 
 
 def run(case: Case) -> ModelProto | None:
-    """The result; fails with a sentence when the example is not what it says."""
+    """Returns the result, or fails with the difference from the result that the example states."""
     evaluate = None
     if is_of_a_vendor(case) and case.example.refuses is None:
         evaluate = on_onnxruntime()  # no reference knows the operators of a vendor
@@ -92,14 +92,14 @@ def run(case: Case) -> ModelProto | None:
 
 
 def doubtful(case: Case) -> bool:
-    """Whether an onnx that is too old to judge has a say in what the example computes."""
+    """Returns whether the installed onnx is too old to compute the example correctly."""
     return oracle.doubtful(model_of(case), converted(case))
 
 
 def difference(
     case: Case, before: ModelProto, after: ModelProto, rtol: float = 0.0, atol: float = 0.0
 ) -> str | None:
-    """What differs in what the two compute; a skip where the judge is an onnx that cannot say."""
+    """Returns the difference of two results; skips the test if onnx is too old to compute them."""
     example = case.example
     inputs = oracle.make_inputs(before, overrides=dict(example.inputs))
     doubtful = oracle.doubtful(before, after)

@@ -17,7 +17,7 @@ from typing import Any
 
 STUBS = Path(__file__).with_name("fake_runtime")
 RULES: dict[str, dict[str, str]] = {}
-"""The rules of each interpreter that was made, by its path."""
+"""The rules of each interpreter that was created, by path."""
 
 
 def fake_python(folder: Path, rules: dict[str, str], *, stubs: Path = STUBS) -> str:
@@ -31,7 +31,7 @@ def fake_python(folder: Path, rules: dict[str, str], *, stubs: Path = STUBS) -> 
 
 
 class Forked:
-    """A process of a fake interpreter that is a fork of this one, so it imports nothing again."""
+    """A fork of this process in place of a fake interpreter, so that nothing is imported again."""
 
     def __init__(self, command: list[str], **options: Any) -> None:
         self.code: int | None = None

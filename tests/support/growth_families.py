@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Families of models that have one element as often as is asked for."""
+"""Families of models in which one element is repeated as often as a caller chooses."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def nodes_in_a_chain(n: int) -> ModelProto:
 
 @family
 def nodes_in_the_wrong_order(n: int) -> ModelProto:
-    """The same from behind, which no conversion accepts."""
+    """The same chain in reverse order, which no conversion accepts."""
     proto = nodes_in_a_chain(n)
     proto.graph.node.sort(key=lambda node: -int(node.name[1:]))
     return proto
@@ -107,7 +107,7 @@ def nodes_in_a_cycle(n: int) -> ModelProto:
 
 @family
 def nodes_beside_each_other(n: int) -> ModelProto:
-    """All read one value, and each writes an output of the model."""
+    """All nodes read one value, and each node writes an output of the model."""
     return model([softmax("x", f"y{i}") for i in range(n)], [value(f"y{i}") for i in range(n)])
 
 
@@ -127,7 +127,7 @@ def nodes_that_nothing_reads(n: int) -> ModelProto:
 
 @family
 def nodes_that_block(n: int) -> ModelProto:
-    """Nodes of an operator that no version has."""
+    """Nodes of an operator that does not exist in any version."""
     proto = model([NodeProto(op_type="Nowhere", input=["x"], output=[f"y{i}"]) for i in range(n)],
                  [value(f"y{i}") for i in range(n)])  # fmt: skip
     return proto
@@ -135,7 +135,7 @@ def nodes_that_block(n: int) -> ModelProto:
 
 @family
 def nodes_of_other_domains(n: int) -> ModelProto:
-    """Each node is of a domain of its own."""
+    """Each node belongs to another domain."""
     nodes = [
         NodeProto(op_type="F", domain=f"d{i}", input=["x"], output=[f"y{i}"]) for i in range(n)
     ]
@@ -144,7 +144,7 @@ def nodes_of_other_domains(n: int) -> ModelProto:
 
 @family
 def arithmetic_of_shapes(n: int) -> ModelProto:
-    """A chain of constants that a conversion can compute."""
+    """A chain of constants that a conversion can fold."""
     nodes = [
         NodeProto(op_type="Add", input=[f"k{i}", "one"], output=[f"k{i + 1}"]) for i in range(n)
     ]
@@ -339,7 +339,7 @@ def two_trips() -> TensorProto:
 
 @family
 def nested_conditions(n: int) -> ModelProto:
-    """The nodes lie in conditions in each other, whose outputs have one name."""
+    """The nodes are in nested conditions, whose outputs share one name."""
     return model([nested(n, chosen)], [value("y")], [value("c", (), 9)])
 
 

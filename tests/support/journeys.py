@@ -38,7 +38,7 @@ Command = dict[str, Any]
 
 
 def _trained(model: ModelProto) -> ModelProto:
-    """The same graph, whose float initializers are set by training."""
+    """Returns a model whose float initializers are set by training."""
     moved = ModelProto.FromString(model.SerializeToString())
     moved.ir_version = max(moved.ir_version, 7)
     weights = [
@@ -67,7 +67,7 @@ PLACES: Mapping[str, Callable[[ModelProto], ModelProto]] = {
 
 @dataclass(frozen=True, slots=True)
 class Journey:
-    """One model and where to take it; `seed` makes it again."""
+    """A model and its target; equal values of `seed` give equal journeys."""
 
     name: str
     seed: int
@@ -80,7 +80,7 @@ class Journey:
 
     @staticmethod
     def of(adapter: Adapter, example: Example, seed: int, place: str | None = None) -> Journey:
-        """What a seed makes of an example."""
+        """Returns the journey of an example for a seed."""
         rng = random.Random(seed)
         where = rng.choice(list(PLACES))
         model = PLACES[place or where](testing.example_model(adapter, example))
@@ -96,12 +96,12 @@ class Journey:
 
     @property
     def one_go(self) -> tuple[Command, ...]:
-        """The one command that must do what every other path does."""
+        """The one command that must succeed if another path does."""
         return ({"target": self.goal, "ir_version": self.ir},)
 
     @property
     def paths(self) -> dict[str, tuple[Command, ...]]:
-        """Several commands that lead to the same versions."""
+        """Sequences of commands that lead to the same versions."""
         last = {"target": None, "ir_version": self.ir}
         stop = {"target": {"": self.stop}} if "" in self.goal else {"target": self.goal}
         return {
@@ -132,21 +132,21 @@ def broken(journey: Journey) -> list[str]:
 
 
 def results(journey: Journey) -> dict[str, ModelProto]:
-    """What each path gives that is not refused."""
+    """Returns the result of each path that is not refused."""
     paths = {ONE_GO: journey.one_go, **journey.paths}
     walked = {name: _walk(journey, commands) for name, commands in paths.items()}
     return {name: result for name, result in walked.items() if result is not None}
 
 
 def refused(journey: Journey, models: Mapping[str, ModelProto]) -> list[str]:
-    """The paths that lead to a result where one command is refused."""
+    """Returns the paths of several commands that succeed although one command is refused."""
     if ONE_GO in models:
         return []
     return [f"{name} leads to {_goal(journey)}, and one command is refused" for name in models]
 
 
 def illegal(journey: Journey, models: Mapping[str, ModelProto]) -> Iterator[str]:
-    """The paths whose result the checker rejects, where it accepts the source."""
+    """Returns the paths with an illegal result, if the source is legal."""
     if _objection(journey.model) is None:
         for name, result in models.items():
             if (objection := _objection(result)) is not None:
@@ -158,7 +158,7 @@ def _objection(model: ModelProto) -> str | None:
 
 
 def _walk(journey: Journey, commands: Sequence[Command]) -> ModelProto | None:
-    """The result of several commands; None where one of them says no."""
+    """Returns the result of several commands, or None if one of them is refused."""
     model = journey.model
     options = {name: value for name, value in journey.example.options.items() if value}
     for command in commands:
@@ -188,7 +188,7 @@ def _unequal(journey: Journey, models: Mapping[str, ModelProto]) -> Iterator[str
 
 
 def explained(journey: Journey, which: str) -> bool:
-    """Whether it is known that onnxruntime answers this example otherwise."""
+    """Returns whether a known difference of onnxruntime explains this example."""
     line = f"{journey.listed} [{which}]"
     return any(surveys.pattern(part).search(line) for part in _reasons())
 
@@ -199,7 +199,7 @@ def _reasons() -> tuple[str, ...]:
 
 
 def retrained(model: ModelProto) -> ModelProto:
-    """The model alone, with other values in the initializers that training sets."""
+    """Returns the model without training, with other values in the trained initializers."""
     bound = {entry.key for one in model.training_info for entry in one.update_binding}
     copy = ModelProto.FromString(model.SerializeToString())
     copy.ClearField("training_info")
@@ -218,7 +218,7 @@ def _goal(journey: Journey) -> str:
 
 
 def fit() -> list[tuple[Adapter, Example]]:
-    """The examples that the installed onnx can read."""
+    """Returns the examples that the installed onnx can read."""
     import opshift_adapters
 
     return [

@@ -63,7 +63,7 @@ def _named(reference: str) -> dict[str, Any]:
 
 
 def _choices(value: Any, choices: list[dict[str, Any]], at: str) -> Iterator[str]:
-    """Exactly one choice fits; the faults of the kind that the value names tell most."""
+    """Yields the faults of a value for which not exactly one choice is valid."""
     faults_of_choices = [list(faults(value, choice, at)) for choice in choices]
     if choices and sum(not choice_faults for choice_faults in faults_of_choices) != 1:
         kinds = [

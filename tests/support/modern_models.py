@@ -323,7 +323,7 @@ def inputs_of(name: str) -> dict[str, np.ndarray] | None:
 
 
 def modern_model(name: str) -> ModelProto:
-    """One of the models; equal at each call."""
+    """Returns one of the models, with equal content at each call."""
     imports, text, weights = TEXTS[name]
     proto: ModelProto = parse_model(f"<ir_version: 10, opset_import: [{imports}]> {name} {text}")
     for item in (*proto.opset_import, *proto.functions, *proto.graph.node):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the installed onnx is the newest one, with which tables and pages are written."""
+"""Whether the installed onnx is the newest one, for which tables and pages are written."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A made-up next opset: run in a process of its own, because schemas cannot be unregistered."""
+"""An invented next opset, in its own process, because schemas cannot be unregistered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEXT = versions.RELEASES[-1].onnx + 1
 
 
 def register() -> None:
-    """Gives onnx and opshift an opset above the newest: Relu gains an attribute, MadeUp is new."""
+    """Adds an opset to onnx and opshift, with a new attribute of Relu and a new operator MadeUp."""
     parameter, attribute = defs.OpSchema.FormalParameter, defs.OpSchema.Attribute
     newest = defs.get_schema("Relu")
     added = attribute("tilt", helper.make_attribute("tilt", 0.0))
@@ -36,7 +36,7 @@ def register() -> None:
 
 
 def told(model: onnx.ModelProto, target: int) -> str:
-    """What a conversion gives: its operators, or the error in one line."""
+    """Returns the operators of a conversion's result, or its error on one line."""
     import opshift
 
     try:
@@ -47,7 +47,7 @@ def told(model: onnx.ModelProto, target: int) -> str:
 
 
 def main() -> None:
-    """Prints one line per stage of the way from a refusal to a conversion."""
+    """Prints one line for each stage from a refusal to a conversion."""
     register()
     from opshift.author import database, registry
     from opshift.opsets import changelog, schemas

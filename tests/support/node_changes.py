@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models with one thing changed: each attribute, constant, input and declared type in turn."""
+"""Models with one change: each attribute, constant, input and declared type in turn."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NUMBERS = {
 
 
 def variants(model: ModelProto) -> Iterator[tuple[str, ModelProto]]:
-    """What was changed, and the model with that."""
+    """Yields a description of each change, and the changed model."""
     for at, node in enumerate(nodes(model)):
         for words, change in _changes_of_node(node):
             changed = _copy(model)
@@ -116,7 +116,7 @@ def _attributes(attribute: AttributeProto) -> Iterator[tuple[str, AttributeProto
 
 
 def _shapes(value: ValueInfoProto) -> Iterator[tuple[str, TensorShapeProto | None]]:
-    """Other shapes of an input: unknown, with an axis more or less, or with another size."""
+    """Other shapes of an input: unknown, one axis more or less, another size."""
     if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
         return
     old = list(value.type.tensor_type.shape.dim)
@@ -140,7 +140,7 @@ def _lists(old: list[Any], values: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def _tensors(tensor: TensorProto) -> Iterator[tuple[str, TensorProto]]:
-    """Of other shapes, of another type, and with another first number."""
+    """Tensors of other shapes, of another type, and with another first number."""
     try:
         array = numpy_helper.to_array(tensor)
     except (ValueError, TypeError):  # external, or of a type without numbers

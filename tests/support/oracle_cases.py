@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models that the kernels of the oracle are compared on, and the engines that compute them."""
+"""The models for which kernels of the oracle are compared with other engines."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _lowered(model: ModelProto, since: int) -> ModelProto:
 
 
 def examine(case: NodeCase) -> Outcome:
-    """By set of inputs, how the kernel differs from each engine that answers ("": it does not)."""
+    """For each set of inputs, returns the difference from each engine; empty if there is none."""
     model = ModelProto.FromString(case.model)
     runs = {RUNTIME: _runtime(model) if case.runtime else None, REFERENCE: _reference(model)}
     outcomes: dict[str, dict[str, str]] = {}
@@ -161,7 +161,7 @@ def _reference(model: ModelProto) -> Run | None:
 
 
 def _answer(run: Run, feeds: Mapping[str, Any]) -> list[Any] | None:
-    """What an engine gives; None if it refuses the inputs."""
+    """Returns the outputs of an engine, or None if it rejects the inputs."""
     try:
         return run({name: _copied(value) for name, value in feeds.items()})
     except Exception:
@@ -190,7 +190,7 @@ def _difference(
 
 
 def _plain(value: Any) -> Any:
-    """A tensor of strings as the kernels give it."""
+    """Returns a tensor of strings in the form that kernels return."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "US":
         return value.astype(object)
     return value

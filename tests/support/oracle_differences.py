@@ -36,7 +36,7 @@ Row = tuple[str, str]  # a kernel, as "Clip 1..10", and whom it is compared with
 
 @dataclass
 class Compared:
-    """What the comparison of a kernel with one engine found."""
+    """The differences between a kernel and one engine."""
 
     compared: int = 0
     refused: int = 0  # sets that the kernel takes for illegal, and the other engine computes
@@ -46,7 +46,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Reason:
-    """Which one is right where a kernel differs on these sets, and why."""
+    """The explanation which side is right if a kernel differs on these sets."""
 
     sets: frozenset[str]  # all, if none is named
     right: str
@@ -54,7 +54,7 @@ class Reason:
 
 
 def reasons(path: Path = REASONS) -> dict[Row, Reason]:
-    """The reasons by kernel and engine; a key may name several kernels."""
+    """Returns the explanations by kernel and engine; a key may name several kernels."""
     reason_by_row = {}
     for engine, rows in toml.loads(path.read_text()).items():
         for names, row in rows.items():
@@ -65,13 +65,13 @@ def reasons(path: Path = REASONS) -> dict[Row, Reason]:
 
 
 def label(key: tuple[str, str], kernel: Kernel) -> str:
-    """A kernel by its operator and its versions."""
+    """Returns a kernel's operator and versions as text."""
     name = f"{key[0]}.{key[1]}" if key[0] else key[1]
     return f"{name} {kernel.since}..{'' if kernel.until == NEWEST else kernel.until}"
 
 
 def compared(cases: Iterable[NodeCase], jobs: int = 2) -> dict[Row, Compared]:
-    """What each kernel and engine differ in; onnxruntime may end a process that computes."""
+    """Compares each kernel with the engines, in child processes that onnxruntime may crash."""
     by_name = {case.name: case for case in cases}
     rows: dict[Row, Compared] = {}
     again = []
@@ -108,7 +108,7 @@ def _note(rows: dict[Row, Compared], case: NodeCase, engine: str, name: str, tex
 
 
 def unexplained(rows: dict[Row, Compared], reasons_of_rows: dict[Row, Reason]) -> Iterator[str]:
-    """The differences without a reason."""
+    """Returns the differences without an explanation."""
     for row, compared_row in sorted(rows.items()):
         reason = reasons_of_rows.get(row)
         unknown_sets = set(compared_row.sets) - (

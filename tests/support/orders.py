@@ -3,12 +3,12 @@
 
 A step is a call that looks at a file, changes one, or takes a lock. Each conversion is a process of
 its own that stops before each step until it is its turn. The first conversion takes some steps,
-then the second some, then the first goes on (or is killed), and so on: with two conversions these
-are all orders with up to three changes of turns. Orders of three conversions are random.
+then the second one, then the first one continues (or is killed), and so on: with two conversions,
+all orders with up to three changes of turns are run. Orders of three conversions are random.
 
-Afterwards the results must be those of the same conversions one after the other, in some order and
-without those that ended with an error. The same conversions must then run again, one after the
-other, and leave no file behind. Needs fork.
+Afterwards, the results must be those of the same conversions one after the other, in some order and
+without the failed ones. The same conversions must then run again, one after the other, and leave no
+file behind. Needs fork.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PATIENCE = 10_000  # turns in which every process only waits
 
 
 def save(path: Path, location: str, offset: int, seed: int) -> None:
-    """A model of one weight, which is in a file of its own."""
+    """Saves a model with one weight, which is in its own file."""
     path.parent.mkdir(exist_ok=True)
     proto, data = parser.parse_model(TEXT), np.random.RandomState(seed).rand(SIZE).astype("<f4")
     tensor = proto.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[SIZE])
@@ -54,7 +54,7 @@ def save(path: Path, location: str, offset: int, seed: int) -> None:
 
 
 def look(folder: Path, results: Sequence[str]) -> tuple[object, ...]:
-    """What each result is to a reader: absent, a model with its weights, or broken."""
+    """Returns the state of each result: absent, a model with its weights, or broken."""
     return tuple(_look(folder / name) for name in results)
 
 
@@ -70,7 +70,7 @@ def _look(path: Path) -> object:
 
 
 def needless(folder: Path) -> set[str]:
-    """The files below a folder that are neither a model nor named by one."""
+    """Returns the files in a folder that are neither models nor data files of models."""
     files = {path for path in folder.rglob("*") if path.is_file()}
     needed = {path for path in files if path.suffix == ".onnx"}
     for model in list(needed):
@@ -103,7 +103,7 @@ class FileConversion:
 
 @dataclass(frozen=True)
 class Race:
-    """What is there before, and the conversions that run at the same time."""
+    """The files at the start, and the conversions that run at the same time."""
 
     name: str
     files: tuple[tuple[str, str, int], ...]  # a model, its data file, and the seed of its weights
@@ -158,7 +158,7 @@ SCENARIOS = (
 
 
 class StoppedProcess:
-    """A conversion in a child that stops when it has taken the steps of its turn."""
+    """A conversion in a child process that stops after the steps of its turn."""
 
     def __init__(self, act: FileConversion, folder: Path) -> None:
         self._said, said = os.pipe()
@@ -174,7 +174,7 @@ class StoppedProcess:
         self.state = os.read(self._said, 1)
 
     def advance(self, steps: int = ALL) -> bytes:
-        """Lets the child take so many steps, unless it ends or waits before."""
+        """Lets the child take this number of steps, unless it ends or waits earlier."""
         os.write(self._turn, steps.to_bytes(4, "little"))
         self.state = os.read(self._said, 1)
         if self.state == ENDED:
@@ -195,14 +195,14 @@ class StoppedProcess:
 
 
 class Steps:
-    """The child's side: counts the steps of a turn, and all."""
+    """In the child: counts the steps of a turn, and all steps."""
 
     def __init__(self, folder: Path, said: int, turn: int) -> None:
         self.folder, self.said, self.turn = str(folder), said, turn
         self.left = 0
 
     def take(self) -> None:
-        """Takes a step, in the next turn if this one is over."""
+        """Takes a step, which waits for the next turn if this turn is over."""
         while self.left == 0:
             self.stop(STEP)
         self.left -= 1
@@ -213,7 +213,7 @@ class Steps:
         self.left = int.from_bytes(os.read(self.turn, 4), "little")
 
     def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """A call that is a step if it concerns the folder."""
+        """Wraps a call that is a step if it concerns the folder."""
 
         def stopped(*words: Any, **more: Any) -> Any:
             if isinstance(words[0], int) or str(words[0]).startswith(self.folder):
@@ -227,7 +227,7 @@ _write = os.write
 
 
 def _convert(act: FileConversion, folder: Path, said: int, turn: int) -> None:
-    """The child: stops before the steps that concern the folder."""
+    """In the child: converts, and stops before each step in the folder."""
     code, steps = BUG, Steps(folder, said, turn)
     try:
         from opshift.model.bytes import leftovers
@@ -250,7 +250,7 @@ def _convert(act: FileConversion, folder: Path, said: int, turn: int) -> None:
 
 @dataclass(frozen=True)
 class Turn:
-    """Who goes on for how many steps, and whether it is killed then."""
+    """One turn: the conversion, its number of steps, and whether it is killed afterwards."""
 
     who: int
     steps: int
@@ -258,7 +258,7 @@ class Turn:
 
 
 def steps_of(scenario: Race, number: int, folder: Path) -> int:
-    """The number of steps of a conversion that is alone."""
+    """Returns the number of steps of a conversion that runs alone."""
     process = StoppedProcess(scenario.acts[number], scenario.fresh(folder))
     count = 0
     while process.advance(1) != ENDED:
@@ -310,7 +310,7 @@ def run(scenario: Race, folder: Path, turns: Sequence[Turn]) -> list[int]:
 
 
 def alone(scenario: Race, folder: Path, numbers: Sequence[int]) -> list[int]:
-    """The exit codes of conversions one after the other."""
+    """Returns the exit codes of conversions that run one after the other."""
     return [
         run(Race(scenario.name, (), (scenario.acts[number],)), folder, ())[0] for number in numbers
     ]
@@ -318,7 +318,7 @@ def alone(scenario: Race, folder: Path, numbers: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class PossibleResults:
-    """What conversions may lead to: the results after each sequence of some of them."""
+    """The possible results: those after each sequence of some conversions."""
 
     after: dict[tuple[int, ...], tuple[object, ...]]
     needless: frozenset[str]  # files of the sources that no model names
@@ -334,7 +334,7 @@ class PossibleResults:
         return PossibleResults(after, there)
 
     def allowed(self, codes: Sequence[int]) -> list[tuple[object, ...]]:
-        """The results that fit the exit codes: a killed conversion is done or was none."""
+        """Returns the results that fit the exit codes; a killed conversion may have finished."""
         sure = {number for number, code in enumerate(codes) if code == DONE}
         never = {number for number, code in enumerate(codes) if code == TOLD}
         return [
@@ -345,7 +345,7 @@ class PossibleResults:
 
 
 def fault(scenario: Race, possible: PossibleResults, folder: Path, turns: Sequence[Turn]) -> str:
-    """What is wrong after an order of turns; empty if nothing is."""
+    """Returns the fault after an order of turns; empty if there is none."""
     codes = run(scenario, scenario.fresh(folder), turns)
     if BUG in codes:
         return f"BUG {codes}"
@@ -368,7 +368,7 @@ def fault(scenario: Race, possible: PossibleResults, folder: Path, turns: Sequen
 def faults(
     scenario: Race, folder: Path, chance: random.Random, most: int
 ) -> Iterator[tuple[list[Turn], str]]:
-    """Each order of a scenario, and what is wrong after it."""
+    """Yields each order of a scenario, and its fault."""
     scenario.acts[0].run(scenario.fresh(folder))  # what it imports, the children inherit
     possible = PossibleResults.of(scenario, folder)
     for turns in orders(scenario, folder, chance, most):

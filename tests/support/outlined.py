@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves runs of nodes of a model into functions, of which equal runs call the same."""
+"""Moves sequences of nodes into functions; equal sequences share one function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _READ_EARLY = ("Cast", "Constant")  # whose attributes tell a type
 
 
 def outlined(model: ModelProto, rng: Random, longest: int = 4) -> ModelProto:
-    """The model with random runs of nodes as functions."""
+    """Returns the model with random sequences of nodes as functions."""
     proto = ModelProto()
     proto.CopyFrom(model)
     functions: dict[bytes, FunctionProto] = {}
@@ -47,7 +47,7 @@ def _call(
     functions: dict[bytes, FunctionProto],
     rng: Random,
 ) -> NodeProto:
-    """A call of a function with some nodes."""
+    """Returns a call of a function with some nodes."""
     written = [name for node in run for name in node.output if name]
     read = list(dict.fromkeys(n for node in run for n in reads(node) if n and n not in written))
     results = [name for name in written if name in later] or written[-1:]
@@ -78,7 +78,7 @@ def _call(
 
 
 def _taken_out(node: NodeProto, first: int, rng: Random) -> list[AttributeProto]:
-    """Attributes of a node in a function that calls give from now on."""
+    """Removes attributes from a node of a function, for calls to give them instead."""
     attributes = list[AttributeProto]()
     for attribute in node.attribute:
         if attribute.type in _KINDS and not attribute.ref_attr_name and rng.random() < 0.2:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models with weights in files beside them, and what is in a folder."""
+"""Models with weights in data files, and the content of a folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def weight(seed: int = 1) -> bytes:
 
 
 def model(location: str = "", offset: int = 0, *, seed: int = 1) -> ModelProto:
-    """A model of one weight, which is in the model or at a place in a file."""
+    """Returns a model with one weight, inside of the model or at a position in a file."""
     proto = parser.parse_model(TEXT)
     tensor = proto.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[SIZE])
     if not location:
@@ -44,7 +44,7 @@ def save(path: Path, location: str = "", offset: int = 0, *, seed: int = 1) -> P
 
 
 def load(path: Path) -> tuple[int, bytes]:
-    """The opset of a model that onnx loads, and its weight."""
+    """Loads a model with onnx; returns its opset and its weight."""
     loaded = onnx.load(path)
     return loaded.opset_import[0].version, numpy_helper.to_array(loaded.graph.initializer[0]).tobytes()  # fmt: skip
 

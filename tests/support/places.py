@@ -26,7 +26,7 @@ KIND_OF_FIELD = {
 
 @dataclass(frozen=True)
 class Place:
-    """A way from a model to a message, as the names of the fields on it."""
+    """A path from a model to a message: the names of its fields."""
 
     fields: tuple[str, ...]
 
@@ -34,7 +34,7 @@ class Place:
         return ".".join(self.fields)
 
     def add(self, model: ModelProto) -> Any:
-        """Adds a message at this place, with all the messages around it."""
+        """Adds a message at this place, with all outer messages."""
         message: Any = model
         for name in self.fields:
             if isinstance(message, AttributeProto):
@@ -49,7 +49,7 @@ class Place:
 
 
 def places(kind: str, deepest: int = 2) -> list[Place]:
-    """All ways to a message of a kind, which pass through no kind more often than `deepest`."""
+    """Returns all paths to a message type that repeat no type more often than `deepest`."""
     return [Place(fields) for fields in _ways(ModelProto.DESCRIPTOR, kind, (), (), deepest)]
 
 

@@ -45,7 +45,7 @@ def at_most(ir: int = 99, version: int = 99) -> Check:
 
 
 def implementation(op: str, good: Callable[[int], bool]) -> Check:
-    """Whether an operator of the result is of a version that the runtime has, or is gone."""
+    """Returns whether the runtime has the operator's version in the result, or it was replaced."""
 
     def check(proto: ModelProto) -> bool:
         schema = schemas.schema("", op, opset(proto))
@@ -165,7 +165,7 @@ def sections(page: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def problems(page: str) -> Iterator[str]:
-    """What is wrong with the page: a message without a model, or a command that does not help."""
+    """Returns the faults of the page: a message without a model, or a command without effect."""
     unused = set(CASES)
     for message, commands in sections(page):
         keys = [key for key in CASES if key in message]
@@ -179,7 +179,7 @@ def problems(page: str) -> Iterator[str]:
 
 
 def broken(command: str, source: ModelProto, check: Check) -> Iterator[str]:
-    """Runs one command with the model, and looks at its result."""
+    """Runs one command with the model, and returns the fault of its result."""
     onnx.save(source, "model.onnx")
     Path("out.onnx").unlink(missing_ok=True)
     _, *words = shlex.split(command)

@@ -28,17 +28,17 @@ def sentences(found: Iterable[object]) -> list[str]:
 
 
 def of_document(part, proto: ModelProto, row: RuntimeRelease) -> list[str]:
-    """The sentences of a part that needs no facts."""
+    """Returns the messages of a part of the search that needs no facts."""
     return sentences(part(checked(proto).document, row))
 
 
 def of_facts(part, proto: ModelProto, row: RuntimeRelease) -> list[str]:
-    """The sentences of a part that needs facts."""
+    """Returns the messages of a part of the search that needs facts."""
     return sentences(part(checked(proto).facts, row, Seen()))
 
 
 class Table(RuntimeRelease):
-    """A release whose missing kernels a test chooses."""
+    """A release whose missing kernels a test states."""
 
     __slots__ = ()
     LACKS: dict = {}

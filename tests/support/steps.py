@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single steps of a conversion, which tests look into."""
+"""Single steps of a conversion, for tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opshift.model import weights
 
 
 def opened(proto: ModelProto, target: int) -> Conversion:
-    """A conversion that has just begun."""
+    """Returns a conversion before its first step."""
     attempt = Conversion(*weights.carve_model(proto), Request(target), registry.default())
     attempt.open()
     return attempt
@@ -30,7 +30,7 @@ def stepper(
     approximate: bool = False,
     assume: Collection[Assumption] = (),
 ) -> Stepper:
-    """A step over one boundary that calls each adapter."""
+    """Returns a step between two opsets that calls the adapter for each node."""
     attempt = opened(proto, to)
     plan = planner.of_document(attempt.document, registry.default(), {"": to})
     done = Stepper(attempt.facts, plan, "", start, to, approximate, assume)

@@ -8,7 +8,7 @@ from opshift.testing.model_text import parse_model
 
 
 def model(text: str, opset: int = 12, ir: int = 8, more: str = "") -> ModelProto:
-    """A model from `(inputs) => (outputs) { nodes }`, with functions behind it."""
+    """Parses a model `(inputs) => (outputs) { nodes }`, followed by its functions."""
     return parse_model(f'<ir_version: {ir}, opset_import: ["" : {opset}{more}]> g {text}')
 
 

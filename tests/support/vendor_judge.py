@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""onnxruntime as the judge of tests, where it is installed."""
+"""Runs models of tests in onnxruntime, if it is installed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def on_onnxruntime() -> Run:
 
 
 def run_as_written(model: ModelProto, values: Mapping[str, Any]) -> list[Any]:
-    """What onnxruntime computes without optimisation."""
+    """Returns the outputs of onnxruntime without optimization."""
     session = session_of(model.SerializeToString())
     names = {input_.name for input_ in session.get_inputs()}
     feeds = {name: value for name, value in values.items() if name in names}

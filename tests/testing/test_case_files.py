@@ -80,7 +80,7 @@ def test_at_most_six_examples_stand_above_a_function(path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.stem)
 def test_a_long_example_is_a_case(path: Path) -> None:
-    """One whose inputs have a name stays above its function."""
+    """An example stays above its function if its inputs have a name."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if not isinstance(node, ast.FunctionDef):
             continue

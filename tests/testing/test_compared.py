@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge of examples: what onnxruntime runs before a conversion, it must run after it."""
+"""If onnxruntime runs a model before a conversion, it must run the result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_result_that_onnxruntime_runs_is_compared():
 
 
 def test_a_result_that_onnxruntime_loads_and_does_not_run_differs():
-    """The oracle would take any negative size for the one to infer."""
+    """The oracle would accept any negative size as the size that Reshape infers."""
     assert "does not run" in told(model(BEFORE.replace("-1", "-2"), 13))
 
 

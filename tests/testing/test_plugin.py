@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pytest plugin: its fixtures and its test of a package, run by a pytest of their own."""
+"""The pytest plugin: its fixtures, and its test of a package, run by another pytest."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_assertions_are_fixtures_that_compute_as_the_project_says(pytester):
 
 
 def test_a_package_that_is_named_is_tested(pytester):
-    """Our own package passes the gate that vendors are given."""
+    """The package of this repository passes the checks that vendors use."""
     whole = ("--opshift-adapters", "opshift_adapters")
     family = ("--opshift-adapters", "opshift_adapters.normalize.softmax")
     folder, gaps = ROOT / "tools" / "author", ROOT / "tests" / "adapters" / "gaps.toml"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The harness says yes to what is right, and no in one sentence to what is not."""
+"""The harness accepts correct adapters, and rejects wrong ones with one message."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workloads are legal models, and the table says what the measurements say."""
+"""The workloads are legal models, and the table shows the measured numbers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_real_models_of_the_wanted_size_are_copied(tmp_path: Path) -> None:
 
 
 def test_one_measurement(tmp_path: Path) -> None:
-    """The engines that are measured run in processes of their own, which nothing else starts."""
+    """Each engine is measured in its own process."""
     case = Benchmark("W3", "few nodes", "memory", 13, 18, 100)
     _, by = bench.run_case(case, tmp_path, repeats=1, limit=60)
     for measured in by.values():
@@ -66,7 +66,7 @@ def test_one_measurement(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("build", [workloads.transformer, workloads.layers, workloads.quantized])
 def test_the_weights_of_a_workload_differ(build: Callable[[int, int], Any]) -> None:
-    """Equal weights would flatter an engine that remembers values."""
+    """With equal weights, an engine that caches values would be too fast."""
     tensors = [
         tensor
         for tensor in build(13, 60).graph.initializer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page that converts models in a browser: its Python here, and the whole page in Chromium."""
+"""The page that converts models in a browser: its Python code, and the page in Chromium."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folder(tmp_path):
 
 
 def session(*commands, folder, before=""):
-    """The answers of session.py to commands, in a Python of their own."""
+    """Returns the answers of session.py to commands, from its own process."""
     code = (
         f"import sys, json\n{before}\nsys.path.insert(0, {str(HERE)!r})\nimport session\n"
         f"session.start({str(folder)!r})\n"
@@ -65,7 +65,7 @@ importlib.util.find_spec = lambda name, *a: None if name == "numpy" else find(na
 
 
 def test_without_numpy_a_sentence_names_the_way_out(folder):
-    """What needs no arrays is converted; for the rest no file is written."""
+    """Conversions that need no arrays succeed; others write no file."""
     converted, refused = session(
         ("convert", "plain model.onnx", "-o", "a.onnx", "--to", "21"),
         ("convert", EXAMPLE.name, "-o", "b.onnx", "--to", "9"), folder=folder, before=ABSENT,
@@ -78,7 +78,7 @@ def test_without_numpy_a_sentence_names_the_way_out(folder):
 
 
 def test_without_numpy_no_result_differs(folder):
-    """What is converted without numpy has the bytes of the conversion with it."""
+    """Conversions that need no numpy give the same bytes with and without it."""
     targets = ("7", "9", "11", "13", "15", "18", "21")
     words = [
         ("convert", name, "-o", f"{where}_{i}_{to}.onnx", "--to", to)
@@ -103,7 +103,7 @@ def test_without_numpy_no_result_differs(folder):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The page, from what the registries have."""
+    """Builds the page with packages from the registries."""
     if MISSING:
         pytest.skip(f"{' and '.join(MISSING)} not installed")
     if shutil.which("npm") is None:
@@ -144,7 +144,7 @@ def until(browser, script, seconds=240):
 
 
 def answer(browser):
-    """The newest answer, once the page has come to rest."""
+    """Returns the newest answer, after the page has finished its work."""
     until(browser, "state.textContent.startsWith('Ready') && answers.firstChild !== null")
     return browser.run("return [answers.firstChild.dataset.code, answers.firstChild.innerText]")
 
@@ -157,7 +157,7 @@ def press(browser, button, title):
 
 
 def test_a_model_is_shown_and_converted_in_the_browser(page, folder):
-    """Only a browser shows whether the page works there."""
+    """Only this test shows that the page works in a browser."""
     address, end = page
     with Browser() as browser:
         browser.open(address)

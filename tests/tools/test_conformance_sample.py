@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A seeded sample of the official tests: equal, or refused for a reason that is accepted."""
+"""A random sample of the official tests: equal, or refused for an accepted reason."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def node_tests() -> list[NodeTest]:
 
 
 def sample(shape: str) -> list[NodeTest]:
-    """Others for each shape; `python -m tools.conformance nodes` examines all of them."""
+    """Each shape has another sample; `python -m tools.conformance nodes` examines all tests."""
     return random.Random(f"{SEED} {shape}").sample(node_tests(), SAMPLES[shape])
 
 
 @pytest.mark.parametrize("shape", ["flat", "if", "function"])
 def test_a_sample_is_equal_or_refused(shape: str) -> None:
-    """The official data are the only numbers that we did not write, and the tool that reads them works."""
+    """Only the official data were not written for opshift; the tool that reads them works."""
     results = [result for test in sample(shape) for result in examine(test, shape)]
     outcomes = {result.outcome for result in results}
     assert outcomes >= ({"equal", "refused"} if shape == "flat" else {"equal"})

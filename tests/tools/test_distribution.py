@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is published: the metadata, the files of both distributions, and tests that run from them."""
+"""The published files: metadata, both distributions, and tests that run from them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_package_index_would_accept_both(built):
 
 
 def test_the_tests_run_from_the_source_distribution(built, tmp_path):
-    """Whoever packages opshift has these files alone."""
+    """Packagers of opshift have only these files."""
     with tarfile.open(built[0]) as packed:
         packed.extractall(tmp_path, filter="data")
     (top,) = tmp_path.iterdir()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generated documents say what the adapters say."""
+"""The generated documents agree with the adapters."""
 
 import re
 

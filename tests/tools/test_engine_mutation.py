@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of meaning in modules of the engine fail a test of the file that is nearest."""
+"""Mutants of engine modules fail a test of the nearest test file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A short seeded sample of fuzzing, and everything that fuzzing has found once."""
+"""A short sample of fuzzing, and all earlier findings of fuzzing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANY_VERSION = ("import_of_a_huge_version",)
 
 
 def newest(model: bytes) -> int:
-    """The highest version of the default domain that is imported; 0 where nothing can be read."""
+    """Returns the highest imported version of the default domain; 0 if the model is unreadable."""
     try:
         read = ModelProto.FromString(model)
     except DecodeError:
@@ -36,12 +36,12 @@ def newest(model: bytes) -> int:
 
 @pytest.fixture(scope="module")
 def pool() -> list[bytes]:
-    """What needs no other checkout and no other release of onnx."""
+    """Returns the source models that are available without other packages."""
     return seeds.pool(("frozen", "adapters"))
 
 
 def test_a_sample_ends_as_it_may(pool: list[bytes]) -> None:
-    """Broken models that nobody wrote by hand end in a model or a sentence, whatever was changed last."""
+    """Each broken model ends in a result or a documented error."""
     tally = fuzz.Tally()
     numbers = range(FIRST, FIRST + RUNS)
     for outcome in fuzz.fuzz(pool, numbers, jobs=1, verbs=fuzz_case.CONVERSIONS):
@@ -56,7 +56,7 @@ def test_a_sample_ends_as_it_may(pool: list[bytes]) -> None:
 
 
 def test_a_sample_of_questions_is_answered(pool: list[bytes]) -> None:
-    """Every verb that only looks answers about a broken model, or says that it is broken."""
+    """Each command that only inspects a model answers, or reports that the model is broken."""
     tally = fuzz.Tally()
     for outcome in fuzz.fuzz(pool, range(FIRST, FIRST + RUNS // 2), jobs=1, verbs=fuzz_case.LOOKS):
         tally.add(outcome)
@@ -71,7 +71,7 @@ def test_every_verb_is_drawn(pool: list[bytes]) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """Only here the command that runs at night is started as it is typed."""
+    """Only this test starts the command in the form that runs every night."""
     command = [
         sys.executable,
         "-m",

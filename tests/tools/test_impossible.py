@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A refusal is accepted where a row of tools/conformance/impossible.toml says so, and nowhere beside it."""
+"""A refusal is accepted only if a row of tools/conformance/impossible.toml describes it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rows(tmp_path: Path) -> Catalogue:
 
 
 def accepted(rows: Catalogue, body: str, op: str, below: int, says: str) -> bool:
-    """Whether a refusal of `op` at the boundary into `below` is."""
+    """Returns whether a refusal of `op` at the boundary to `below` is accepted."""
     model = parser.parse_model(f'<ir_version: 10, opset_import: ["": 18]> g {body}')
     refusal = RefusedNode("n", op, "", (below, below - 1), Why.NOT_EXPRESSIBLE, says)
     return not rows.unexcused(model, [refusal])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of late changes gets the rows of new releases, and keeps those of older ones."""
+"""The table of late changes gets the rows of new releases and keeps the older rows."""
 
 from tools.author.late_changes import HEAD, Schemas, extended
 

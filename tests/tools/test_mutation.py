@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of meaning in adapters are noticed by the examples; the tool leaves nothing behind."""
+"""The examples detect mutants of adapters; the tool removes its temporary files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The day a new opset comes: what changed is named, and stubs of the verdicts are written."""
+"""A new opset: its changes are listed, and stubs of the verdicts are written."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The five programs of tools/: each lists its tools, and one table says who runs them and when."""
+"""The five programs of tools/ list their tools, and one table names who runs them and when."""
 
 from __future__ import annotations
 

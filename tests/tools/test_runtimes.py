@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sample of models in one older onnxruntime, and what the tool makes of its answers."""
+"""Runs a sample of models in one older onnxruntime, and checks the report of the tool."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def runtime(tmp_path_factory):
 
 
 def folder_of(text, place, opset=20):
-    """A model of an operator set with its inputs and expected outputs."""
+    """Writes a folder with a model, its inputs and its expected outputs."""
     proto = model(text, opset, ir=9 if opset == 20 else 6)
     for node in proto.graph.node:
         node.metadata_props.add(key="pkg.stack_trace", value="line 1")
@@ -241,7 +241,7 @@ def test_a_model_of_one_node_loads_where_the_release_lists_a_kernel(op, runtime)
 
 @pytest.mark.parametrize("share", range(3))
 def test_a_function_body_runs_at_the_opsets_of_the_table(share, runtime):
-    """An operator without a kernel may run by its function body, at some of its opsets."""
+    """An operator without a kernel may run by its function body at some opsets."""
     row, runner = targets.find(f"onnxruntime=={runtime.version}"), Runner(runtime, 400, CHILD)
     ran: list[probes.Probe] = []
     try:

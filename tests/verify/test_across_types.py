@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verification of models whose element types differ: three numbers, and what counts as equal."""
+"""Verification of models with different element types: three numbers, and the tolerance."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`opshift convert --verify`: what is not shown to be equal is not written."""
+"""`opshift convert --verify` writes only results that were proven equal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def wrong(monkeypatch):
 
 @pytest.fixture(params=["inside", "outside"])
 def source(request, tmp_path):
-    """A model whose weights are in the file, or in one beside it."""
+    """A model whose weights are in the file, or in a data file."""
     model = parse_model(TEXT.replace("y) {", "y) <float[4] w = {1, 2, 3, 4}> {"))
     big = np.linspace(-1, 1, 4096, dtype=np.float32).reshape(1024, 4)
     model.graph.initializer.append(numpy_helper.from_array(big, "big"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Made-up inputs: what a graph can work with, at two sizes, the same for the same seed."""
+"""Generated inputs: legal for the graph, of two sizes, and equal for equal seeds."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_sequences_and_optionals(kind):
 
 
 def test_every_generated_value_is_an_array_of_the_declared_type():
-    """Also a single number, which numpy likes to give back without its array."""
+    """This includes single numbers, for which numpy functions often return a scalar."""
     wanted = {kind for uses in hints.USES.values() for kind in uses.values()} - {"index"}
     for (domain, op), uses in hints.USES.items():
         for shape in ("", "[]", "[1]", "[n,3]"):
@@ -144,7 +144,7 @@ def test_a_condition_among_the_inputs_is_judged_by_onnxruntime():
 
 
 def test_inputs_of_attention_with_a_cache_fit_each_other():
-    """Random sizes of batch, past and new tokens: the lengths agree with the shapes."""
+    """The sizes of batch, past and new tokens are random, but lengths and shapes agree."""
     rng = random.Random(39)
     for _ in range(40):
         batch, new, heads = rng.randint(1, 3), rng.randint(1, 4), rng.choice([1, 2])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model that eats memory, one that never ends and a runtime that dies: each is an answer."""
+"""A model that needs too much memory, one that does not end, and a runtime that crashes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_longer_than_allowed(engine):
 
 @pytest.fixture
 def dying(monkeypatch):
-    """Children of this process run these lines, whatever they were told to do."""
+    """Replaces the program of each child process by these lines."""
 
     def begin(lines):
         command = [sys.executable, "-c", lines]

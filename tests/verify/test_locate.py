@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where two models part: the first value, who wrote it, and a piece that repeats it."""
+"""Finds the first value in which two models differ, its node, and a model that repeats it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def wrong_softmax(node: Node, op: Builder) -> Result:
 
 @adapter("Softmax", 12, 13)
 def kept_softmax(node: Node, op: Builder) -> Result:
-    """Said to be unchanged, which it is not."""
+    """A wrong claim that Softmax is unchanged."""
     return KEEP
 
 
@@ -61,7 +61,7 @@ def test_a_difference_that_vanishes_and_comes_again_is_found_where_it_begins(wro
 
 
 def test_what_one_run_cannot_hold_is_looked_at_in_halves(wrong, monkeypatch):
-    """A model whose values exceed the memory is looked at in parts, which small models never are."""
+    """A model whose values exceed the memory is compared in parts; small models never are."""
     wrong(wrong_softmax)
     before = model(HIDDEN.replace("s = Softmax<axis=0>(x)", "s = Softplus(x)"))
     before.graph.node[3].name = "late"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes that fail alone are those that a runtime refuses or computes otherwise."""
+"""Each node that a runtime rejects, or computes differently, is found by running it alone."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How large values become: node by node as in a runtime, with one weight in memory at a time."""
+"""Finds the largest values node by node, with one weight in memory at a time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def network(ir: int = 8) -> onnx.ModelProto:
 
 @pytest.fixture
 def older_objects_stay():
-    """The collector looks only at objects that the test makes; those of a suite take seconds."""
+    """Makes the garbage collector ignore older objects, which would take seconds."""
     gc.freeze()
     yield
     gc.unfreeze()
@@ -215,7 +215,7 @@ def test_a_runtime_computes_the_wanted_values_and_the_inputs(largest, monkeypatc
     ("octets", "sizes"), [(1 << 28, [2, 8, 32, 58]), (80, [2, 8, 10, 10, 10, 10]), (0, [2, 2, 2])]
 )
 def test_the_runs_of_many_small_values_become_larger(largest, monkeypatch, octets, sizes):
-    """Each run loads the whole model, so that their number may not grow with the values."""
+    """Each run loads the whole model, so the number of runs must not grow with the values."""
     names, seen, save = [f"v{i:03}" for i in range(1, 101)], [], module.save
 
     def counted(proto, path):
@@ -273,7 +273,7 @@ def test_values_of_one_name_in_several_graphs_and_runs_count_as_one(largest):
 
 
 def test_values_that_a_runtime_does_not_give_leave_the_others(largest):
-    """A name inside a graph cannot become an output of the model."""
+    """A name inside of a subgraph cannot become an output of the model."""
     for place in range(4):
         names = ["a", "b", "d"]
         names.insert(place, "hidden")

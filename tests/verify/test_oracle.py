@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge is judged: by the official node data, and by numbers from the specification's text."""
+"""The oracle computes the official node tests, and examples of the specification."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -15,7 +15,7 @@ from opshift.verify.oracle import OracleError, compare, evaluate, trust
 from opshift.verify.oracle.kernel_registry import KERNELS
 
 RANDOM = ("test_bernoulli", "test_training_dropout")
-"""Cases whose expected values come from another generator."""
+"""Tests whose expected values come from another random generator."""
 NOBODY = ("test_image_decoder",)
 # Their aligned corners lie at the end of an unrounded length, not of the resized tensor.
 AGAINST_THE_TEXT = (

@@ -23,7 +23,7 @@ SAMPLE = os.environ.get("OPSHIFT_ORACLE", "Clip OneHot Hardmax PRelu ReduceMax")
 
 
 def test_a_sample_of_kernels_differs_only_where_there_is_a_reason() -> None:
-    """Nothing else compares the oracle, which judges conversions, on NaN, ties and extremes."""
+    """Only this test compares the oracle with other engines on NaN, ties and extremes."""
     found, known = oracle.compared(oracle_cases.cases(SAMPLE, data=False)), oracle.reasons()
     assert list(oracle.unexplained(found, known)) == []
     assert found["Clip 11..", oracle_cases.RUNTIME].compared > 50

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators meant in old versions, with numbers from the text, and how scopes nest."""
+"""Old meanings of operators, with numbers from the specification, and nested scopes."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from opshift.verify.oracle import OracleError, compare, evaluate, make_inputs
 
 
 def model(text: str, opset: int = 0, ir: int = 10, ml: int = 5) -> ModelProto:
-    """A model from the body of a graph, or from a text with its own header."""
+    """Parses a model from the body of a graph, or from a text with a header."""
     if text.lstrip().startswith("<"):
         return parser.parse_model(text)
     imports = f'"" : {opset}, "ai.onnx.ml" : {ml}'
@@ -18,7 +18,7 @@ def model(text: str, opset: int = 0, ir: int = 10, ml: int = 5) -> ModelProto:
 
 
 def run(text: str, opset: int, **inputs: Any) -> list[Any]:
-    """The outputs of a model given as text, for inputs of whatever Python type."""
+    """Returns the outputs of a model in text form for inputs of any Python type."""
     parsed = model(text, opset)
     return evaluate(parsed, make_inputs(parsed, overrides=inputs))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Made-up inputs follow their declaration, and differences are told in one sentence."""
+"""Generated inputs match their declaration, and differences are described in one sentence."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ def test_compare_tolerates_what_it_is_told_to() -> None:
 
 @pytest.mark.skipif(trust.OLD, reason="the reference of an older onnx takes no empty tensor there")
 def test_a_reference_that_writes_into_its_inputs_changes_no_initializer() -> None:
-    """The reference of LogSoftmax does so where there are no elements."""
+    """onnx's LogSoftmax overwrites its input if the input is empty."""
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 13]> g () => (float[0] y) <float[0] x = {}>'
         " { y = LogSoftmax <axis = 0> (x) }"
@@ -104,7 +104,7 @@ WIDE = 33_026  # the fewest products of 255 and 255 whose sum has more than 31 b
     ],
 )  # fmt: skip
 def test_sums_of_products_wrap_around_in_32_bits(text: str, size: int) -> None:
-    """As in onnxruntime, before the conversion and below opset 10."""
+    """onnxruntime does the same, before the conversion and below opset 10."""
     ort = pytest.importorskip("onnxruntime")
     scales = (
         "<float p={0.001}, float s={30.0}, uint8 i={0}, uint8 k={128}, int32[1] c={2147483647}>"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models in the runtime of another Python: the outcome of each, and what the Python is given."""
+"""Runs models in the runtime of another Python: the outcomes, and the environment."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_python_without_the_runtime_is_named(tmp_path):
 
 
 def test_the_child_has_neither_our_paths_nor_programs_nor_indexes(tmp_path, monkeypatch):
-    """Some packages call pip when they are imported; a folder of models may hold modules."""
+    """Some packages call pip when they are imported, and a folder of models may contain modules."""
     seen = tmp_path / "seen"
     (tmp_path / "onnxruntime.py").write_text(
         f"import os, sys\nopen({str(seen)!r}, 'w').write(ascii([sorted(os.environ.items()), sys.path]))\n"

@@ -227,7 +227,7 @@ def test_both_models_run_in_one_engine_if_one_runs_both():
     [(OLD, VENDOR, ["opshift", "onnxruntime"]), (VENDOR, OLD, ["onnxruntime", "opshift"])],
 )
 def test_otherwise_each_model_runs_in_its_own_engine(monkeypatch, a, b, expected):
-    """The first difference is searched in these engines, too."""
+    """The search for the first difference also uses these engines."""
     searched = []
     monkeypatch.setattr(pair_results.locate, "first", lambda _, pair, *__: searched.append(pair))
     verification = verify(a, b, X)
@@ -247,7 +247,7 @@ def test_the_report_names_the_engine_that_has_the_results(inputs):
 
 
 def test_the_second_model_runs_in_the_runtime_of_the_caller(tmp_path):
-    """The runtime decides nothing about the first model, and the second one nothing either."""
+    """The runtime of one model does not decide about the other model."""
     verification = verify(model(NEG), OLD, X, runtime=fake_python(tmp_path, {}))
     first, second = verification.sides
     assert first.engine == "onnxruntime"

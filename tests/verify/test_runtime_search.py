@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`convert --runtime`: the first result that a runtime runs is written, and no other."""
+"""`convert --runtime` writes only the first result that the runtime runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MEAN_13 = "(float[2,3] x) => (float[2,1] y) { y = ReduceMean<axes = [1]>(x) }"
 
 @pytest.fixture
 def run(tmp_path):
-    """Converts a model with the judgement of a runtime that does not run everything."""
+    """Converts a model for a simulated runtime that rejects some models."""
 
     def run(text, opset, rules, *words, more=""):
         onnx.save(model(text, opset, more=more), tmp_path / "in.onnx")

@@ -91,7 +91,7 @@ def steps(found) -> dict[str, set[str]]:
 @pytest.mark.parametrize("first", [FIRST, RANDOM])
 @pytest.mark.parametrize("to", [11, 13, 18])
 def test_one_step_of_training_is_run_on_both_sides(first, to):
-    """Nothing else runs what a conversion leaves of training_info."""
+    """Only this test runs the training graphs of a result."""
     before = learning(first)
     after = convert_version(before, to)
     for field in ("initialization_binding", "update_binding"):
@@ -108,7 +108,7 @@ def test_one_step_of_training_is_run_on_both_sides(first, to):
 
 
 def test_what_only_the_trained_model_shows_is_a_difference():
-    """Other first values change what the step gives, and the trained model."""
+    """Other initial values change the result of a training step, and so the trained model."""
     other = learning(FIRST.replace("{1,1,1,1}", "{3,1,1,1}"))
     told = steps(verify(learning(), other))
     assert "different" in told["training_info[0].initialization"]

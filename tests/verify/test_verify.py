@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two models are run on the same inputs: what counts as equal, who runs them, what a crash says."""
+"""Two models run on the same inputs: tolerances, the chosen engines, and reports of crashes."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_where_made_up_inputs_do_not_fit_the_note_says_so():
 
 @pytest.mark.parametrize("computed_in", ["float16", "float"])
 def test_a_float_that_is_computed_in_half_precision_has_its_rounding(computed_in):
-    """A step of float16 between two ways to compute is rounding; one of float is a difference."""
+    """A difference of one float16 rounding is accepted; the same difference in float is not."""
     text = "(float[n,8] x) => (float[n,8] y) {{ h = Cast<to = {kind}>(x) {last} }}"
     kind = {"float16": 10, "float": 1}[computed_in]
     one = "s = Sigmoid(h) y = Cast<to = 1>(s)"
@@ -353,7 +353,7 @@ def old(ir: int):
 
 
 def changed(change: str, text: str = "(float[2] x) => (float[2] y) { h = Neg(x) y = Relu(h) }"):
-    """A model of IR 7 after a change that a conversion repairs."""
+    """Returns a model of IR 7 with a fault that a conversion repairs."""
     m = model(text, opset=12, ir=7)
     if change == "no import":
         m.ClearField("opset_import")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real S3-compatible server on this machine, which can be told to misbehave."""
+"""A real S3-compatible server on this machine, which can simulate errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BUCKET = "zoo"
 
 
 class Server:
-    """The server in a thread; its knobs are attributes."""
+    """The server in a thread; attributes control its errors."""
 
     def __init__(self) -> None:
         self.app = DomainDispatcherApplication(create_backend_app)
@@ -77,7 +77,7 @@ class Server:
         return self.client.get_object(Bucket=BUCKET, Key=key)["Body"].read()
 
     def puts(self, prefix: str) -> dict[str, int]:
-        """How often each object was written."""
+        """Returns how often each object was written."""
         found: dict[str, int] = {}
         pages = self.client.get_paginator("list_object_versions").paginate(Bucket=BUCKET, Prefix=prefix + "/")  # fmt: skip
         for page in pages:
@@ -88,7 +88,7 @@ class Server:
 
 
 def start(server: Server, home: Path, *words: object, env=None) -> subprocess.Popen[str]:
-    """`opshift batch` in a process of its own, its journal below `home`."""
+    """Starts `opshift batch` in its own process, with its journal in `home`."""
     ours = {"PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": str(home)}
     env = {**os.environ, **ours, **server.env, **(env or {})}
     command = [sys.executable, "-m", "opshift", "batch", *map(str, words)]
@@ -97,7 +97,7 @@ def start(server: Server, home: Path, *words: object, env=None) -> subprocess.Po
 
 
 def batch(server: Server, home: Path, *words: object, env=None) -> dict:
-    """The summary of a run that came to its end."""
+    """Returns the summary of a finished run."""
     driver = start(server, home, *words, "--json", env=env)
     out, err = driver.communicate(timeout=300)
     assert driver.returncode in (0, 1), err

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong results of earlier releases are found by stamps, reports, marks, journals and versions."""
+"""`opshift audit` finds wrong results by stamps, reports, marks, journals and versions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OLD = "0.2.0"
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
-    """One advisory about an adapter, and those about runtimes, whatever is added later."""
+    """One advisory about an adapter, and the advisories about runtimes of one release."""
     kept = tuple(
         advisory for advisory in advisories() if advisory.runtimes or advisory.id == ADVISORY
     )
@@ -47,7 +47,7 @@ def labels(tmp_path):
 
 
 def converted(path, to, release=BUILD):
-    """A stamped result, as if a release had made it."""
+    """Returns a stamped result that names an earlier release."""
     result = opshift.convert_version(parser.parse_model(LABELS), {"ai.onnx.ml": to}, stamp=True)
     for entry in result.metadata_props:
         entry.value = entry.value.replace(BUILD, release)

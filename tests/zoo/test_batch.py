@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole run: what is found, what is written, what is said, and what a second run does."""
+"""A whole batch: the models, the results, the messages, and a second run."""
 
 from __future__ import annotations
 

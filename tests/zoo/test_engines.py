@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines that spread a zoo: what they lose is halved, tried again, and named in the end."""
+"""Engines that distribute a zoo: lost shards are halved and retried, and lost models are named."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIMITS = ModelLimits(60, 1024)
 
 
 class Here:
-    """A carrier that calls at once, and loses what it is told to lose."""
+    """A carrier that runs work at once, and loses the shards that a test chooses."""
 
     def __init__(self, loses=lambda shard: False, at_most=2):
         self.loses, self.results, self.carried = loses, {}, []
@@ -72,7 +72,7 @@ def test_a_lost_shard_is_halved_until_the_loss_has_a_name(monkeypatch):
 
 @pytest.mark.parametrize("silent", ["slots", "submit", "ended"])
 def test_a_cluster_that_does_not_answer_ends_the_run(silent, monkeypatch):
-    """Otherwise each model that is left would be halved out of a shard and named as lost."""
+    """Otherwise, shards would be halved down to single models, each of them reported as lost."""
 
     def raises(*_):
         raise RuntimeError("no such cluster")
@@ -151,7 +151,7 @@ def test_a_shard_is_supervised_where_it_is():
 
 
 def test_a_shard_runs_in_the_working_folder_of_its_command(tmp_path, monkeypatch):
-    """Relative paths mean the same in every worker, although Ray starts its own elsewhere."""
+    """Relative paths have one meaning in all workers, although Ray starts them in other folders."""
     pool.elsewhere(packed(obey, (Order("first"),)))  # the supervisor runs before the folder changes
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -173,7 +173,7 @@ def test_one_process_works_on_shards_until_it_dies_which_loses_one():
 
 
 def test_a_child_stays_for_the_next_shard_of_the_same_work():
-    """A new child learns again how nodes are converted, which takes longer than a shard."""
+    """A new child would have to learn again how nodes are converted, which is slow."""
 
     def child(fn):
         (outcome,) = pool.elsewhere(packed(fn, (Order("a"),)))
@@ -186,7 +186,7 @@ def test_a_child_stays_for_the_next_shard_of_the_same_work():
 
 
 def test_a_process_with_a_child_ends_when_nobody_reads_its_outcomes():
-    """An error keeps the connection to the child, which ignores the signals of Python's exit."""
+    """The error keeps the connection to the child, which ignores the signals of Python's exit."""
     worked = pool.Pool()
     pickle.dump(packed(obey, (Order("a"),)), worked.process.stdin)
     worked.process.stdout.close()
@@ -286,7 +286,7 @@ def clusters():
 
 @pytest.fixture
 def carrier(request, monkeypatch):
-    """A real cluster on this machine, with two workers."""
+    """A real cluster on this machine with two workers."""
     if request.param == "dask":
         from distributed import Client
         from opshift.zoo.workers.dask import Dask
@@ -354,7 +354,7 @@ def test_interrupting_a_cluster_of_its_own_finishes_cleanly(kind, tmp_path):
 
 
 def kill_the_engines_worker_once(flag: str, order: Order):
-    """From below: worker, forkserver, supervisor, and above it who carried the shard."""
+    """Kills the process that carries the shard, which is the parent of the supervisor."""
     if order.name == "5" and not os.path.exists(flag):
         Path(flag).touch()
         pid = os.getpid()

@@ -25,7 +25,7 @@ def run(*words):
 
 
 def test_the_whole_is_as_grave_as_its_gravest_model(tmp_path):
-    """Random folders: each model has the level of its own comparison."""
+    """Compares random folders, in which each model has the level of its own comparison."""
     rng = random.Random(39)
     for number in range(30):
         folders = [tmp_path / f"{number}" / name for name in ("old", "new")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A disk that is full: what did not fit has a name, nothing is there in part, a rerun does the rest."""
+"""On a full disk, unwritten models are named, no file is incomplete, and a second run finishes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def source(tmp_path):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 400 KB, and a way to make it larger."""
+    """Returns a folder with its own file system of 400 KB."""
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "none", tmp_path.parent], capture_output=True).returncode:  # fmt: skip
         pytest.skip("mounting a small file system is not permitted here")
     subprocess.run(["umount", tmp_path.parent], check=True)
@@ -56,7 +56,7 @@ def batch(source, dst, *words, **options):
 
 
 def whole(source, dst):
-    """The results, each of which is what it should be."""
+    """Returns the results, and requires that each one is correct."""
     found = list(dst.glob("*.onnx"))
     for path in found:
         result = convert_version(source / path.name, 13).SerializeToString(deterministic=True)
@@ -65,7 +65,7 @@ def whole(source, dst):
 
 
 def test_a_full_disk(source, small_disk, tmp_path):
-    """Only a disk that is really full shows which files are left behind."""
+    """Only a really full disk shows which files remain."""
     first = batch(source, small_disk)
     assert sum(first["fates"].values()) == COUNT + 1
     lost = first["fates"]["lost"]

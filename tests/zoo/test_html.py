@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report: whole, alone, and deaf to what names and messages say."""
+"""The HTML report is complete, loads nothing, and escapes names and messages."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ NAMES = "return [...document.querySelectorAll('#rows a')].map(one => one.textCon
 
 
 def press(browser, wanted):
-    """Clicks on what stands for these models."""
+    """Clicks on the link for these models."""
     browser.run(f"""
         const wanted = JSON.stringify({json.dumps(wanted)});
         const same = one => JSON.stringify(JSON.parse(one.dataset.filter)) === wanted;

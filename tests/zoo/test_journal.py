@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal of a batch: which file it may be, and that no other file loses a byte."""
+"""The journal of a batch: the files that it may be, and that other files never lose a byte."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FLIPS = 60
 
 
 def held(folder: Path) -> dict[str, bytes]:
-    """The bytes of each file; the shared memory of a reader is no content."""
+    """Returns the bytes of each file except the shared memory of readers."""
     found = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".sqlite-shm")
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
@@ -122,7 +122,7 @@ def test_a_new_journal_needs_no_links(tmp_path, monkeypatch):
 
 
 def test_a_journal_is_never_seen_unfinished(tmp_path, monkeypatch):
-    """At each statement of one process, another one finds no file or a whole journal."""
+    """After each statement of one process, another process finds no file or a complete journal."""
     path, begin, depth = tmp_path / "j", sqlite3.Connection.execute, [0]
 
     class Watched(sqlite3.Connection):
@@ -151,7 +151,7 @@ def test_the_faster_of_two_processes_creates_the_journal(tmp_path, monkeypatch):
 
 
 def test_a_journal_of_the_first_releases_is_one(tmp_path):
-    """It had no mark and nothing but this table."""
+    """The first journals had no mark and only this table."""
     database(tmp_path / "j", "PRAGMA journal_mode = WAL", OUR_TABLE,
              "INSERT INTO outcomes VALUES (x'6d', 'r', '{}')")  # fmt: skip
     for _ in range(2):
@@ -163,7 +163,7 @@ def test_a_journal_of_the_first_releases_is_one(tmp_path):
 
 
 def test_no_damage_costs_a_byte(tmp_path):
-    """A journal that is damaged anywhere works, or is an error, or goes aside as it is."""
+    """A damaged journal works, gives an error, or is moved away unchanged."""
     filled(tmp_path / "good")
     good, rng, aside = (tmp_path / "good").read_bytes(), random.Random(0), 0
     for number in range(FLIPS):
@@ -222,7 +222,7 @@ def test_a_locked_journal_is_an_error(default, tmp_path, monkeypatch):
 
 
 class Failing(sqlite3.Connection):
-    """A connection to a file system that fails at one statement."""
+    """A connection to a database that fails at one statement."""
 
     at = ""
     error = sqlite3.OperationalError("disk I/O error")
@@ -328,7 +328,7 @@ def test_an_error_of_the_system_is_named_without_its_number(tmp_path):
 
 
 def test_the_journal_of_a_store_keeps_its_place(monkeypatch, tmp_path):
-    """Another place would forget the outcomes of earlier releases."""
+    """Another location would lose the outcomes of earlier releases."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     name = journals.cache_of("s3://bucket/folder/")
     assert name == str(tmp_path / "opshift" / "632d25f7b51bd5b5")
@@ -340,7 +340,7 @@ def test_the_journal_of_a_store_keeps_its_place(monkeypatch, tmp_path):
 
 
 def test_a_journal_that_is_locked_during_a_run_is_an_error(tmp_path, monkeypatch):
-    """It is waited for once, and not again for each model."""
+    """The run waits for the lock once, and not again for each model."""
     monkeypatch.setattr(journals, "WAIT", 0.2)
     monkeypatch.setattr(journals, "EVERY", 0.0)
     words = ["batch", zoo(tmp_path / "src", 4), tmp_path / "dst", "--to", "13"]
@@ -383,7 +383,7 @@ UNDONE = bytes.fromhex("d9d505f920a163d7")  # begins the file by which SQLite un
 
 
 def test_a_beginning_that_did_not_end_begins_again(tmp_path: Path) -> None:
-    """The file names us already, and SQLite undoes all that it holds when it is opened."""
+    """The file names opshift already, and SQLite reverts the rest when it opens the file."""
     path = tmp_path / "j.sqlite"
     before = Path(f"{path}-journal")
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcomes of a run wait in a file."""
+"""The outcomes of a run are stored in a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_outcomes_come_back_by_name_and_as_often_as_wanted():
 
 
 def test_an_outcome_leaves_little_in_memory():
-    """A driver keeps an outcome of each model: the file has the long texts and the versions."""
+    """The driver keeps a short outcome of each model; the file has the long texts."""
     with KeptOutcomes() as kept:
         tracemalloc.start()
         for number in range(1000):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of workers and of the driver at random times: afterwards every model is done, or named."""
+"""After kill -9 of workers and of the driver at random times, every model is done or named."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def start(source: Path, dst: Path, *words: str) -> subprocess.Popen[str]:
 
 
 def descendants(pid: int) -> list[int]:
-    """The children of a process and theirs; what has gone in between has none."""
+    """Returns the children of a process, recursively; a process that has ended has none."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
@@ -65,7 +65,7 @@ def finished(driver: subprocess.Popen[str]) -> dict:
 
 
 def visible(dst: Path) -> list[Path]:
-    """Every result that a reader may see, each of which is whole."""
+    """Returns the visible results, and requires that each one is complete."""
     result = convert_version(model(name="g0000"), 13).SerializeToString(deterministic=True)
     paths = [path for path in dst.rglob("*.onnx") if not path.name.startswith(".")]
     for path in paths:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of a run are planned: what would share a name is converted right, or refused by name."""
+"""The names of results are planned; models with equal names are converted, or refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def save(path: Path, seed: int, location: str = "", offset: int = 0) -> Path:
 
 
 def run(source, dst, **options):
-    """What became of each model, by name."""
+    """Returns the outcome of each model, by name."""
     heard = {}
     migrate(source, dst, 13, engine=local_engine(1, ModelLimits(60, 1024)),
             heard=lambda _, outcome: heard.__setitem__(outcome.name, outcome), **options)  # fmt: skip
@@ -64,7 +64,7 @@ def test_two_models_with_one_data_file(tmp_path):
 
 
 def test_two_data_files_that_would_have_one_name(tmp_path):
-    """A list can bring the models of two folders to one."""
+    """A list may contain models of two folders whose data files have equal names."""
     pairs = []
     for seed, folder in enumerate(("one", "two")):
         put(tmp_path / folder / "w.bin", weight(seed))

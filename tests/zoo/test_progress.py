@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person sees: a display on a terminal, plain lines in a pipe."""
+"""The progress of a batch: a display on a terminal, and plain lines in a pipe."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The digest of a recipe: equal options have one digest in each process, others have another."""
+"""The digest of a recipe: equal for equal options in each process, and different otherwise."""
 
 from __future__ import annotations
 

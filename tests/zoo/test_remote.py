@@ -46,14 +46,14 @@ def prefix():
 
 
 def wanted(name: str) -> bytes:
-    """The result of the model of a zoo that has this name."""
+    """Returns the expected result of the model of this name."""
     result = convert_version(model(name="g0000"), 13).SerializeToString(deterministic=True)
     number = re.search(r"m(\d+)\.onnx$", name)[1]
     return result.replace(b"g0000", f"g{number}".encode())
 
 
 def results(server: Server, prefix: str) -> set[str]:
-    """The models below a prefix, each of which is whole."""
+    """Returns the models below a prefix, and requires that each one is complete."""
     names = {name for name in server.keys(prefix) if name.endswith(".onnx")}
     for name in names:
         assert server.get(f"{prefix}/{name}") == wanted(name)
@@ -125,7 +125,7 @@ def test_what_changed_in_a_store_is_done_again_and_nothing_else(server, prefix, 
 
 
 def test_patterns_and_lists_speak_of_stores(server, prefix, tmp_path):
-    """A zoo in a store is chosen in the three ways in which files are."""
+    """Models in a store can be chosen in the same three ways as files."""
     source = server.upload(zoo(tmp_path / "src", 12), f"{prefix}/src")
     client = server.client
     client.put_object(Bucket=BUCKET, Key=f"{prefix}/src/list.txt", Body=b"# two\n0/m0000.onnx\n\n1/m0011.onnx")  # fmt: skip
@@ -226,7 +226,7 @@ def test_data_outside_the_models_folder_and_missing_data_are_refused(server, pre
 
 @pytest.fixture
 def short():
-    """A folder whose name leaves room for the sockets that are opened in it."""
+    """Returns a folder with a short name, because the names of sockets are limited."""
     with tempfile.TemporaryDirectory() as folder:
         yield folder
 
@@ -310,7 +310,7 @@ def test_a_store_that_ignores_create_only_is_told_of(server, prefix, tmp_path):
 
 
 def test_weights_are_not_held_in_memory(server, prefix, tmp_path):
-    """Only weights that are larger than the limit show that they are streamed."""
+    """Only weights larger than the memory limit show that they are streamed."""
     weights = np.zeros(80 << 20, np.uint8)
     proto = model(f"(float[2] x, uint8[{weights.size}] w) => (float[2] y) {{ y = Identity(x) }}")
     proto.graph.initializer.append(numpy_helper.from_array(weights, "w"))

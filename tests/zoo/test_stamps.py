@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a second run takes for unchanged: a file that was changed in any way is not up to date."""
+"""A second run converts a model again if its file changed in any way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONG_AGO = (315532800, 315532800)  # the date that reproducible archives give to
 
 
 def run(source: Path, dst: Path, **options: object) -> dict[str, str]:
-    """The outcome of each model."""
+    """Returns the outcome of each model."""
     fates: dict[str, str] = {}
     options.setdefault("engine", local_engine(1, ModelLimits(60, 1024)))
     migrate(source, dst, 13, heard=lambda _, o: fates.update({o.name: o.fate.value}), **options)
@@ -60,7 +60,7 @@ def zoo(tmp_path):
 
 
 def changed(path: Path) -> bytes:
-    """Other content of equal size."""
+    """Returns other content of equal size."""
     data = path.read_bytes()
     return data.replace(b"Softmax", b"Softpax") if b"Softmax" in data else weight(2)
 
@@ -79,7 +79,7 @@ def test_a_file_that_changed_is_never_up_to_date(name, change, zoo):
 
 
 class Here:
-    """An engine in this process, which remembers the models that it gets."""
+    """An engine in this process that remembers its models."""
 
     def __init__(self) -> None:
         self.names: list[str] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every store has to do, on a real S3-compatible server and on two file systems of fsspec."""
+"""The common behaviour of stores, on a real S3-compatible server and two file systems of fsspec."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_missing_extra_is_named(monkeypatch):
 
 
 def test_a_module_with_the_name_of_a_scheme_opens_its_urls(tmp_path, monkeypatch):
-    """A new kind of store is one file."""
+    """A new kind of store needs only one file."""
     from opshift.zoo import stores as package
 
     (tmp_path / "tape.py").write_text("def opened(root):\n    return [root]\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The supervisor: a death costs its own item alone, and nothing outlives the driver."""
+"""The supervisor: a crash affects only its own model, and no process outlives the driver."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_driver_stops_what_took_its_alarm_away(monkeypatch):
 
 
 def test_an_item_that_is_slow_is_put_aside_and_tried_once_more(tmp_path, monkeypatch):
-    """Only children that hang show that the others do not wait for them."""
+    """Only children that hang show that other models do not wait for them."""
     monkeypatch.setattr(learned_limit, "FIRST", 1.0)
     monkeypatch.setattr(learned_limit, "LONGEST", 2.0)
     slow = [Order(f"slow{i}", "hang_once", str(tmp_path / f"{i}")) for i in range(2)]

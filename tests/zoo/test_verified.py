@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--verify`: a result is published only when it was run and found equal."""
+"""`--verify` publishes a result only after it ran and was found equal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADD = "(float[2] x, float[2] w) => (float[2] y, float[2] z) { z = Neg(x) y = Add
 
 
 class Here:
-    """An engine that calls in this process, where a test can make a conversion go wrong."""
+    """An engine in this process, in which a test can replace a conversion."""
 
     def run(self, fn, items):
         yield from map(fn, items)
@@ -54,7 +54,7 @@ def test_equal_results_are_published_and_what_was_not_verified_is_done_again(sou
 
 
 def test_external_data_is_verified_where_it_is(source, tmp_path, monkeypatch):
-    """A worker may crash, so it starts no process of its own."""
+    """A worker may crash, so it does not start child processes."""
     monkeypatch.setattr(child_task, "run", lambda *args, **limits: pytest.fail("a process"))
     onnx.save(onnx.load(source / "add.onnx"), source / "far.onnx", save_as_external_data=True, location="w", size_threshold=0)  # fmt: skip
     for external in ("copy", "inline", "one-file"):

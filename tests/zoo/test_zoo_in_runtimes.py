@@ -28,7 +28,7 @@ FEW = ("onnxruntime==0.4", "onnxruntime==1.10", "tensorrt==8.4", "openvino==2022
 
 
 def corpus_models() -> list[str]:
-    """The models of the sample, by name; none where there is no corpus."""
+    """Returns the models of the sample by name; none if there is no corpus."""
     manifest = CORPUS / "manifest.json"
     if not manifest.exists():
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Zoos of small models, and work that dies in every way; imported by the workers too."""
+"""Zoos of small models, and tasks that crash in every way; workers import this module, too."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def model(text: str = SOFTMAX, opset: int = 12, name: str = "g") -> ModelProto:
 
 
 def zoo(folder: Path, count: int) -> Path:
-    """That many models of one kind, each with a name of its own inside."""
+    """Writes this number of models, each with its own name inside."""
     data = model(name="g0000").SerializeToString()
     for i in range(count):
         path = folder / f"{i % 10}" / f"m{i:04}.onnx"
@@ -34,7 +34,7 @@ def zoo(folder: Path, count: int) -> Path:
 
 
 def await_result(driver: subprocess.Popen[str], dst: Path) -> None:
-    """Waits until a run has written its first result, and leaves the processor to the run."""
+    """Waits until a run has written its first result, without using the processor."""
     while not list(dst.glob("*/*.onnx")):
         assert driver.poll() is None
         time.sleep(0.01)
@@ -42,7 +42,7 @@ def await_result(driver: subprocess.Popen[str], dst: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a worker is told to do."""
+    """The task of a worker."""
 
     name: str
     deed: str = "work"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypothesis makes up uses of every operator: one module per family, one row per operator."""
+"""Random uses of every operator: one module for each family, one row for each operator."""
 
 from families import (
     attention,

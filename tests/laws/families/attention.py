@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention and what stands around it."""
+"""Attention and the operators around it."""
 
 from __future__ import annotations
 

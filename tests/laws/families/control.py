@@ -85,7 +85,7 @@ def loop(m: Making) -> None:
 
 
 def _gathering(m: Making, outer: str, shape: tuple[int, ...]) -> None:
-    """A sequence that the loop carries."""
+    """Appends to a sequence that a loop carries."""
     info = helper.make_value_info
     kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, [None] * len(shape)))
     nodes = [

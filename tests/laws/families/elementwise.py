@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementwise operators: one input, two that broadcast, many."""
+"""Elementwise operators with one input, with two that broadcast, and with many."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from families.making import FLOATS, Family, Making, Recipe, rows
 
 
 def _consumed(m: Making, count: int) -> list[int] | None:
-    """Before 6 some operators carried this attribute, which never meant anything."""
+    """The attribute `consumed_inputs`, which had no effect, and which opset 6 removed."""
     attributes = schemas.schema("", m.op, m.opset).attributes
     return m.maybe([0] * count) if "consumed_inputs" in attributes else None
 
@@ -67,7 +67,7 @@ def prelu(m: Making) -> None:
 
 
 def binary(second: str = "any", *, first: str = "any", **choices: tuple[object, ...]) -> Recipe:
-    """Two inputs that broadcast; before 7 by the older rule."""
+    """Two inputs that broadcast, below opset 7 by the older rule."""
 
     def made(m: Making) -> None:
         elem = m.elem()
@@ -89,7 +89,7 @@ def binary(second: str = "any", *, first: str = "any", **choices: tuple[object, 
 
 
 def _legacy(m: Making, shape: tuple[int, ...]) -> dict[str, Any]:
-    """Up to 6 the second is stretched: one element, or a block of the first's shape at an axis."""
+    """Up to opset 6, the second input is one element, or a part of the shape from an axis on."""
     how = m.one("equal", "plain", "one", "suffix", "block")
     if how in ("equal", "plain"):
         return {"shape": shape, "broadcast": 0 if how == "plain" else None}

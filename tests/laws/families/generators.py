@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values out of little: constants, ranges, casts, random draws."""
+"""Operators without large inputs: constants, ranges, casts, random numbers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold: there and back again equal, upward always, downward or refused for a reason."""
+"""Conversions up succeed; conversions down succeed or give a reason; the way back is equal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LONG = 2000 if effort.wanted else 100  # nodes: so long a result is not taken ba
 
 @dataclass(frozen=True)
 class Case:
-    """A legal model, its inputs, the version it has and one to go to."""
+    """A legal model, its inputs, its version and a target version."""
 
     op: str
     domain: str
@@ -52,13 +52,13 @@ class Case:
         return f"{self.domain}.{self.op} {self.opset} -> {self.to}\n{text}\n{self.feeds}"
 
     def _repr_pretty_(self, printing: Any, _cycle: bool) -> None:
-        """What hypothesis shows of it."""
+        """The form in which hypothesis prints the case."""
         printing.text(repr(self))
 
 
 @dataclass
 class Tally:
-    """How the examples of a family ended."""
+    """Counts the outcomes of a family."""
 
     counts: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
@@ -75,7 +75,7 @@ def known(family: Family) -> list[tuple[str, str]]:
 
 @st.composite
 def cases(draw: Any, family: Family, tally: Tally) -> Case:
-    """One operator of a family in a model of its own, legal by the checker and the judge."""
+    """Draws one operator of a family in its own model, which the checker and the runtime accept."""
     domain, op = draw(st.sampled_from(known(family)))
     recipe = family[domain, op]
     newest = schemas.latest(domain) or 1
@@ -98,7 +98,7 @@ def cases(draw: Any, family: Family, tally: Tally) -> Case:
 
 
 def _versions(domain: str, op: str, newest: int) -> list[int]:
-    """The versions at which an operator exists, those where it changes more often."""
+    """Draws a version of an operator; versions that change it are more frequent."""
     history = schemas.history(domain, op)
     alive = [v for v in range(history[0].since, newest + 1) if _alive(domain, op, v)]
     ends = [s.since - 1 for s in history[1:]]
@@ -115,7 +115,7 @@ def _alive(domain: str, op: str, version: int) -> bool:
 
 
 def hold(case: Case, tally: Tally) -> None:
-    """To the other version and back: equal each time, or refused."""
+    """Converts to the other version and back; each result is equal, or refused."""
     tally.counts["tried"] += 1
     up = case.to > case.opset
     direction = "up" if up else "down"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading and writing at places that are computed."""
+"""Reading and writing at computed positions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def gather_elements(m: Making) -> None:
 
 
 def _nd(m: Making, shape: tuple[int, ...], batch: int) -> np.ndarray:
-    """Rows of coordinates, each row another place."""
+    """Rows of coordinates, each of them another position."""
     k = m.int(1, len(shape) - batch)
     lead = shape[:batch]
     count = m.int(1, 3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes and movement: what changes where elements are, not what they are."""
+"""Operators that move elements without changing them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A use of an operator while it is being made up: what is drawn, fed and wired."""
+"""Draws a random use of an operator: its attributes, inputs and nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPECIAL = (0.0, -0.0, np.inf, -np.inf, 1e30, -1e30, 0.5, -0.5)
 
 @dataclass(frozen=True)
 class Given:
-    """A value that comes from outside; `fixed` where real models write it down."""
+    """An input from outside of the operator; `fixed` if real models store it as a constant."""
 
     name: str
     value: Any
@@ -36,7 +36,7 @@ class Given:
 
 @dataclass
 class Making:
-    """One operator at one version: draws what it needs and collects nodes and their inputs."""
+    """Draws one operator at one version, and collects its nodes and inputs."""
 
     draw: Any
     op: str
@@ -69,7 +69,7 @@ class Making:
         return list(self.draw(st.permutations(items)))
 
     def axis(self, rank: int, negative: int = 11) -> int:
-        """A legal axis; negative ones from the version that brought them."""
+        """A legal axis; negative ones only from the version that allows them."""
         assume(rank > 0)
         return self.int(-rank if self.opset >= negative else 0, rank - 1)
 
@@ -81,7 +81,7 @@ class Making:
         return [a - rank if self.flag() else a for a in chosen]
 
     def shape(self, least: int = 0, most: int = 4, *, zero: bool = True) -> tuple[int, ...]:
-        """A small shape; now and then with an axis of length zero."""
+        """A small shape, sometimes with an axis of length zero."""
         rank = self.int(least, most)
         if rank == 4 == most and self.one(False, False, True):
             rank = 5
@@ -147,11 +147,11 @@ class Making:
         return self.feed(self.array(elem, shape, kind))
 
     def moved(self, elem: str, shape: Sequence[int]) -> str:
-        """Data that are moved, not computed with: any value will do."""
+        """Elements that are only moved, so that any value is legal."""
         return self.data(elem, shape, self.one("any", "special"))
 
     def ints(self, values: Any, dtype: Any = np.int64) -> str:
-        """What real models write down: axes, shapes, lengths."""
+        """Integers that real models store as constants: axes, shapes, lengths."""
         return self.feed(np.asarray(values, dtype), fixed=True)
 
     # -------------------------------------------------------------- wiring
@@ -160,7 +160,7 @@ class Making:
         self, inputs: Sequence[str] = (), outputs: int | Sequence[bool] = 1,
         op: str = "", domain: str | None = None, **attributes: Any,
     ) -> list[str]:  # fmt: skip
-        """The operator with inputs and outputs; an attribute of None is not written."""
+        """Adds the operator with inputs and outputs; attributes of None are omitted."""
         wanted = [True] * outputs if isinstance(outputs, int) else list(outputs)
         names = []
         for want in wanted:
@@ -180,7 +180,7 @@ class Making:
         return names
 
     def maybe(self, value: Any) -> Any:
-        """The value, or None: an attribute that is not written."""
+        """Returns the value, or None for an omitted attribute."""
         return value if self.flag() else None
 
 
@@ -189,5 +189,5 @@ Family = dict[tuple[str, str], Recipe]
 
 
 def rows(ops: str, recipe: Recipe, domain: str = "") -> Family:
-    """The operators that one recipe makes up."""
+    """The operators that one recipe draws."""
     return {(domain, op): recipe for op in ops.split()}

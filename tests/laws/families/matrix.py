@@ -80,7 +80,7 @@ def det(m: Making) -> None:
 
 
 def random_equation(m: Making) -> None:
-    """Terms of random letters, an output of some of them."""
+    """An equation of random letters, some of which are in the output."""
     if m.flag():
         einsum(m)
         return

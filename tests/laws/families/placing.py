@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts a made-up operator into a model: where its inputs come from, what is declared, which scope."""
+"""Puts a random operator into a model: its inputs, its declarations and its scope."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FLOATING = (1, 10, 11)
 
 
 def place(m: Making) -> tuple[ModelProto, dict[str, Any]]:
-    """The model around what was made, and what it is to be fed."""
+    """Returns a model with the drawn nodes, and its inputs."""
     imports = _imports(m)
     opset, where = imports[""], m.one(*PLACES)
     old_ir = opset <= 8 and not m.domain and where == "main" and m.one(True, False, False, False)
@@ -115,7 +115,7 @@ def _reshapes(opset: int, value: Any) -> bool:
 
 
 def _hide(parts: Parts, name: str, value: Any) -> None:
-    """Not even the rank is known of what is reshaped at run time."""
+    """A Reshape at run time hides even the rank of a value."""
     elem, flat, shape = elem_type_of(value.dtype), f"{name}_flat", f"{name}_shape"
     parts.inputs.append(helper.make_tensor_value_info(flat, elem, [value.size]))
     parts.inputs.append(helper.make_tensor_value_info(shape, 7, [f"{name}_rank"]))
@@ -157,7 +157,7 @@ def _declared(m: Making, name: str, value: Any, how: str) -> ValueInfoProto:
 
 
 def _declare_outputs(m: Making, model: ModelProto, feeds: dict[str, Any], how: str) -> None:
-    """Types and ranks from the values; lengths too where the inputs have theirs."""
+    """Declares types and ranks, and also lengths if those of the inputs are declared."""
     values = oracle.evaluate(model, feeds)
     for info, value in zip(model.graph.output, values, strict=True):
         if isinstance(value, np.ndarray):

@@ -53,7 +53,7 @@ def pool(m: Making) -> None:
 
 
 def _power(m: Making) -> float | int | None:
-    """It was a float first, and could be a fraction."""
+    """The exponent, which was a float in the first version, and may be a fraction there."""
     return m.one(None, 1.0, 2.0, 3.0, 1.5) if m.opset < 2 else m.one(None, 1, 2, 3)
 
 

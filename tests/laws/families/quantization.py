@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers as small integers and back."""
+"""Operators that convert numbers to small integers and back."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions, the best elements, running sums."""
+"""Reductions, TopK and similar operators, and cumulative sums."""
 
 from __future__ import annotations
 

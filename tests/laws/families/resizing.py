@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resize, Upsample and the samplers."""
+"""Resize, Upsample and operators that sample."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def resize_10(m: Making) -> None:
 
 
 def assume_sizes(m: Making, shape: tuple[int, ...], scales: list[float]) -> None:
-    """No axis shrinks to nothing."""
+    """Assumes that no axis becomes empty."""
     for i, (n, s) in enumerate(zip(shape, scales, strict=True)):
         if n * s < 1:
             scales[i] = 1.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scopes a made-up operator may stand in: branches, the body of a loop, a function."""
+"""The scopes around a random operator: branches, the body of a loop, a function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from families.making import Making
 
 @dataclass
 class Parts:
-    """What becomes a graph: inputs, initializers and the nodes before the operator's own."""
+    """The parts of a graph: inputs, initializers and the nodes before the operator."""
 
     opset: int
     old_ir: bool
@@ -26,7 +26,7 @@ class Parts:
     feeds: dict[str, Any] = field(default_factory=dict)
 
     def own(self, name: str, value: Any) -> None:
-        """An initializer, which is an input as well in the oldest models."""
+        """Adds an initializer, which is also an input in the oldest models."""
         tensor = tensor_of(value, name)
         self.initializers.append(tensor)
         if self.old_ir:
@@ -38,7 +38,7 @@ def tensor_of(value: Any, name: str = "") -> Any:
 
 
 def into_branches(m: Making, model: ModelProto, parts: Parts) -> None:
-    """The operator in one branch of an If; the other has a copy under other names."""
+    """Puts the operator into one branch of an If, and a renamed copy into the other branch."""
     graph = model.graph
     schema = schemas.schema("", "If", parts.opset)
     result = schema.output_at(0)
@@ -69,7 +69,7 @@ def into_branches(m: Making, model: ModelProto, parts: Parts) -> None:
 
 
 def into_loop(model: ModelProto, parts: Parts) -> None:
-    """The operator in a body that runs twice, its results stacked."""
+    """Puts the operator into a loop with two iterations, and stacks its results."""
     graph = model.graph
     schema = schemas.schema("", "Loop", parts.opset)
     stacked = schema.output_at(0)
@@ -111,7 +111,7 @@ def _branch(graph: GraphProto, nodes: list[NodeProto], suffix: str) -> GraphProt
 
 
 def _rename(attribute: AttributeProto, names: dict[str, str], suffix: str) -> None:
-    """Names of bodies must differ between the branches too."""
+    """Renames the values of a body, because the bodies of two branches may not share names."""
     if attribute.type != AttributeProto.GRAPH:
         return
     body = attribute.g
@@ -129,7 +129,7 @@ def _rename(attribute: AttributeProto, names: dict[str, str], suffix: str) -> No
 
 
 def as_function(m: Making, parts: Parts, imports: dict[str, int]) -> tuple[list[NodeProto], Any]:
-    """The operator in a function of the model; now and then an attribute is the caller's."""
+    """Puts the operator into a function; sometimes a call gives the value of an attribute."""
     inside, outside = [], []
     for group in parts.before:
         (inside if m.flag() else outside).extend(group)
@@ -153,7 +153,7 @@ def as_function(m: Making, parts: Parts, imports: dict[str, int]) -> tuple[list[
 
 
 def _reads(node: NodeProto) -> set[str]:
-    """What a node and the bodies it holds take from outside."""
+    """Returns the outer values that a node and its bodies read."""
     found = set(node.input)
     for attribute in node.attribute:
         if attribute.type == AttributeProto.GRAPH:

@@ -14,7 +14,7 @@ ELEMS = (*FLOATS, "int64", "int32", "bool", "string")
 
 
 def _sequence(m: Making) -> tuple[str, str, tuple[int, ...], int]:
-    """A sequence that is built, split, or given; its element type, the shape of one, its length."""
+    """A sequence that is built, split or an input; its element type, a shape and its length."""
     elem, shape, count = m.one("float", *ELEMS), m.shape(1, 2, zero=False), m.int(1, 3)
     how = m.one("built", "built", "given", "inserted")
     if how == "given":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stub of onnxruntime, of which the variable FAKE_RUNTIME says what it does not run.
+"""A stub of onnxruntime; the variable FAKE_RUNTIME lists the operators that it does not run.
 
 It is JSON: an operator, or "opset N", and one of refuses, fails, small, wrong, dies and sleeps.
 `small` fails if the last axis is short. `log` is a file to which each loaded model adds

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hides from opshift what only POSIX has; Python's own library keeps it.
+"""Hides calls that exist only on POSIX from opshift, but not from Python's own library.
 
-A Python that finds this file in its path imports it first, and so do all its children.
+Python imports this file first if it is on the search path, also in child processes.
 """
 
 import builtins
@@ -28,7 +28,7 @@ MODULES = ("fcntl", "grp", "posix", "pwd", "resource", "termios", "tty")
 
 
 def _without(module, names):
-    """A module that lacks some names."""
+    """Returns a copy of a module without some names."""
     module_copy = types.ModuleType(module.__name__)
     vars(module_copy).update({n: v for n, v in vars(module).items() if n not in names.split()})
     return module_copy
