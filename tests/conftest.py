@@ -15,6 +15,7 @@ from typing import Any
 
 import fake_runtimes
 import pytest
+import warm_python
 from hypothesis import HealthCheck, settings
 from opshift import child_task, plugins
 from opshift.author import registry
@@ -70,6 +71,12 @@ def models_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
             return child_task.ChildAnswer([], sentence(error))
 
     monkeypatch.setattr(child_task, "run", run)
+
+
+@pytest.fixture
+def warm_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starts each Python as a fork of one that has imported opshift, in place of a new one."""
+    monkeypatch.setattr(sys, "executable", warm_python.python())
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ import numpy as np
 import onnx
 import opshift
 import pytest
+import warm_python
 from click.testing import CliRunner
 from newest_onnx import IS_OLDER
 from opshift import toml
@@ -62,11 +63,6 @@ def folder(tmp_path):
         shutil.copy(ROOT / "examples" / "attention_opset12.onnx", tmp_path / name)
     newer = opshift.convert_version(tmp_path / "model.onnx", 20)
     onnx.save(newer, tmp_path / "model.onnx")
-    (tmp_path / "bin").mkdir()
-    for command, words in (("opshift", "-m opshift "), ("python", "")):
-        path = tmp_path / "bin" / command
-        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words}"$@"\n')
-        path.chmod(0o755)
     return tmp_path
 
 
@@ -131,7 +127,7 @@ def test_every_command_of_a_how_to_is_answered(page, files, monkeypatch):
                 done = run(["sh", "-eu", "-c", line], files, sys.path)
                 code_of, told = done.returncode, done.stdout + done.stderr
             assert code_of in ANSWERED, f"{line}\n{told}"
-    done = run([sys.executable, "-c", "\n".join(code)], files, sys.path)
+    done = run(["python", "-c", "\n".join(code)], files, sys.path)
     assert done.returncode == 0, done.stderr
 
 
@@ -147,6 +143,7 @@ def installed(tmp_path_factory):
         "-q",
         "--no-index",
         "--no-deps",
+        "--no-compile",  # most modules are not imported
         "--target",
         str(place / "site"),
         str(wheel),
@@ -166,7 +163,7 @@ def test_the_first_hour_of_a_user_runs_from_a_wheel(page, folder, installed):
 
 def test_the_packages_of_the_wheel_are_used(folder, installed):
     code = "import opshift, opshift_adapters as a\nprint(opshift.__file__, a.__file__)"
-    done = run([sys.executable, "-c", code], folder, paths_of(installed)).stdout.split()
+    done = run(["python", "-c", code], folder, paths_of(installed)).stdout.split()
     assert all(Path(path).is_relative_to(installed) for path in done)
     assert len(done) == 2
 
@@ -179,7 +176,7 @@ def test_a_probe_from_a_wheel_has_the_models_of_a_probe_from_the_checkout(folder
             "print(len(models(registry.default(), ('Softmax', 'Conv', 'Resize'))))",
         )
     )
-    words = [sys.executable, "-c", code]
+    words = ["python", "-c", code]
     from_wheel, here = (run(words, folder, paths) for paths in (paths_of(installed), sys.path))
     assert int(from_wheel.stdout) == int(here.stdout) > 100
 
@@ -187,7 +184,7 @@ def test_a_probe_from_a_wheel_has_the_models_of_a_probe_from_the_checkout(folder
 @pytest.mark.skipif((schemas.latest("") or 0) < 21, reason="the models are of opset 21")
 def test_the_commands_for_each_message_of_a_runtime_help(folder, installed):
     """From a wheel, each message of the page with a model that causes it."""
-    words = [sys.executable, ROOT / "tests" / "support" / "runtime_messages.py", MESSAGES]
+    words = ["python", ROOT / "tests" / "support" / "runtime_messages.py", MESSAGES]
     done = run(words, folder, paths_of(installed))
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -205,7 +202,7 @@ def run_all(page, folder, paths):
         if kind not in ("sh", "python"):
             save(folder, *kind.split(": "), text)
             continue
-        words = ["sh", "-eu", "-c", text] if kind == "sh" else [sys.executable, "-c", text]
+        words = ["sh", "-eu", "-c", text] if kind == "sh" else ["python", "-c", text]
         done = run(words, folder, paths)
         assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
@@ -228,7 +225,13 @@ def save(folder, how, name, text):
 
 
 def run(words, folder, paths):
-    """Runs a command with the opshift of these paths."""
+    """Runs a command with the Python and the opshift of these paths."""
+    python = warm_python.python(paths)
+    (folder / "bin").mkdir(exist_ok=True)
+    for command, before in (("opshift", "-m opshift "), ("python", "")):
+        program = folder / "bin" / command
+        program.write_text(f'#!/bin/sh\nexec "{python}" {before}"$@"\n')
+        program.chmod(0o755)
     path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
     found = os.pathsep.join([*paths, str(folder)])  # the project of a tutorial is in the folder
     environment = {**os.environ, "PATH": path, "PYTHONPATH": found}

@@ -15,6 +15,8 @@ import pytest
 from onnx import parser
 from opshift import toml
 
+pytestmark = pytest.mark.usefixtures("warm_children")
+
 ROOT = Path(__file__).resolve().parents[2]
 ACTION = ROOT / ".github" / "actions" / "opshift"
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed; it comes with moto[s3]")

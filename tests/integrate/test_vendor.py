@@ -13,6 +13,8 @@ import onnx.parser
 import pytest
 from opshift import toml, versions
 
+pytestmark = pytest.mark.usefixtures("warm_children")
+
 VENDOR = Path(__file__).parents[2] / "examples" / "vendor"
 
 

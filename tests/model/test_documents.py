@@ -26,6 +26,8 @@ from opshift.opsets import changelog, described, operator_set
 from opshift.zoo.migrate import prepare
 from opshift.zoo.task import Item, migrate_one
 
+pytestmark = pytest.mark.usefixtures("warm_children")
+
 ONE = "Runs.\n\nSignature:\n  T: tensor(float)\n  input X: T\n  output Y: T\n"
 NEEDS = ONE + "  attribute speed: INT, required\n"
 TWO_INPUTS = ONE.replace("  output", "  input Z: T\n  output")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+import warm_python
 from click.testing import CliRunner
 from onnx import serialization
 from opshift import InvalidModel, OpshiftError, convert_file
@@ -31,7 +32,7 @@ POLICIES = ("keep", "copy", "inline", "one-file")
 
 def run(*words: object, **options: object) -> subprocess.CompletedProcess[bytes]:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "opshift", *map(str, words)]
+    command = [warm_python.python(), "-m", "opshift", *map(str, words)]
     return subprocess.run(command, capture_output=True, env=env, timeout=120, check=False, **options)  # fmt: skip
 
 

@@ -86,6 +86,7 @@ def test_a_verb_ends_only_so_many_children() -> None:
             shape_inference.infer_shapes(model(GOOD))
 
 
+@pytest.mark.usefixtures("warm_children")
 @pytest.mark.usefixtures("no_guards")
 @pytest.mark.parametrize("text", [HANGS, ENDS], ids=["hangs", "ends"])
 @pytest.mark.parametrize("verb", VERBS)

@@ -16,6 +16,8 @@ from opshift.cli.entry import main
 from opshift.testing.model_text import parse_model
 from opshift.verify import Limits, isolated_task, verify
 
+pytestmark = pytest.mark.usefixtures("warm_children")
+
 ENGINES = pytest.mark.parametrize("engine", ["opshift", "onnxruntime"])
 HEADER = '<ir_version: 8, opset_import: ["" : 13]> g '
 GREEDY = "(int64[1] s) => (float y) { z = ConstantOfShape(s) y = ReduceMax<keepdims=0>(z) }"
@@ -43,9 +45,9 @@ def test_more_memory_than_allowed(engine):
 @ENGINES
 def test_longer_than_allowed(engine):
     endless = model(ENDLESS)
-    verification = verify(endless, endless, engine=engine, limits=Limits(seconds=4))
+    verification = verify(endless, endless, engine=engine, limits=Limits(seconds=2))
     assert not verification.equal
-    assert verification.rows[0].detail == "A gave no answer: not finished within the limit of 4 s"
+    assert verification.rows[0].detail == "A gave no answer: not finished within the limit of 2 s"
     assert "give your own inputs, or raise the time limit" in verification.notes[0]
 
 

@@ -20,6 +20,8 @@ from opshift.verify import magnitudes as module
 from opshift.verify.magnitudes import magnitudes
 from text_models import model as model_of
 
+pytestmark = pytest.mark.usefixtures("warm_children")
+
 NETWORK = (
     '<ir_version: IR, opset_import: ["" : 18]> g (float[2,8] x, bool c) => (float[2,8] y)'
     " { a = MatMul(x, w0) b = Tanh(a) d = MatMul(b, w1) e = Mul(d, k)"

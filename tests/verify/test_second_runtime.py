@@ -15,6 +15,8 @@ from opshift.errors import BadTarget
 from opshift.verify import Limits, verify
 from text_models import model
 
+pytestmark = pytest.mark.usefixtures("warm_children")
+
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
 
 

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Python of tests that is a fork behaves like a new one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+import warm_python
+
+PROGRAMS = [
+    "pass",
+    "import sys; sys.exit(3)",
+    "import sys; sys.exit('why')",
+    "import os; os.kill(os.getpid(), 9)",
+    "import os; os.abort()",
+    "import sys; print(sys.stdin.read(), sys.argv, flush=True); print('error', file=sys.stderr)",
+    "import os, sys; print(os.getcwd(), sys.path[0], os.environ['TOLD'], __name__, end='')",
+    "import atexit; atexit.register(print, 'at the end'); print('before')",
+    "import threading, time; threading.Timer(0.1, print, ['a thread']).start()",
+    "import onnxruntime; print(onnxruntime.__name__)",
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_it_ends_and_prints_as_a_new_one(program, tmp_path, monkeypatch):
+    monkeypatch.setenv("TOLD", "by the caller")
+
+    def run(python):
+        words = [python, "-c", program, "word"]
+        done = subprocess.run(words, input=b"text", capture_output=True, cwd=tmp_path)
+        return done.returncode, done.stdout, done.stderr
+
+    assert run(warm_python.python()) == run(sys.executable)
+
+
+def test_an_error_is_a_traceback_and_a_code():
+    words = [warm_python.python(), "-c", "1 / 0"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        1,
+        "ZeroDivisionError: division by zero",
+    )
+
+
+def test_a_process_whose_caller_gives_up_ends(tmp_path):
+    program = "import pathlib, time; time.sleep(0.5); pathlib.Path('late').touch()"
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run([warm_python.python(), "-c", program], cwd=tmp_path, timeout=0.2)
+    time.sleep(0.5)
+    assert not (tmp_path / "late").exists()
+
+
+@pytest.mark.parametrize("words", [("-X", "utf8", "-c"), ("-S", "-c")])
+def test_other_options_of_python_start_a_new_one(words):
+    program = "import sys; print('opshift.cli.entry' in sys.modules)"
+    words = [warm_python.python(), *words, program]
+    assert subprocess.run(words, capture_output=True, text=True).stdout == "False\n"
