@@ -28,7 +28,7 @@ class Affected(enum.IntEnum):
     YES = 2
 
 
-# The answers by a fact that decides whether a result is affected, and that may be unknown.
+# The answer if a fact decides whether a result is affected; None is an unknown fact.
 _BY_FACT = {True: Affected.YES, False: Affected.NO, None: Affected.MAYBE}
 
 

@@ -48,7 +48,7 @@ def test_the_command_names_the_file_and_the_line():
 
 
 def is_read_alone(example: ast.Call) -> bool:
-    """Returns whether an example states its outcome on one line without a name of its module."""
+    """Returns whether an example fits on one line and uses no variable of its module."""
     told = {word.arg for word in example.keywords} & {"gives", "refuses", "invalid"}
     names = {node.id for node in ast.walk(example) if isinstance(node, ast.Name)}
     return bool(told) and example.lineno == example.end_lineno and names <= OF_EXAMPLES

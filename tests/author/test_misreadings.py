@@ -127,7 +127,7 @@ def test_a_fact_that_is_missing_is_no_misreading(with_adapters, tmp_path):
 
 
 def test_a_form_that_stays_misread_is_not_written_for_ever(with_adapters, tmp_path):
-    """The check of neighbours starts only after the node is written."""
+    """The rule depends on the neighbours of a node, so it is checked after the node is written."""
 
     @misread("Tanh", "onnxruntime 1.10", "it is misread", source="2026-01-02 us")
     def everywhere(node, around):

@@ -321,7 +321,7 @@ def test_a_function_that_nothing_calls_does_not_leave_in_silence(target, ir, tol
 
 @pytest.mark.skipif((schemas.latest("") or 0) < 25, reason="the installed onnx is older")
 def test_facts_of_a_model_without_its_functions_are_those_of_its_own_scopes():
-    """The function replaces an operator of ONNX, and steps need the types before its removal."""
+    """The conversion removes the function Relu; later steps read types of the source model."""
     text = """(float[4] x) => (float[4] y) { y = Erf(x) }
     <domain: "", opset_import: ["": 17]> Relu (x) => (y) { y = Atanh(x) }"""
     planned = plan(model(text, 17, ir=8), 25)

@@ -156,7 +156,7 @@ def installed(tmp_path_factory):
 @pytest.mark.skipif((schemas.latest("") or 0) < 21, reason="the pages convert to opset 21")
 @pytest.mark.parametrize("page", HOUR, ids=lambda page: page.stem)
 def test_the_first_hour_of_a_user_runs_from_a_wheel(page, folder, installed):
-    """Every snippet of the first pages, with what the wheel holds and nothing of the checkout."""
+    """Every snippet of the first pages runs with the installed wheel, without the checkout."""
     shutil.copytree(ROOT / "examples", folder / "examples")  # the README names one of them
     run_all(page, folder, paths_of(installed))
 

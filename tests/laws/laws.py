@@ -48,7 +48,7 @@ def _shared(model: bytes, to: tuple[tuple[str, int], ...]) -> ModelProto | Refus
 
 
 def converted(model: ModelProto, to: Target) -> ModelProto | Refused:
-    """Returns the result or the refusal of a conversion that runs again."""
+    """Converts a model anew; returns the result or the refusal."""
     try:
         return convert_version(model, to)  # type: ignore[no-any-return]
     except Refused as refused:

@@ -47,10 +47,10 @@ def test_the_first_line_names_what_runs_for_certain():
     [
         ((), (), (), ""),
         (("a",), (), (), "now: a"),
-        (("a", "b"), (), ("u",), "now: a (and 1 more)"),
-        (("a",), ("b", "c", "d"), ("u",), "a conversion: b (and 2 more)"),
-        ((), ("b",), ("u", "v"), "a conversion: b"),
-        ((), (), ("u", "v"), "not known: u (and 1 more)"),
+        (("a", "b"), (), ("u",), "now: a; 1 more reason"),
+        (("a",), ("b", "c", "d"), ("u",), "after conversion: b; 2 more reasons"),
+        ((), ("b",), ("u", "v"), "after conversion: b"),
+        ((), (), ("u", "v"), "not known: u; 1 more unknown fact"),
     ],
 )
 def test_the_first_reason_is_that_of_a_conversion(reasons, blockers, unknown, first):

@@ -759,7 +759,7 @@ def test_the_first_reason_is_told_with_what_it_is_about(tmp_path):
     assert now[1:3] == ["no", "yes"]
     assert now[3] == "now: the model has IR 10; onnxruntime==1.14 reads IR only up to 8"
     assert never[1:3] == ["no", "no"]
-    assert never[3].startswith("a conversion: com.microsoft.Inverse ")
+    assert never[3].startswith("after conversion: com.microsoft.Inverse ")
 
 
 SURVEYED = {

@@ -150,7 +150,7 @@ def _quotient(op: Builder, a: Value, b: Value) -> Value:
 def _unsigned_quotient(op: Builder, a: Value, b: Value) -> Value:
     """Writes the quotient of uint64.
 
-    After two quotients, the rest is below 2 * b, and 1 is added unless rest - b is negative. The
+    After two partial quotients, the rest is below 2 * b; 1 is added if the rest is at least b. The
     int64 difference is exact but may wrap around; then, the rounded difference is negative.
     """
     real_a, real_b = in_double(op, a), in_double(op, b)

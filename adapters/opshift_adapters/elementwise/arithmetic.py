@@ -229,7 +229,7 @@ def before_single_nodes_of_a_normalization(node: Node, around: Surroundings) -> 
 
 @alternative("Add", runtime="onnxruntime==1.2")
 def with_the_bias_behind(node: Node, op: Builder) -> Result:
-    """Add becomes Sum or swaps its inputs, against a wrong fusion; uint types become int64."""
+    """Add becomes Sum or swaps its inputs to avoid a wrong fusion; uint types become int64."""
     a, b = node["A"], node["B"]
     if a.elem_type_or_none != T.FLOAT:
         return in_signed_integers(node, op)

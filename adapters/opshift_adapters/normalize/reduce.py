@@ -89,7 +89,7 @@ NOTHING_REDUCED = dict.fromkeys(("keepdims", "axes"), "over no axes, the operato
 
 
 def over(node: Node, op: Builder, axes: list[int]) -> Value:
-    """Writes the reduction over known axes; over no axes, only its element-wise part."""
+    """Writes the reduction over known axes; without axes, only its element-wise part."""
     reduces_all = not node.int("noop_with_empty_axes")
     if axes or reduces_all:
         return op.same(node, inputs={"axes": None}, axes=axes or None, noop_with_empty_axes=None)

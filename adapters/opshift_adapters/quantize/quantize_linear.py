@@ -71,7 +71,7 @@ def of_a_scalar(node: Node) -> bool:
 
 @misread("DequantizeLinear", "onnxruntime 1.9..1.13", source="2026-11-29 1.7..1.17: six operators")
 def of_a_read_output(node: Node, around: Surroundings) -> bool:
-    """DequantizeLinear with a graph output that nodes read crashes, or the output is lost."""
+    """DequantizeLinear crashes, or its output is lost, if a node reads its graph output."""
     value = node.outputs[0]
     return value is not None and around.is_output(value) and bool(around.readers(value))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CumSum and CumProd: cumulative sums and products, by steps that double or by a Scan."""
+"""CumSum and CumProd: cumulative sums and products, by steps of 1, 2, 4 and so on, or by Scan."""
 
 from collections.abc import Callable
 from typing import Any

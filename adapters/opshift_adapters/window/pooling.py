@@ -42,7 +42,7 @@ DILATIONS_18 = boundary(18, "LpPool:1b2195", directions="up")
 
 @adapter("AveragePool LpPool MaxPool", 22, 21, handles_types=True)
 def pool_22_21(node: Node, op: Builder) -> Result:
-    """Below opset 22, poolings lack bfloat16; `ceil_mode` gets pads without a window in them."""
+    """Below opset 22, poolings lack bfloat16, and `ceil_mode` may add a window in the padding."""
     return windows.without_windows_in_pad(node, op)
 
 

@@ -17,7 +17,7 @@ from opshift.protos.copies import copy_of
 Rules: TypeAlias = Mapping[tuple[str, str], Carries]
 Found: TypeAlias = "tuple[list[GraphTypes], ModelProto | None]"
 Infer: TypeAlias = Callable[[ModelProto], Found]
-ROUNDS = 6  # each round removes wrong parts of the assumed types; what changes longer stays unknown
+ROUNDS = 6  # each round removes wrong parts of the assumed types; then a type stays unknown
 
 
 class _Declared:

@@ -81,7 +81,7 @@ def _forms() -> Iterator[type[Form]]:
     while waiting:
         cls = waiting.pop()
         waiting += cls.__subclasses__()
-        if getattr(sys.modules[cls.__module__], cls.__name__) is cls:  # not the class before slots
+        if getattr(sys.modules[cls.__module__], cls.__name__) is cls:  # not the class without slots
             yield cls
 
 

@@ -69,7 +69,7 @@ def may_use(model: ModelProto | str | os.PathLike[str], consumer: Consumer) -> A
             stored = ModelVersion.unpack(skeleton.model_version)
             reasons += _breaking(stored, consumer.model_version)
             remarks += _not_stored(stored, consumer.model_version)
-        if not reasons:  # an unknown model version is such a reason
+        if not reasons:  # a model of unknown versions already has a reason
             require_valid(open_skeleton)
         unknown = tuple(_not_asked(skeleton, consumer))
     return Acceptance(str(consumer), tuple(reasons), unknown, tuple(remarks), tuple(conditions))

@@ -28,10 +28,13 @@ class Fit(RuntimeRuns):
     @property
     def first(self) -> str:
         """The first reason why the release does not run the model, now or after a conversion."""
-        when, reasons = ("a conversion", self.blockers) if self.blockers else ("now", self.reasons)
-        if not reasons and self.unknown:
-            when, reasons = "not known", self.unknown
-        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        when, reasons, word = "now", self.reasons, "reason"
+        if self.blockers:
+            when, reasons = "after conversion", self.blockers
+        elif not reasons and self.unknown:
+            when, reasons, word = "not known", self.unknown, "unknown fact"
+        rest = len(reasons) - 1
+        more = f"; {rest} more {word}{'s' if rest > 1 else ''}" if rest > 0 else ""
         return f"{when}: {reasons[0]}{more}" if reasons else ""
 
 

@@ -32,7 +32,7 @@ class VersionFormat(enum.Enum):
 _NUMBER, _WORDS = r"(0|[1-9]\d*)", r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
 _SEMVER = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_WORDS}))?(?:\+({_WORDS}))?", re.ASCII)
 
-_BITS = (15, 16, 32)  # of MAJOR, MINOR and PATCH; model_version has a sign
+_BITS = (15, 16, 32)  # of MAJOR, MINOR and PATCH; 1 bit is the sign
 
 
 @functools.total_ordering

@@ -28,7 +28,7 @@ def narrows(source: str, middle: str, target: str) -> bool:
 
 
 def _rounds(source: Element, between: Fraction, target: Element) -> bool:
-    """Returns whether a middle float type rounds numbers that differ in the target type."""
+    """Returns whether a Cast through `between` gives other numbers than a Cast to `target`."""
     first = source.fraction
     if target == _BOOL:  # a nonzero integer never becomes 0
         return first is not None and first.least < between.least

@@ -171,9 +171,9 @@ class _Policy:
             and expected.dtype == actual.dtype
         ):
             if name in OPEN and expected.dtype.kind in "iuO":
-                return None  # rule 4: the resulting integer or position is undefined
+                return None  # no specification defines the integer or position
             if is_float(expected.dtype):
-                # rule 3: infinite and NaN elements may become any number
+                # infinite and NaN elements may become any number
                 actual = np.where(np.isfinite(expected), actual, expected)
         usual = StatedTolerance().at(expected)
         return oracle.compare(

@@ -20,7 +20,7 @@ def _body(name: str, nodes: list[Any], inputs: list[Any], outputs: list[Any]) ->
 
 
 def _step(m: Making, source: list[str], result: str, suffix: str) -> list[Any]:
-    """A few operators that changed between versions, from values of one shape to that shape."""
+    """Adds a few operators that keep the shape of a value, and that later versions changed."""
     op = m.one("Relu", "Add", "Softmax", "Clip", "Squeeze", "Sum", "Dropout")
     first, last = source[0], source[-1]
     match op:

@@ -141,7 +141,7 @@ def _stretch(offset: int, end: int) -> int:
 
 def _pump(source: int, fd: int, offset: int, end: int, path: str) -> None:
     position = _position(fd)
-    space = memoryview(bytearray(min(_CHUNK, end - offset)))  # one, as new memory takes as long
+    space = memoryview(bytearray(min(_CHUNK, end - offset)))  # reused, as new memory is slow
     while offset < end:
         length = min(_CHUNK - position % _CHUNK, end - offset)
         read_into(source, offset, space[:length], path)
