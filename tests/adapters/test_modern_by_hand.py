@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Iterator
 
@@ -39,16 +40,27 @@ def derivable(adapters: Registry, op: str) -> Iterator[Mirror]:
             continue
 
 
+@functools.cache
+def without_hand() -> Registry:
+    """Returns a registry whose plans use derived rules only, so that each is derived once."""
+    return registry.default().branch()
+
+
 def derived(adapters: Registry, version: int) -> list[modernize.FormulaRule]:
     """Returns a rule set that contains only rules derived from adapters."""
+    return [*derived_once(adapters, version)]
+
+
+@functools.cache
+def derived_once(adapters: Registry, version: int) -> tuple[modernize.FormulaRule, ...]:
     declared = adapters.each(Mirror)
     more = [one for op in BY_HAND for one in derivable(adapters, op)]
-    return [
+    return tuple(
         modernize.FormulaRule(one, term, tuple(param.name for param in schema.inputs))
         for one in (*declared, *more)
         if one.since <= version and (schema := schemas.schema("", one.op, one.since))
         for term in mirror.formulas(one, adapters)
-    ]
+    )
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule.source for rule in RULES])
@@ -73,7 +85,7 @@ def found_by_derived_rules(
     rule: Modern | Mirror, example: Example, monkeypatch: pytest.MonkeyPatch
 ) -> list[str]:
     """Returns the operators that derived rules find in an example."""
-    branch = registry.default().branch()
+    branch = without_hand()
     monkeypatch.setattr(registry, "default", lambda: branch)
     monkeypatch.setattr(modernize, "rules", derived)
     result = convert_with_report(
