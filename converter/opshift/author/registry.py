@@ -9,7 +9,7 @@ import importlib
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, MutableMapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from opshift import plugins
 from opshift.author import (  # noqa: F401 - most of them declare kinds of traits
@@ -43,10 +43,12 @@ class LazyTable(MutableMapping[_Key, _Kind]):
         self._read = read
         self._rows: dict[_Key, _Kind] = {}
         self._unread: dict[_Key, list[str]] = {}
+        self._keys: tuple[_Key, ...] | None = None  # listed at the first use
 
     def expect(self, key: _Key, module: str) -> None:
         """Records that a module declares something under a key."""
         self._unread.setdefault(key, []).append(module)
+        self._keys = None
 
     def modules(self, key: _Key) -> tuple[str, ...]:
         """Returns the modules that declare something under a key, until the key is first read."""
@@ -55,7 +57,8 @@ class LazyTable(MutableMapping[_Key, _Kind]):
     def __getitem__(self, key: _Key) -> _Kind:
         for module in self.modules(key):
             self._read(module)
-        self._unread.pop(key, None)
+        if self._unread.pop(key, None):
+            self._keys = None
         return self._rows[key]
 
     @overload
@@ -73,16 +76,20 @@ class LazyTable(MutableMapping[_Key, _Kind]):
 
     def __setitem__(self, key: _Key, row: _Kind) -> None:
         self._rows[key] = row
+        self._keys = None
 
     def __delitem__(self, key: _Key) -> None:
         self[key]
         del self._rows[key]
+        self._keys = None
 
     def __contains__(self, key: object) -> bool:
         return key in self._rows or key in self._unread
 
     def __iter__(self) -> Iterator[_Key]:
-        return iter(dict.fromkeys((*self._rows, *self._unread)))
+        if self._keys is None:
+            self._keys = tuple(dict.fromkeys((*self._rows, *self._unread)))
+        return iter(self._keys)
 
     def __len__(self) -> int:
         return len(self._rows.keys() | self._unread.keys())
@@ -117,11 +124,11 @@ class Registry:
 
     def rules(self, kind: type[_Rule]) -> LazyTable[Key, _Rule]:
         """Returns the rules of one kind, by operator."""
-        return cast(LazyTable[Key, _Rule], self._tables[kind])
+        return self._tables[kind]
 
     def traits(self, kind: type[_Trait]) -> LazyTable[Key, tuple[_Trait, ...]]:
         """Returns the declarations of one kind by operator; an operator may have several."""
-        return cast("LazyTable[Key, tuple[_Trait, ...]]", self._tables[kind])
+        return self._tables[kind]
 
     def each(self, kind: type[_Trait]) -> list[_Trait]:
         """Returns each declaration of one kind once, even if it names several operators."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
@@ -60,8 +61,16 @@ class Content(_Parts):
         self.all = outline.Outline.FromString(data)
         super().__init__(self.all)
         self.nodes = [*(graph.node for graph in self.graphs), self.all.functions.node]
-        self.tensors = [*self.tensor_fields()]
-        self.values = [
+
+    @cached_property
+    def tensors(self) -> list[Any]:
+        """Returns each field that holds tensors."""
+        return [*self.tensor_fields()]
+
+    @cached_property
+    def values(self) -> list[Any]:
+        """Returns each field that holds named values."""
+        return [
             value
             for graph in self.graphs
             for value in (graph.input, graph.output, graph.value_info)
