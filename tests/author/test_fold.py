@@ -7,12 +7,12 @@ from functools import cache
 from random import Random
 
 import numpy as np
+import official_nodes
 import onnx.numpy_helper
 import onnx.parser
 import pytest
 import text_models
 from onnx import ModelProto, TensorProto
-from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 from opshift import Refused, convert_version
 from opshift.author import registry
@@ -168,8 +168,7 @@ def test_attributes_of_early_versions(case: str) -> None:
 @cache
 def official() -> list[TestCase]:
     """The official node tests of single operators that fold."""
-    with np.errstate(all="ignore"):
-        cases = [case for case in collect_testcases(None) if case.model is not None]
+    cases = [case for case in official_nodes.collected() if case.model is not None]
     return [case for case in cases if ("", only_node(case.model)) in registry.default().rules(Fold)]
 
 

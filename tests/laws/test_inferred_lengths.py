@@ -10,11 +10,11 @@ from __future__ import annotations
 import functools
 import os
 import random
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import official_nodes
 from onnx import ModelProto, TypeProto, numpy_helper
 from opshift.author import registry
 from opshift.author.inference import infer_all
@@ -27,11 +27,7 @@ ALWAYS = "attention"  # the operator that onnx's inference is known to misjudge
 @functools.cache
 def node_tests() -> list[Any]:
     """Returns the official node tests without the variants of function bodies."""
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cases = [case for case in collect_testcases(None) if "_expanded" not in case.name]
+    cases = [case for case in official_nodes.collected() if "_expanded" not in case.name]
     return sorted(cases, key=lambda case: str(case.name))
 
 

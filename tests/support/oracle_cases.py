@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import official_nodes
 from onnx import ModelProto, defs
 from opshift import testing
 from opshift.opsets import schemas
@@ -69,6 +70,7 @@ def _named(op: str, only: Sequence[str]) -> bool:
 
 
 def _official(only: Sequence[str]) -> Iterator[NodeCase]:
+    official_nodes.collected()
     for test in official([]):
         model = ModelProto.FromString(test.model)
         inputs = dict(zip((i.name for i in model.graph.input), test.data[0], strict=False))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from functools import cache
 
+import official_nodes
 import pytest
 
 from tools.conformance.node_tests import NodeTest, official
@@ -17,6 +18,7 @@ SAMPLES, SEED = {"flat": 5, "if": 2, "function": 2}, 5
 
 @cache
 def node_tests() -> list[NodeTest]:
+    official_nodes.collected()
     return sorted(official([]), key=lambda test: test.name)
 
 

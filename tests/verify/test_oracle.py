@@ -6,10 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import official_nodes
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, defs, numpy_helper
-from onnx.backend.test.case.node import collect_testcases
 from opshift.opsets import schemas
 from opshift.verify.oracle import OracleError, compare, evaluate, trust
 from opshift.verify.oracle.kernel_registry import KERNELS
@@ -43,8 +42,7 @@ pytestmark = pytest.mark.skipif(
 
 @cache
 def _cases() -> list[Any]:
-    with np.errstate(all="ignore"):
-        return [case for case in collect_testcases(None) if case.model is not None]
+    return [case for case in official_nodes.collected() if case.model is not None]
 
 
 def _plain(value: Any) -> Any:
