@@ -30,7 +30,7 @@ CASES = [
     if example.invalid is None and not too_new(adapter, example)
     if (named := OPERATORS.intersection(re.findall(r"\w+", f"{example.graph} {example.functions}")))
 ]
-MOST = len(CASES) if "OPSHIFT_PROPERTIES" in os.environ else 15  # examples of an operator
+MOST = len(CASES) if "OPSHIFT_PROPERTIES" in os.environ else 8  # examples of an operator
 
 
 @pytest.mark.parametrize("op", sorted(OPERATORS))
