@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import warm_python
 
 pytest.importorskip("obstore", reason="opshift[remote] is not installed")
 pytest.importorskip("moto.server", reason="the server that tests use is not installed")
@@ -87,11 +88,14 @@ class Server:
         return found
 
 
-def start(server: Server, home: Path, *words: object, env=None) -> subprocess.Popen[str]:
+def start(
+    server: Server, home: Path, *words: object, env=None, python: str = ""
+) -> subprocess.Popen[str]:
     """Starts `opshift batch` in its own process, with its journal in `home`."""
     ours = {"PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": str(home)}
     env = {**os.environ, **ours, **server.env, **(env or {})}
-    command = [sys.executable, "-m", "opshift", "batch", *map(str, words)]
+    python = python or warm_python.python()
+    command = [python, "-m", "opshift", "batch", *map(str, words)]
     command += [] if "--engine" in words else ["--workers", "2"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)  # fmt: skip
 

@@ -13,6 +13,7 @@ import random
 import re
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -237,7 +238,8 @@ def test_every_model_is_done_whoever_is_killed(server, prefix, tmp_path, short):
     words = (source, f"s3://{BUCKET}/{prefix}/dst", "--to", "13")
     scratch = {"TMPDIR": short}
     for _ in range(3):  # runs that do not live
-        driver, over = start(server, tmp_path / "home", *words, env=scratch), threading.Event()
+        driver = start(server, tmp_path / "home", *words, env=scratch, python=sys.executable)
+        over = threading.Event()
         for _ in range(chance.randrange(1, 4)):
             over.wait(chance.uniform(0.5, 1.5))
             if whole := descendants(driver.pid):
