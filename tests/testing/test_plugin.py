@@ -37,6 +37,7 @@ def test_nothing_is_imported_for_those_who_do_not_use_it(pytester):
     pytester.runpytest_subprocess().assert_outcomes(passed=1)
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_the_assertions_are_fixtures_that_compute_as_the_project_says(pytester):
     pytester.makeconftest(
         """
@@ -91,6 +92,7 @@ def test_the_assertions_are_fixtures_that_compute_as_the_project_says(pytester):
     run_of_pytest.stdout.fnmatch_lines(["*the results differ: output 0*12.0 expected, 13.0 given*"])
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_a_package_that_is_named_is_tested(pytester):
     """The package of this repository passes the checks that vendors use."""
     whole = ("--opshift-adapters", "opshift_adapters")
@@ -110,6 +112,7 @@ def test_a_package_that_is_named_is_tested(pytester):
     run_of_pytest.stdout.fnmatch_lines(["no adapters of 'opshift_adapt' are installed"])
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_a_package_with_a_second_verdict_fails(pytester, monkeypatch):
     pytester.makepyfile(again=TWICE)
     dist = pytester.mkdir("again-1.dist-info")
@@ -136,6 +139,7 @@ def gated(node, op):
 """
 
 
+@pytest.mark.usefixtures("warm_children")
 @pytest.mark.parametrize(
     ("formula", "outcome"),
     [
