@@ -213,7 +213,7 @@ def test_a_node_with_graphs_is_inferred_once(monkeypatch):
 
 
 def test_no_type_is_inferred_if_no_adapter_needs_one(monkeypatch):
-    """Forms for runtimes ask for the rank of a tensor only if it decides what they write."""
+    """The adapters for these nodes need no rank, so no type is inferred."""
 
     def refuse(*_):
         raise AssertionError("inference of the whole model was called")

@@ -16,7 +16,7 @@ DEFINERS = ("input", "initializer", "Constant", "node")
 
 
 def defined_by(definers: tuple[str, str], count: int) -> ModelProto:
-    """A model in which these define `v`, in this order."""
+    """Returns a model in which each of `definers` defines the name `v`, in this order."""
     graph = onnx.GraphProto(name="g")
     graph.input.append(helper.make_tensor_value_info("x", 1, [count]))
     graph.output.append(helper.make_tensor_value_info("y", 1, [count]))

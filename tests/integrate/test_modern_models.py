@@ -16,7 +16,7 @@ WITHOUT_IMPORT = {"no_imports": "no operator set", "no_import_of_the_domain": "d
 
 
 def converted(model: ModelProto, target: str) -> tuple[Result[ModelProto], dict[str, str]]:
-    """The result after the changes of types that refusals name, and these changes."""
+    """Converts with the changes of types that refusals suggest; returns result and changes."""
     types: dict[str, str] = {}
     while True:
         try:

@@ -13,7 +13,7 @@ def maker(x: Value | None, *ops: str) -> Node | None:
 
 
 def unmoved(x: Value | None, *ops: str) -> Value | None:
-    """Returns the value whose elements nodes of these operators move to a value."""
+    """Returns the value before a chain of nodes of these operators, which only move elements."""
     while (mover := maker(x, *ops)) is not None:
         x = mover.inputs[0]
     return x

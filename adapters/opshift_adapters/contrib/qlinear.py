@@ -42,7 +42,7 @@ def qlinear_add(node: Node, op: Builder) -> Result:
 
 @leaving("QLinearMul", domain=MICROSOFT, since=10)
 def qlinear_mul(node: Node, op: Builder) -> Result:
-    """QLinearMul becomes a product of codes times the ratio of the scales, by Mul."""
+    """QLinearMul becomes a product of the codes, multiplied by the ratio of the scales."""
     constant = op.const(1, T.FLOAT)
     left = op.DequantizeLinear(node["A"], constant, node["A_zero_point"])
     right = op.DequantizeLinear(node["B"], constant, node["B_zero_point"])

@@ -130,5 +130,5 @@ def a_size_that_stays_under_a_filter(node: Node) -> str | None:
         return None
     known_scales = scales and scales.const_or_none()
     if known_scales is not None and not ((known_scales > 1) & (known_scales < 2)).any():
-        return None  # no other scale rounds a new size down to the old size
+        return None  # only scales from 1 to 2 can keep a size
     return "Resize copies an axis that keeps its size, although its scale is not 1"

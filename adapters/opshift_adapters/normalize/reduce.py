@@ -374,7 +374,7 @@ def may_be_scaled_by_several(node: Node, around: Surroundings) -> bool | None:
 
 @alternative("ReduceL2 ReduceMax ReduceMin ReduceSum ReduceSumSquare", runtime="opencv==4.5.5")
 def of_one_matrix(node: Node, op: Builder) -> Result:
-    """A matrix gets an axis, for OpenCV 4.5.5, and Max keeps OpenVINO from merging the result."""
+    """OpenCV 4.5.5 needs one more axis for a matrix; Max stops a wrong fusion in OpenVINO."""
     x = node["data"]
     if x.elem_type_or_none not in (*WIDE_FLOATS, T.FLOAT16):
         return KEEP

@@ -353,7 +353,7 @@ def lp_pool_1_2(node: Node, op: Builder) -> Result:
 
 @adapter("GlobalLpPool", 1, 2)
 def global_lp_pool_1_2(node: Node, op: Builder) -> Result:
-    """From opset 2 on, `p` of GlobalLpPool is an integer; others need Pow and ReduceSum."""
+    """From opset 2 on, `p` of GlobalLpPool is an integer; fractions need Pow and ReduceSum."""
     x, p = node["X"], node.float("p")
     if p.is_integer():
         return op.same(node, p=int(p))

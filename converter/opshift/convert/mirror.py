@@ -262,7 +262,7 @@ def _patterns(mirror: Mirror, adapters: Registry) -> Iterator[tuple[Term, int]]:
 
 
 def _numbers(schema: schemas.Schema) -> dict[str, Any]:
-    """Returns a number that marks each attribute whose value the formula leaves open."""
+    """Returns a distinct number for each attribute that has any value in the formula."""
     floats = iter(FLOATS)
     return {
         name: AXIS if attribute.kind == AttributeProto.INT else next(floats)

@@ -39,7 +39,7 @@ class Hop(Form):
     PART = "hop"
 
     op: str
-    """The operator before the change; another operator than that of the path if it replaces it."""
+    """The operator before the change; another one if an earlier change replaced the first."""
     start: int
     """The version before the change."""
     to: int
