@@ -19,6 +19,7 @@ from opshift.opsets import changelog, installed_set, operator_set, schemas
 from opshift.opsets.changelog import Changelog
 from opshift.opsets.operator_set import OperatorSet
 
+pytestmark = pytest.mark.usefixtures("warm_children")
 SIGNATURE = """Runs.
 
 Signature:
