@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import opshift
 import pytest
+import warm_python
 from onnx import ModelProto, parser
 
 SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'
@@ -67,6 +68,7 @@ def test_the_package_is_called_like_a_function(before):
 def test_the_questions_of_the_command_are_functions_of_the_top(before):
     """Each takes a model in memory or a path, as `convert` and `plan` do."""
     code = (
+        f"import sys; sys.executable = {warm_python.python()!r}\n"  # for the child of verify
         f"{before}import opshift, onnx; from onnx import parser\n"
         f"m = parser.parse_model({SOFTMAX!r})\n"
         "assert opshift.verify(m, m).equal; assert opshift.verify.Limits\n"
@@ -248,6 +250,7 @@ def test_a_signature_is_readable(name):
     assert "ForwardRef" not in shown
 
 
+@pytest.mark.usefixtures("warm_children")
 def test_an_answer_is_true_only_if_it_is_yes():
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["": 15]> g (float[2,3] x) => (float[2,3] y) {y = Relu(x)}'
