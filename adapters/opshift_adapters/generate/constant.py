@@ -17,7 +17,6 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
-    example,
     fragile,
     misread,
     np,
@@ -81,11 +80,7 @@ ONE_FLOAT_IS_NOT_READ = [
         "Constant with value_float is not supported",
         source="2026-11-22 OpenVINO: all forms of 73 operators",
         since=12,
-    )(
-        example(
-            "one float", "() => (float y) { y = Constant<value_float = 0.5>() }", imports={"": 12}
-        )(holds_one_float)
-    )
+    )(holds_one_float)
     for releases in ("openvino 2022.1..2026.4", "opencv 4.1.2, 4.5.5, 4.8, 4.11")
 ]
 

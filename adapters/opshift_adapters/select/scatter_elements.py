@@ -63,16 +63,28 @@ def scatter_18_17(node: Node, op: Builder) -> Result:
     return _reduced(node, op) if _is_extreme(node) else KEEP
 
 
-@misread(
-    "ScatterElements ScatterND",
-    "onnxruntime 1.11..1.13",
-    source="2026-11-29 1.11.1..1.32: 14 nodes as exporters write them",
-    since=16,
-    before=18,
-)
+misread_scatter = functools.partial(misread, "ScatterElements ScatterND", since=16)
+OF_TYPES = "2026-11-30 22 releases, 1.11..1.32: 12 types"
+
+
+@misread_scatter("onnxruntime 1.11..1.13", source="2026-11-29 1.11..1.32: 14 nodes", before=18)
 def reduces_like_opset_18(node: Node) -> bool:
     """{op} below opset 18 with the reduction max or min of opset 18 only overwrites values."""
     return _is_extreme(node)
+
+
+@misread_scatter("onnxruntime 1.11..1.32", source=OF_TYPES, wider="data")
+def lacks_the_reduction(node: Node) -> bool:
+    """{op} of float16 or bool does not run with this reduction."""
+    kind = node["data"].elem_type_or_none
+    runs = only_moves(node) or (node.op == "ScatterElements" and _is_extreme(node))
+    return _is_extreme(node) if kind == T.BOOL else kind == T.FLOAT16 and not runs
+
+
+@misread_scatter("onnxruntime 1.14..1.17", source=OF_TYPES, wider="data")
+def is_extreme_of_float16(node: Node) -> bool:
+    """{op} of float16 does not run with the reduction max or min."""
+    return _is_extreme(node) and node["data"].elem_type_or_none == T.FLOAT16
 
 
 @misread("ScatterND", "onnxruntime 1.0..1.10", source="2026-11-30 31 releases, 1.2..1.32: 3 forms")
