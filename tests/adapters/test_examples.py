@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every @example of an adapter converts to a legal model that computes the same."""
 
+import os
 import traceback
 from dataclasses import replace
 
@@ -26,12 +27,14 @@ RANKS = [  # onnxruntime compares the others, see test_contrib_operators.py
 BOUNDS = testing.bound_rules("opshift_adapters")
 SHAPES = testing.shape_rules("opshift_adapters")
 READS_ALL = not IS_OLDER  # an older onnx does not infer all types of a result
+# The newest onnx converts all examples; an older onnx differs in its schemas and its inference.
+STEP = 3 if IS_OLDER and "OPSHIFT_PROPERTIES" not in os.environ else 1
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_examples_of_a_file(file: str) -> None:
     """Only the examples test the numbers of every adapter: a test for each would be 4,700 tests."""
-    faults = map(fault, (case for case in FILES[file] if not examples.too_new(case)))
+    faults = map(fault, (case for case in FILES[file][::STEP] if not examples.too_new(case)))
     faulty = [text for text in faults if text]
     assert not faulty, "\n".join(faulty)
 

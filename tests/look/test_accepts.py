@@ -353,3 +353,19 @@ def test_a_release_is_compared_with_each_different_result_once(monkeypatch):
         fit.target for fit in survey(FAMILIES["nodes of other domains"](2), ["onnxruntime"]).fits
     }
     assert len({*compared}) == len(compared) <= 3 * len(releases)
+
+
+@pytest.mark.parametrize("release", ["1.0", "1.15", "1.32"])
+@pytest.mark.parametrize(("node", "kind", "reason"), [
+    ('ATen<operator = "sinh">(x)', "float", "does not read ATen 5"),
+    ("Identity(x)", "complex64", "has no kernels for complex64"),
+])  # fmt: skip
+def test_experimental_operators_and_complex_numbers_run_in_no_onnxruntime(
+    node, kind, reason, release
+):
+    proto = parse_model(
+        f'<ir_version: 3, opset_import: ["": 5]> g ({kind}[2] x) => ({kind}[2] y) {{ y = {node} }}'
+    )
+    answer = accepts(proto, f"onnxruntime=={release}")
+    assert answer.answer == "no"
+    assert reason in answer.reasons[0]
