@@ -14,7 +14,7 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-from opshift import accepts, convert
+from opshift import Refused, accepts, convert
 from opshift.author import registry
 from opshift.author.facts import Facts, ScopeEnv
 from opshift.author.misreadings import misread
@@ -255,3 +255,21 @@ def test_casts_that_meet_keep_their_rounding() -> None:
     text = "(int8[2] a) => (int8[2] y) { c = Mul(a, a) y = Div(c, a) }"
     converted = convert(model(text, 14), "onnxruntime==1.10").model
     assert ops(converted) == "Cast Mul Cast Reshape Cast Cast Div Cast"
+
+
+SPLIT = """(uint8[6] x, int64 i) => (uint8[n] y) {
+    s = SplitToSequence(x) y = SequenceAt(s, i) }"""
+
+
+def test_an_operator_that_writes_a_sequence_is_not_widened() -> None:
+    """A sequence of a wider type would reach nodes that read the narrow type."""
+    before = model(SPLIT, 11)
+    after = convert(before, "onnxruntime==1.32").model
+    assert "SplitToSequence" not in ops(after)
+    inputs = {"x": np.arange(6, dtype=np.uint8), "i": np.array(-2)}
+    (result,) = onnxruntime.InferenceSession(after.SerializeToString()).run(None, inputs)
+    assert result.dtype == np.uint8
+    assert result.tolist() == [4]
+    alone = model("(uint8[6] x) => (seq(uint8[n]) y) { y = SplitToSequence(x) }", 11)
+    with pytest.raises(Refused, match="SplitToSequence of uint8, int32 has no kernel"):
+        convert(alone, "onnxruntime==1.32")

@@ -63,7 +63,8 @@ class Gate:
             set(reasons(EQUIVALENT)),
         )
         for mutant in every[: self.count or None]:
-            tests = [item for _, item in sorted(entered[_key(mutant)], key=lambda pair: pair[0])]
+            of_mutant = entered[str(mutant.source.path), mutant.function]
+            tests = [item for _, item in sorted(of_mutant, key=lambda pair: pair[0])]
             test = _killer(mutant, tests)
             outcome = "killed" if test else "equivalent" if mutant.title in equal else "survived"
             self.results.append(MutantResult(mutant, outcome, test))
@@ -75,10 +76,6 @@ def nearest(module: str) -> str:
     """Returns the path of the file with the tests of a module."""
     room, *_, name = module.split(".")
     return f"tests/{room}/test_{name}.py"
-
-
-def _key(mutant: Mutant) -> tuple[str, str]:
-    return str(mutant.source.path), mutant.function
 
 
 def _entered(items: Sequence[pytest.Item], modules: set[str]) -> Entered:

@@ -145,7 +145,7 @@ def _keeps_results(state: State, place: Place, key: Key, wider: Wider) -> bool:
     scope, at = place
     proto, variables = scope.node(at), dict(wider)
     schema = schemas.schema(*key, scope.root.imports.get(key[0]) or 1)
-    if schema is None or holds_graphs(proto):
+    if schema is None or holds_graphs(proto) or _writes_no_tensor(schema):
         return False
     node, rule = Node(proto, schema, ScopeEnv(state.facts, scope)), _rule(state, key)
     floats = all(to in FLOATS for to in variables.values())
@@ -162,6 +162,11 @@ def _keeps_results(state: State, place: Place, key: Key, wider: Wider) -> bool:
         return False
     chosen = any(name in schema.attributes for name in OUTPUT_TYPES)
     return chosen or outputs.keys() & variables.keys() <= inputs.keys()
+
+
+def _writes_no_tensor(schema: Schema) -> bool:
+    """Returns whether an output is never a tensor, such as a sequence, which Cast cannot read."""
+    return any(not any(kind.startswith("tensor(") for kind in out.types) for out in schema.outputs)
 
 
 def _by_variable(ends: Iterable[tuple[Value, Param]]) -> Mapping[str, list[Value]]:

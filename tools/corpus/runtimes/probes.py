@@ -86,15 +86,18 @@ def _end(schema: defs.OpSchema) -> int:
 
 def of(schema: defs.OpSchema) -> list[Probe]:
     """Returns probes for the choices of element types; none if an input is not a tensor."""
-    allowed = [elements(c.allowed_type_strs) for c in schema.type_constraints]
-    each = itertools.product(*kernels.tried(allowed), opsets(schema)) if all(allowed) else ()
     key, names, since = (schema.domain, schema.name), variables(schema), schema.since_version
+    types = {c.type_param_str: elements(c.allowed_type_strs) for c in schema.type_constraints}
+    allowed = [types[name] for name in names]
+    each = itertools.product(*kernels.tried(allowed), opsets(schema)) if all(allowed) else ()
     return [Probe(*key, opset, names, tuple(types), since) for *types, opset in each]
 
 
 def variables(schema: defs.OpSchema) -> tuple[str, ...]:
-    """Returns the type variables of an operator version."""
-    return tuple(constraint.type_param_str for constraint in schema.type_constraints)
+    """Returns the type variables of an operator version, without those of a sequence it makes."""
+    read = {formal.type_str for formal in schema.inputs}
+    kinds = ((c.type_param_str, c.allowed_type_strs) for c in schema.type_constraints)
+    return tuple(name for name, types in kinds if name in read or elements(types))
 
 
 def elements(types: list[str] | set[str]) -> list[str]:
