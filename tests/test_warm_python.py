@@ -58,3 +58,9 @@ def test_other_options_of_python_start_a_new_one(words):
     program = "import sys; print('opshift.cli.entry' in sys.modules)"
     words = [warm_python.python(), *words, program]
     assert subprocess.run(words, capture_output=True, text=True).stdout == "False\n"
+
+
+def test_without_its_server_a_command_runs_in_a_new_python(tmp_path):
+    client, real = warm_python.CLIENT, sys.executable
+    words = [real, "-I", "-S", client, tmp_path / "no socket", real, "-c", "print(6 * 7)"]
+    assert subprocess.run(words, capture_output=True, text=True).stdout == "42\n"

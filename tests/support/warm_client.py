@@ -23,7 +23,10 @@ def main():
     if not words or not _can_be_forked(words):
         os.execv(real, [real, *flags, *words])
     server = socket(AF_UNIX)
-    server.connect(address)
+    try:
+        server.connect(address)
+    except OSError:  # a server that ended must not fail every later test of its process
+        os.execv(real, [real, *flags, *words])
     data = marshal.dumps((flags, words, os.getcwd(), dict(os.environ)))
     descriptors = b"".join(n.to_bytes(4, sys.byteorder) for n in (0, 1, 2))
     server.sendmsg([len(data).to_bytes(8, "big")], [(SOL_SOCKET, SCM_RIGHTS, descriptors)])
