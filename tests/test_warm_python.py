@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import warm_python
@@ -51,6 +55,32 @@ def test_a_process_whose_caller_gives_up_ends(tmp_path):
         subprocess.run([warm_python.python(), "-c", program], cwd=tmp_path, timeout=0.2)
     time.sleep(0.5)
     assert not (tmp_path / "late").exists()
+
+
+def runs_as_a_fork():
+    program = "import sys; print('opshift.cli.entry' in sys.modules)"
+    words = [warm_python.python(), "-c", program]
+    return subprocess.run(words, capture_output=True, text=True).stdout == "True\n"
+
+
+def test_the_server_goes_on_if_a_command_and_its_caller_end_together():
+    program = (
+        "import os, signal; print(os.getppid(), flush=True); os.kill(os.getppid(), signal.SIGSTOP)"
+    )
+    caller = subprocess.Popen([warm_python.python(), "-c", program], stdout=subprocess.PIPE)
+    server = int(caller.stdout.readline())
+    time.sleep(0.3)  # the command ends while the server is stopped
+    caller.kill()
+    caller.wait()
+    os.kill(server, signal.SIGCONT)
+    assert runs_as_a_fork()
+    assert runs_as_a_fork()  # the first command may start before the server handles the two ends
+
+
+def test_the_server_goes_on_if_a_caller_is_gone_before_its_command():
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.connect(str(Path(warm_python.python()).with_name("socket")))
+    assert runs_as_a_fork()
 
 
 @pytest.mark.parametrize("words", [("-X", "utf8", "-c"), ("-S", "-c")])

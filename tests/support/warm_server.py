@@ -42,25 +42,31 @@ def serve(address):
     selector.register(0, selectors.EVENT_READ)
     os.write(1, b"ready\n")
     while True:
-        for key, _ in selector.select():
-            if key.fileobj == 0:
-                return None
-            if key.fileobj is not listener:
-                finish(selector, key)
-                continue
-            client = listener.accept()[0]
+        # One event at a time: a client and its process may end together, and the first event
+        # closes the files of both.
+        key, _ = selector.select()[0]
+        if key.fileobj == 0:
+            return None
+        if key.fileobj is not listener:
+            finish(selector, key)
+            continue
+        client = listener.accept()[0]
+        try:
             command, streams = receive(client)
-            if not (pid := os.fork()):
-                leave(selector, client)
-                for number, stream in enumerate(streams):
-                    os.dup2(stream, number)
-            for stream in streams:
-                os.close(stream)
-            if not pid:
-                return command
-            ended = os.pidfd_open(pid)
-            for one in (client, ended):
-                selector.register(one, selectors.EVENT_READ, (pid, client, ended))
+        except (OSError, ValueError, EOFError):  # the client was killed
+            client.close()
+            continue
+        if not (pid := os.fork()):
+            leave(selector, client)
+            for number, stream in enumerate(streams):
+                os.dup2(stream, number)
+        for stream in streams:
+            os.close(stream)
+        if not pid:
+            return command
+        ended = os.pidfd_open(pid)
+        for one in (client, ended):
+            selector.register(one, selectors.EVENT_READ, (pid, client, ended))
 
 
 def receive(client):
