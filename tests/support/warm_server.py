@@ -88,7 +88,7 @@ def leave(selector, client):
 
 
 def finish(selector, key):
-    """Tells a client how its process ended, or ends the process of a client that is gone."""
+    """Informs a client how its process ended, or ends the process of a client that is gone."""
     pid, client, ended = key.data
     if key.fileobj is client:
         os.kill(pid, signal.SIGKILL)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -264,3 +265,10 @@ def test_an_item_that_finds_its_child_dead_does_not_change_the_cause_of_death():
         assert (ended.fate, ended.why) == (Fate.CRASHED, "SIGKILL")
     finally:
         worker.close()
+
+
+def test_a_child_process_that_is_stopped_at_its_start_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for _ in range(5):
+        Worker(obey, ModelLimits(60, 1024)).close()
+    assert not list(tmp_path.glob("opshift-*"))

@@ -45,7 +45,7 @@ class Worker:
 
     def __init__(self, fn: Callable[..., Outcome], limits: ModelLimits) -> None:
         context = _context()
-        fd, name = tempfile.mkstemp(prefix="opshift-worker-")
+        fd, self.log_name = tempfile.mkstemp(prefix="opshift-worker-")
         self.log, self.limits = os.fdopen(fd, "rb"), limits
         self.jobs, self.bytes = deque[Job](), 0
         self.since, self.served = 0.0, 0
@@ -55,7 +55,7 @@ class Worker:
         # the kernel closes `life` when this process ends, for whatever reason
         listens, self.life = context.Pipe(duplex=False)
         path, caller = child_python.search_path(), terms.caller()
-        arguments = (fn, limits, theirs, listens, name, path, caller)
+        arguments = (fn, limits, theirs, listens, self.log_name, path, caller)
         self.process = context.Process(target=worker_side.serve, args=arguments, daemon=True)
         with theirs, listens, _main_left_alone(), child_python.safe_multiprocessing():
             _keep_socket_short()
@@ -145,6 +145,8 @@ class Worker:
         self.process.kill()
         self.process.join()
         self.log.close()
+        with contextlib.suppress(FileNotFoundError):  # the child process usually removes it
+            os.unlink(self.log_name)
 
 
 def _context() -> Any:
