@@ -42,6 +42,7 @@ ignore fields that it does not know.
 """
 _SCHEMA = json.loads(pkgutil.get_data("opshift", "outcomes.schema.json") or b"")
 _WORDS = {"string": "text", "array": "list"}
+NOT_IN_MENU = "---\norphan: true\n---\n\n"  # for the many pages that an index lists
 KINDS = {
     "exact": "the same operator, nothing to do",
     "guarded": "the same operator where the derived guards pass",
@@ -203,7 +204,6 @@ def code_index() -> str:
     texts = [codes.page(code) for code in codes.names()]
     lines = ["# Codes", "", "`opshift explain CODE` prints the same pages.", "", "| code | |"]
     lines += ["|---|---|", *(f"| [{x.code}]({x.code}.md) | {x.sentence} |" for x in texts)]
-    lines += ["", "```{toctree}", ":hidden:", "", *codes.names(), "```"]
     return "\n".join(lines) + "\n"
 
 
@@ -270,12 +270,12 @@ def pages() -> dict[str, str]:
     for domain in DOMAINS:
         for op in schemas.operators(domain):
             wanted[f"adapters/{_file(domain, op)}"] = page(domain, op)
-    listed = "\n".join(sorted(Path(name).stem for name in wanted))
-    tree = f"```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
-    index = f"# Adapters\n\nOne page for each operator.\n\n{tree}"
+    titles = {Path(name).name: text.partition("\n")[0].strip("# ") for name, text in wanted.items()}
+    listed = "".join(f"- [{titles[name]}]({name})\n" for name in sorted(titles))
+    index = f"# Adapters\n\nOne page for each operator.\n\n{listed}"
+    wanted |= {f"codes/{code}.md": codes.page(code).text for code in codes.names()}
     return {
-        **wanted,
-        **{f"codes/{code}.md": codes.page(code).text for code in codes.names()},
+        **{name: NOT_IN_MENU + text for name, text in wanted.items()},
         "adapters/index.md": index,
         "codes/index.md": code_index(),
         "coverage.md": coverage(),
