@@ -84,7 +84,7 @@ class Subject:
 CLAIMS = [
     Claim(op, adapter)
     for (_, op, _, _), adapter in registry.default()
-    if isinstance(adapter.verdict, Unchanged) and adapter.source.startswith("opshift_adapters.")
+    if isinstance(adapter.verdict, Unchanged) and adapter.package == "opshift_adapters"
 ]
 
 

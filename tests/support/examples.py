@@ -27,12 +27,6 @@ class Case:
     example: Example
 
     @property
-    def file(self) -> str:
-        """The file of the adapter, without the line number that some sources contain."""
-        module, is_in_a_table, _ = self.adapter.source.partition(":")
-        return module if is_in_a_table else module.rpartition(".")[0]
-
-    @property
     def id(self) -> str:
         adapter = self.adapter
         where = adapter.source.removeprefix("opshift_adapters.")
@@ -49,7 +43,7 @@ def by_file() -> dict[str, list[Case]]:
     """All examples by the file of their adapter, which is the id of a test."""
     files: dict[str, list[Case]] = {}
     for case in cases():
-        files.setdefault(case.file.removeprefix("opshift_adapters."), []).append(case)
+        files.setdefault(case.adapter.module.removeprefix("opshift_adapters."), []).append(case)
     return files
 
 

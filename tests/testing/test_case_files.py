@@ -158,7 +158,7 @@ def test_the_examples_of_a_package_include_its_cases() -> None:
     above = sum(
         len(adapter.examples)
         for adapter in registry.default().adapters()
-        if adapter.source.startswith(module)
+        if adapter.module == module
     )
     assert len(testing.examples(module)) > above
 

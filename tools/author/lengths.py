@@ -53,9 +53,9 @@ def measured(package: str = "opshift_adapters") -> Lengths:
 
 def name(adapter: Adapter, example: Example) -> str:
     """Returns the module, the operators, the step and the title of an example."""
-    module = adapter.source.partition(":")[0].removeprefix("opshift_adapters.")
+    declaration = adapter.declaration.removeprefix("opshift_adapters.")
     step = f"{adapter.start}->{adapter.to}"
-    return f"{module} {'/'.join(adapter.ops[:3])} {step} {example.title}"
+    return f"{declaration} {'/'.join(adapter.ops[:3])} {step} {example.title}"
 
 
 def length(before: ModelProto, after: ModelProto) -> Length:

@@ -97,9 +97,9 @@ def _parsed(word: str) -> Crossing | TraitKey:
     return (first, second, int(third), int(*last)) if last else TraitKey(first, second, third)
 
 
-def choices(source: str, row: str) -> tuple[frozenset[str], ...]:
+def choices(package: str, row: str) -> tuple[frozenset[str], ...]:
     """Returns the sets of operators that an adapter may write, one set for each kind of result."""
-    return _written(source.partition(".")[0]).get(row, ())
+    return _written(package).get(row, ())
 
 
 @functools.cache

@@ -102,7 +102,7 @@ class Adapter:
     examples: tuple[Example, ...] = ()
     reviewed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     summary: str = ""
-    source: str = ""
+    source: str = ""  # `MODULE.FUNCTION`; of a table with several adapters, `MODULE:LINE`
     since: int = 1  # the lowest version of another domain at which it writes nodes of that domain
     runtime: str = ""  # the runtime for which the examples of an alternative are converted
     derived: tuple[Adapter | Mirror, ...] = ()  # the rules that are derived from its function
@@ -111,6 +111,34 @@ class Adapter:
     def sentence(self) -> str:
         """The first paragraph of the description, on one line."""
         return " ".join(self.summary.partition("\n\n")[0].split())
+
+    @property
+    def is_in_table(self) -> bool:
+        """Returns whether a call such as `boundary` declares the adapter, not a function."""
+        return ":" in self.source
+
+    @property
+    def declaration(self) -> str:
+        """Returns the name of the function, or of the module for an adapter in a table."""
+        return self.source.partition(":")[0]
+
+    @property
+    def module(self) -> str:
+        """Returns the name of the module that declares the adapter."""
+        return self.declaration if self.is_in_table else self.declaration.rpartition(".")[0]
+
+    @property
+    def package(self) -> str:
+        """Returns the name of the top-level package that declares the adapter."""
+        return self.source.partition(".")[0]
+
+    @property
+    def line(self) -> int:
+        """Returns the line of the module at which the adapter is declared."""
+        if self.is_in_table:
+            return int(self.source.partition(":")[2])
+        assert self.run is not None
+        return self.run.__code__.co_firstlineno
 
     @property
     def at_boundary(self) -> bool:
@@ -139,7 +167,7 @@ class Adapter:
         """
         if self.named is not None:
             return (self.named,)
-        return index.choices(self.source, self.row)
+        return index.choices(self.package, self.row)
 
     @property
     def row(self) -> str:

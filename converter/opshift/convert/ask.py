@@ -90,12 +90,11 @@ def _line(adapter: Adapter, error: Exception) -> str:
     """Returns the file and line of the adapter's package at which an error was raised."""
     import traceback
 
-    package = adapter.source.partition(".")[0]
     frames = [
         (frame.f_globals.get("__name__", ""), frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
     ]
-    frames_of_package = [frame for frame in frames if frame[0].partition(".")[0] == package]
+    frames_of_package = [f for f in frames if f[0].partition(".")[0] == adapter.package]
     _, file, line = (frames_of_package or frames)[-1]
     return f"{file}:{line}"
 

@@ -79,10 +79,8 @@ def places(declared: Declared) -> Iterator[tuple[str, str]]:
     if run is not None:
         mirrored = " mirrored" if isinstance(declared, Mirror) else ""
         yield run.__module__, f"{run.__name__}{mirrored}"
-    if isinstance(declared, Adapter) and declared.at_boundary:
-        module, in_a_table, _ = declared.source.partition(":")
-        if in_a_table:
-            yield module, f"{declared.ops[0]} {declared.start}->{declared.to}"
+    if isinstance(declared, Adapter) and declared.at_boundary and declared.is_in_table:
+        yield declared.module, f"{declared.ops[0]} {declared.start}->{declared.to}"
 
 
 @cache

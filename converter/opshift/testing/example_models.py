@@ -44,8 +44,7 @@ def examples(package: str) -> list[tuple[Adapter, Example]]:
 
 def stands_in(package: str, adapter: Adapter) -> bool:
     """Returns whether an adapter is declared in `package`, which may also name one module."""
-    module = adapter.source.partition(":")[0]  # the source of a claim ends with a line number
-    return f"{module}.".startswith(f"{package}.")
+    return f"{adapter.module}.".startswith(f"{package}.")
 
 
 def example_model(

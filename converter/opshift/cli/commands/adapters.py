@@ -146,10 +146,7 @@ def _page(name: str, adapters: list[Adapter]) -> Iterator[Line]:
 
 def _place(adapter: Adapter) -> str:
     """Returns the file and line of an adapter, such as `opshift_adapters/image/resize.py:42`."""
-    module, _, line = adapter.source.partition(":")
-    if not line and adapter.run is not None:
-        module, line = adapter.run.__module__, str(adapter.run.__code__.co_firstlineno)
-    return f"{module.replace('.', '/')}.py:{line}"
+    return f"{adapter.module.replace('.', '/')}.py:{adapter.line}"
 
 
 def _forms(domain: str, by_operator: dict[str, list[Adapter]]) -> dict[str, Any]:
