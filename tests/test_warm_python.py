@@ -94,3 +94,14 @@ def test_without_its_server_a_command_runs_in_a_new_python(tmp_path):
     client, real = warm_python.CLIENT, sys.executable
     words = [real, "-I", "-S", client, tmp_path / "no socket", real, "-c", "print(6 * 7)"]
     assert subprocess.run(words, capture_output=True, text=True).stdout == "42\n"
+
+
+def test_a_server_that_was_killed_is_reported_at_the_end():
+    program = (
+        "import os, signal, subprocess, warm_python\n"
+        "words = [warm_python.python(), '-c', 'import os; print(os.getppid())']\n"
+        "os.kill(int(subprocess.check_output(words)), signal.SIGKILL)\n"
+    )
+    words, folder = [sys.executable, "-c", program], Path(warm_python.__file__).parent
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines() == [f"{warm_python.FAILED} -9"]

@@ -25,7 +25,7 @@ def main():
     server = socket(AF_UNIX)
     try:
         server.connect(address)
-    except OSError:  # a server that ended must not fail every later test of its process
+    except OSError:  # `warm_python` reports at the end why its server ended
         os.execv(real, [real, *flags, *words])
     data = marshal.dumps((flags, words, os.getcwd(), dict(os.environ)))
     descriptors = b"".join(n.to_bytes(4, sys.byteorder) for n in (0, 1, 2))

@@ -21,6 +21,8 @@ from pathlib import Path
 
 SERVER = Path(__file__).with_name("warm_server.py")
 CLIENT = Path(__file__).with_name("warm_client.py")
+ERRORS = "errors"
+FAILED = "the server of the tests ended early, later commands ran in new Pythons; its exit code:"
 MODULES = (
     "opshift.cli.entry",
     "opshift.verify.guest",
@@ -45,10 +47,12 @@ def _python(_: int, paths: tuple[str, ...]) -> str:
         _PROGRAM.format(*map(shlex.quote, (sys.executable, f"{CLIENT}", f"{address}")))
     )
     program.chmod(0o755)
-    server = subprocess.Popen(
-        [sys.executable, SERVER, address, program, *MODULES], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, cwd=folder,
-    )  # fmt: skip
+    with open(folder / ERRORS, "wb") as errors:  # pytest would show them with some other test
+        server = subprocess.Popen(
+            [sys.executable, SERVER, address, program, *MODULES],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, cwd=folder,
+        )  # fmt: skip
     assert server.stdout is not None
     assert server.stdout.readline() == b"ready\n"
     atexit.register(_end, server, folder, os.getpid())
@@ -61,7 +65,10 @@ exec {0} -I -S {1} {2} {0} "$@"
 
 
 def _end(server: subprocess.Popen[bytes], folder: Path, owner: int) -> None:
-    """Ends a server, but only in the process that has started it."""
+    """Ends a server in the process that has started it, and reports a server that failed."""
     if os.getpid() == owner:
         server.communicate()
+        if server.returncode:
+            errors = (folder / ERRORS).read_text("utf-8", "replace")
+            print(f"{FAILED} {server.returncode}\n{errors}".rstrip(), file=sys.stderr)
         shutil.rmtree(folder)
