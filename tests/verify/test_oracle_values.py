@@ -131,3 +131,14 @@ def test_a_reference_that_ignores_an_attribute_computes_nothing(
     with pytest.raises(OracleError, match="reference of Elu-6 does not read 'alpha'"):
         evaluate(model, {"x": np.ones(2, np.float32)})
     assert not engines.has_reference("", "Elu", 6)
+
+
+def test_an_operator_without_any_engine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(trust.BODY, ("", "Gelu"))
+    trust.judge.cache_clear()
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 20]> g (float[2] x) => (float[2] y) { y = Gelu(x) }'
+    )
+    with pytest.raises(OracleError, match="onnx's reference does not implement Gelu-20"):
+        evaluate(model, {"x": np.ones(2, np.float32)})
+    trust.judge.cache_clear()

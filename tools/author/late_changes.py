@@ -133,6 +133,6 @@ def _schemas(wheel: Path) -> Schemas:
             names = (file for file in packed.namelist() if file.endswith(".so") or ".libs/" in file)
             packed.extractall(folder, [*names])
         words = [f"python{name[3]}.{name[4]}", "-c", _DUMP, folder]
-        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
     schemas: Schemas = json.loads(done.stdout)
     return schemas
