@@ -312,7 +312,7 @@ def test_a_form_is_planned_without_the_import_of_its_module(with_adapters) -> No
 
     @adapter("Relu", *FORM, emits="Neg Max")
     def relu(node: Node, op: Builder) -> Result:
-        """Writes another operator."""
+        """Changes nothing, unlike its declaration."""
         return op.same(node)
 
     with_adapters(relu)

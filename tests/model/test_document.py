@@ -33,7 +33,7 @@ def indexed(root: Root) -> dict[object, set[tuple[int, int]]]:
 
 
 def by_walk(whole: Document, root: Root) -> dict[object, set[tuple[int, int]]]:
-    """Returns the same counts by a walk over the graphs."""
+    """Returns the same positions of nodes, found by a walk over the graphs."""
     found: dict[object, set[tuple[int, int]]] = {}
     for scope in root.scopes:
         for at, node in enumerate(scope.proto.node):

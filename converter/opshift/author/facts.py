@@ -288,7 +288,7 @@ class Facts:
     # -- constants ---------------------------------------------------------------------------
 
     def constant(self, scope: Scope, name: str) -> Array | None:
-        """Returns the value of a constant; None for a value that depends on inputs."""
+        """Returns the value of a constant; None if it depends on inputs or is too large."""
         value: Array | None = self.evaluated(Facts.find_constant, scope, name).found
         return value
 

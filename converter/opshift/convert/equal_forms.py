@@ -306,7 +306,7 @@ def _cast_pairs(root: Root) -> Iterator[tuple[Place, str, str]]:
 
 
 def _may_lose(first: int, last: int) -> bool:
-    """Returns whether two Casts, to `first` and then to `last`, differ from one Cast to `last`."""
+    """Returns whether Casts to `first` and then to `last` may differ from one Cast to `last`."""
     middle, target = T(first).name.lower(), T(last).name.lower()
     return any(cast_pairs.narrows(kind.name.lower(), middle, target) for kind in T)
 

@@ -153,7 +153,7 @@ def _opened(path: str) -> sqlite3.Connection:
 
 
 def _create(path: str) -> None:
-    """Creates a journal that no other process sees unfinished; a kill leaves no empty file."""
+    """Creates a journal that, on a file system with links, no process ever sees unfinished."""
     claim = Claim.on(*os.path.split(path))
     try:
         name = claim.name()

@@ -98,7 +98,7 @@ def cases(draw: Any, family: Family, tally: Tally) -> Case:
 
 
 def _versions(domain: str, op: str, newest: int) -> list[int]:
-    """Draws a version of an operator; versions that change it are more frequent."""
+    """Returns versions of an operator for a draw; those at a change of it occur more often."""
     history = schemas.history(domain, op)
     alive = [v for v in range(history[0].since, newest + 1) if _alive(domain, op, v)]
     ends = [s.since - 1 for s in history[1:]]
