@@ -207,6 +207,17 @@ def test_a_constant_is_the_same_for_all_inputs(nodes, expected):
     assert constant(nodes, more=CUSTOM.replace("custom", "own")) == expected
 
 
+def test_equal_constant_nodes_share_one_array():
+    """The nodes of an exported model repeat few constants, such as the axes of Unsqueeze."""
+    text = "() => (int64[1] a, int64[1] b, int64[1] c, int64[1] d) {{ {} }}"
+    first, second = "Constant<value = int64[1] {5}>()", "Constant<value = int64[1] {6}>()"
+    nodes = f"a = {first} b = {first} c = {second} d = {first.replace('()', '(a)')}"
+    facts = facts_of(model(text.format(nodes), 13))
+    a, b, c, d = (facts.constant(facts.document.main, name) for name in "abcd")
+    assert a is b
+    assert (a.tolist(), c.tolist(), d) == ([5], [6], None)
+
+
 def test_only_a_replaceable_initializer_is_no_constant():
     """Before IR 4, each initializer is also an input, but callers do not replace it."""
     found = {ir: [constant("y = Neg(x)", name, ir=ir) for name in "wdx"] for ir in (3, 4)}

@@ -142,6 +142,7 @@ class Facts:
         self._paths: dict[Scope, Path] = {}
         self._numbered: dict[Scope, int] = {}  # the generation of the paths
         self._surveys: dict[tuple[Root, Survey[Any]], Any] = {}
+        self._constants: dict[tuple[object, ...], Evaluated] = {}  # by the content of the node
         self._lengths: dict[tuple[Scope, str, int], str] = {}
 
     def fork(self, copies: Fork) -> Facts:
@@ -330,14 +331,14 @@ class Facts:
     def _evaluate(self, owner: Scope, position: int) -> Evaluated:
         node = owner.node(position)
         key = (schemas.normal(node.domain), node.op_type)
+        if key == CONSTANT:
+            return self._of_constant_node(owner, position, node)
         fold = self.adapters.rules(Fold).get(key)
-        if fold is None and key not in (CONSTANT, IDENTITY):
+        if fold is None and key != IDENTITY:
             return UNKNOWN
         schema = owner.layout_at(position)
         if not fits(node, schema):
             return UNKNOWN
-        if key == CONSTANT:
-            return Evaluated(self.constant_node(node), {})
         if key == IDENTITY:
             return self.evaluated(Facts.find_constant, owner, node.input[0])
         if fold is None or len(node.output) != 1 or key not in owner.root.index:
@@ -346,6 +347,16 @@ class Facts:
         value = fold.value(Node(node, schema, env))
         is_small = value is not None and value.nbytes <= MAX_FOLD_BYTES
         return Evaluated(value, env.claims) if is_small else UNKNOWN
+
+    def _of_constant_node(self, owner: Scope, position: int, node: NodeProto) -> Evaluated:
+        """Returns the value of a Constant node; equal nodes share one array."""
+        version = owner.ahead.get(position) or owner.root.imports.get("")
+        content = [attribute.SerializeToString() for attribute in node.attribute]
+        key = (version, len(node.input), len(node.output), *content)
+        if key not in self._constants:
+            is_legal = fits(node, owner.layout_at(position))
+            self._constants[key] = Evaluated(self.constant_node(node), {}) if is_legal else UNKNOWN
+        return self._constants[key]
 
     def bounds(self, scope: Scope, name: str) -> Bounds | None:
         """Returns bounds of an integer value that hold for all model inputs; else None."""
