@@ -8,7 +8,7 @@ use. A function with many graphs is inferred as a chain of shorter functions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from opshift.author.body_parts import LongFunctions, graph_count, split
 from opshift.author.model_bytes import ModelBytes
@@ -60,8 +60,7 @@ def _in_pieces(model: ModelProto, prefix: str, options: dict[str, bool]) -> Mode
     types = _Types(model, prefix)
     for number, part in enumerate(types.parts()):
         piece = types.piece(part)
-        symbols = {dim.dim_param for dim in _dims(piece)}
-        types.take(infer_shapes(piece, **options), part, number, symbols)
+        types.take(infer_shapes(piece, **options), part, number, piece)
     return types.written()
 
 
@@ -137,13 +136,13 @@ class _Types:
         small_model.functions.extend(self.functions[which] for which in used)
         return small_model
 
-    def take(
-        self, found: ModelProto, part: Sequence[int], number: int, given: Collection[str]
-    ) -> None:
+    def take(self, found: ModelProto, part: Sequence[int], number: int, piece: ModelProto) -> None:
         """Stores the types of a piece; renames new symbols, so that no other piece has them."""
-        for dim in _dims(found):
-            if dim.dim_param and dim.dim_param not in given:
-                dim.dim_param = f"{self.prefix}{number}_{dim.dim_param}"
+        if symbolic := [dim for dim in _dims(found) if dim.dim_param]:
+            given = {dim.dim_param for dim in _dims(piece)}
+            for dim in symbolic:
+                if dim.dim_param not in given:
+                    dim.dim_param = f"{self.prefix}{number}_{dim.dim_param}"
         for info in found.graph.value_info:
             self.known[info.name] = self.inferred[info.name] = info.type
         for position, node in zip(part, found.graph.node, strict=True):

@@ -240,9 +240,9 @@ class Lowering:
             self._forget_imports({versions.TRAINING})
             self.done["removed: training information"] += 1
 
-    def clear(self, holders: Iterable[tuple[str, Message]], name: str, what: str) -> None:
+    def clear(self, holders: Iterable[Message], name: str, what: str) -> None:
         """Removes a field from all messages in `holders` that have it."""
-        for _, proto in holders:
+        for proto in holders:
             if getattr(proto, name, None):
                 proto.ClearField(name)
                 self.done[f"removed: {what}"] += 1

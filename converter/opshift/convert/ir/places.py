@@ -10,6 +10,7 @@ from opshift.author.present_types import TYPE_ATTRIBUTES, element_types
 from opshift.model import walk
 from opshift.opsets.elements import T
 from opshift.protos import (
+    FunctionProto,
     GraphProto,
     ModelProto,
     NodeProto,
@@ -19,50 +20,62 @@ from opshift.protos import (
 )
 
 Message: TypeAlias = ModelProto | walk.Container | NodeProto | TensorProto | ValueInfoProto
-Placed: TypeAlias = Iterator[tuple[str, Message]]
 
 
-# -- messages, each with a description of its place -------------------------------------------
+# -- messages --------------------------------------------------------------------------------------
 
 
-def of_model(model: ModelProto) -> Placed:
-    yield "the model", model
+def of_model(model: ModelProto) -> Iterator[ModelProto]:
+    yield model
 
 
-def nodes(model: ModelProto) -> Placed:
-    return ((walk.named(node), node) for node in walk.nodes(model))
+def nodes(model: ModelProto) -> Iterator[NodeProto]:
+    return walk.nodes(model)
 
 
-def graphs(model: ModelProto) -> Placed:
-    return ((f"graph {graph.name!r}", graph) for graph in _graphs(model))
+def graphs(model: ModelProto) -> Iterator[GraphProto]:
+    return (container for container in walk.containers(model) if isinstance(container, GraphProto))
 
 
-def values(model: ModelProto) -> Iterator[tuple[str, ValueInfoProto]]:
-    for graph in _graphs(model):
-        for value in (*graph.input, *graph.output, *graph.value_info):
-            yield f"value {value.name!r}", value
+def values(model: ModelProto) -> Iterator[ValueInfoProto]:
+    for graph in graphs(model):
+        yield from (*graph.input, *graph.output, *graph.value_info)
 
 
-def tensors(model: ModelProto) -> Placed:
-    return ((f"tensor {tensor.name!r}", tensor) for tensor in walk.tensors(model))
+def tensors(model: ModelProto) -> Iterator[TensorProto]:
+    return walk.tensors(model)
 
 
-def of_functions(model: ModelProto) -> Placed:
-    return ((f"function {function.name!r}", function) for function in model.functions)
+def of_functions(model: ModelProto) -> Iterable[FunctionProto]:
+    return model.functions
 
 
 def metadata(model: ModelProto) -> Iterator[tuple[str, Sequence[StringStringEntryProto]]]:
     """Yields parts of a model that have several metadata entries; onnx checks the model's own."""
-    for placed in (nodes, graphs, values, tensors, of_functions):
-        for words, part in placed(model):
+    for find in (nodes, graphs, values, tensors, of_functions):
+        for part in find(model):
             entries: Sequence[StringStringEntryProto] = getattr(part, "metadata_props", ())
             if len(entries) > 1:
-                yield words, entries
+                yield words_of(part), entries
 
 
-def with_field(placed: Iterable[tuple[str, Message]], field: str) -> Iterator[str]:
-    """Yields the descriptions of protobuf messages in which a field is set."""
-    return (words for words, part in placed if getattr(part, field, None))
+def words_of(part: Message) -> str:
+    """Returns the kind and the name of a part of a model."""
+    if isinstance(part, ModelProto):
+        return "the model"
+    if isinstance(part, NodeProto):
+        return walk.named(part)
+    return f"{_KINDS[type(part)]} {part.name!r}"
+
+
+_KINDS = {
+    GraphProto: "graph", ValueInfoProto: "value", TensorProto: "tensor", FunctionProto: "function"
+}  # fmt: skip
+
+
+def with_field(parts: Iterable[Message], field: str) -> Iterator[str]:
+    """Yields the kinds and names of the parts of a model in which a field is set."""
+    return (words_of(part) for part in parts if getattr(part, field, None))
 
 
 # -- searches ------------------------------------------------------------------------------------
@@ -78,7 +91,7 @@ def functions(model: ModelProto, field: str = "name") -> Iterator[str]:
 
 
 def sparse_initializers(model: ModelProto) -> Iterator[str]:
-    for graph in _graphs(model):
+    for graph in graphs(model):
         yield from (f"initializer {sparse.values.name!r}" for sparse in graph.sparse_initializer)
 
 
@@ -96,17 +109,13 @@ def attributes(model: ModelProto, *kinds: int) -> Iterator[str]:
 def of_type(model: ModelProto, name: str) -> Iterator[str]:
     """Yields values, initializers and nodes that use an element type or a container."""
     number = T[name.upper()] if name.upper() in T.__members__ else None
-    for words, value in values(model):
+    for value in values(model):
         if name in element_types(value.type):
-            yield words
-    for graph in _graphs(model):
+            yield words_of(value)
+    for graph in graphs(model):
         yield from (f"initializer {t.name!r}" for t in graph.initializer if t.data_type == number)
     for node in walk.nodes(model):
         for attribute in node.attribute:
             asked = attribute.i if attribute.name in TYPE_ATTRIBUTES else attribute.t.data_type
             if asked == number or name in element_types(attribute.tp):
                 yield walk.named(node)
-
-
-def _graphs(model: ModelProto) -> Iterator[GraphProto]:
-    return (container for container in walk.containers(model) if isinstance(container, GraphProto))

@@ -264,9 +264,9 @@ def _repeated_annotations(scope: Scope, notes: Sequence[TensorAnnotation]) -> It
 
 def _denotations(document: Document) -> Iterator[NamedText]:
     unknown: dict[str, str] = {}
-    for where, value in places.values(document.model):
+    for value in places.values(document.model):
         for word in _unknown_denotations(value.type):
-            unknown.setdefault(word, where)
+            unknown.setdefault(word, places.words_of(value))
     for word, where in sorted(unknown.items()):
         text = f"{where} has the denotation {word!r}, which ONNX does not define;"
         yield word, f"{text} remove it, or use one that ONNX defines"

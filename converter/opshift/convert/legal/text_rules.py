@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from opshift.convert.ir import places
 from opshift.convert.legal.findings import Checked, NamedText
@@ -34,10 +33,13 @@ def attributes(checked: Checked) -> Iterator[NamedText]:
 def documentation(checked: Checked) -> Iterator[NamedText]:
     """Yields documentation with HTML; only Markdown is allowed."""
     model = checked.document.model
-    parts: list[tuple[str, Any]] = [*places.of_model(model), *places.graphs(model)]
-    for placed in (places.of_functions, places.nodes, places.values, places.tensors):
-        parts += placed(model)
-    for words, part in parts:
-        if (tag := _TAG.search(part.doc_string)) is not None:
+    for find in (
+        places.of_model, places.graphs, places.of_functions, places.nodes, places.values,
+        places.tensors,
+    ):  # fmt: skip
+        for part in find(model):
+            if not part.doc_string or (tag := _TAG.search(part.doc_string)) is None:
+                continue
+            words = places.words_of(part)
             text = f"the documentation of {words} has the HTML tag {tag[0]}; write Markdown"
             yield tag[0], text

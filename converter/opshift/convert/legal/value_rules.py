@@ -109,7 +109,7 @@ def _values_with(
 
 
 def _values(model: ModelProto) -> Iterator[ValueInfoProto]:
-    yield from (value for _, value in places.values(model))
+    yield from places.values(model)
     for function in model.functions:
         yield from getattr(function, "value_info", ())
 
