@@ -97,11 +97,7 @@ def _integer_product(node: Node, op: Builder) -> Result:
         )
     a = op.Transpose(a, perm=[1, 0]) if node.int("transA") else a
     b = op.Transpose(b, perm=[1, 0]) if node.int("transB") else b
-    return _times(op, multiply_matrices(op, a, b), alpha) + _times(op, node["C"], beta)
-
-
-def _times(op: Builder, x: Value, factor: float) -> Value:
-    return x if factor == 1 else x * op.const(int(factor), like=x)
+    return _scaled(op, multiply_matrices(op, a, b), alpha) + _scaled(op, node["C"], beta)
 
 
 MATRIX_9 = boundary(9, "Gemm:eddd78 MatMul:433a95", cast=_integer_product)
@@ -144,16 +140,8 @@ ONE_NUMBER_IS_NOT_ADDED = [
         adds_one_number
     )
     for releases, verb, source in (
-        (
-            "onnxruntime 0.3..0.4",
-            "does not run",
-            "2026-11-22 measured in onnxruntime 0.3 and 0.4: Gemm with C of the shapes [] and [1]",
-        ),
-        (
-            "opencv 4.5.5, 4.8",
-            "is rejected",
-            "2026-11-25 measured in OpenCV 4.5.5, 4.8: Gemm, 8 kinds of C and B, opsets 7 to 13",
-        ),
+        ("onnxruntime 0.3..0.4", "does not run", "2026-11-22 0.3, 0.4: C of the shapes [] and [1]"),
+        ("opencv 4.5.5, 4.8", "is rejected", "2026-11-25 8 kinds of C and B, opsets 7 to 13"),
     )
 ]
 PRODUCTS = partial(misread, source="2026-11-26 4.1.2..5.0: each attribute at 9, 11 and 13")
@@ -322,15 +310,30 @@ def multiplies_batches_of_float16(node: Node, around: Surroundings) -> bool:
     )
 
 
+@misread("MatMul MatMulInteger QLinearMatMul", "onnxruntime 0.3..1.3", source="2026-12-01 0.3..1.4")
+def multiplies_one_matrix_of_more_axes(node: Node) -> bool | None:
+    """{op} by one matrix of more axes loses axes."""
+    a, b = (node[name] for name in ("ab" if node.op == "QLinearMatMul" else "AB"))
+    if b.rank_or_none in (1, 2) or a.rank_or_none == 1:
+        return False
+    *batch, _, _ = b.dims
+    several = any(isinstance(size, int) and size != 1 for size in batch)
+    return a.rank < b.rank and not several and (all(size == 1 for size in batch) or None)
+
+
 @alternative("MatMul", runtime="onnxruntime==1.24")
 def apart_from_a_transpose(node: Node, op: Builder) -> Result:
-    """Unsqueeze and Squeeze separate MatMul from a Transpose that onnxruntime merges wrongly."""
-    apart = {
+    """MatMul gets factors of equal rank that onnxruntime does not merge with a Transpose."""
+    inputs = {
         name: op.Squeeze(op.Unsqueeze(node[name], axes=[0]), axes=[0])
         for name in ("A", "B")
         if turned(node[name]) is not None
     }
-    return op.same(node, inputs=apart) if apart else KEEP
+    ranks = [node[name].rank_or_none or 0 for name in ("A", "B")]
+    if 2 <= ranks[0] < ranks[1]:
+        axes = list(range(ranks[1] - ranks[0]))
+        inputs["A"] = op.Unsqueeze(inputs.get("A", node["A"]), axes=axes)
+    return op.same(node, inputs=inputs) if inputs else KEEP
 
 
 WRITTEN_OUT = 4  # the most rows of a matrix; 4 rows need 24 products
