@@ -369,3 +369,20 @@ def test_experimental_operators_and_complex_numbers_run_in_no_onnxruntime(
     answer = accepts(proto, f"onnxruntime=={release}")
     assert answer.answer == "no"
     assert reason in answer.reasons[0]
+
+
+@pytest.mark.parametrize("release", ["1.15", "1.32"])
+def test_experimental_operators_run_up_to_opset_9(release):
+    """Release 1.15 lacks more operators than the others, in addition to these."""
+    graph = "g (float[2] x) => (float[2] y) { y = Scale(x) }"
+    answers = [
+        accepts(
+            parse_model(f'<ir_version: 3, opset_import: ["": {opset}]> {graph}'),
+            f"onnxruntime=={release}",
+        ).answer
+        for opset in (7, 9, 10)
+    ]
+    assert answers == ["yes", "yes", "no"]
+    lacked = {one.pattern for one in targets.find(f"onnxruntime=={release}").without}
+    assert {"ATen", "Scale"} <= lacked
+    assert ("Loop" in lacked) == (release == "1.15")

@@ -10,6 +10,7 @@ from onnx import ModelProto, parser
 from opshift import convert_version, plan
 from opshift.look.accepts import accepts
 from opshift.opsets import kernels, measured, schemas, targets
+from opshift.opsets.elements import ELEMENTS
 
 BOOL = "(int64[3] a, int64[3] b) => (bool[3] y) { y = Less(a, b) }"
 
@@ -291,3 +292,22 @@ def test_the_type_of_an_absent_input_does_not_matter():
     floats = accepts(model(19, graph.replace("float16", "float")), "onnxruntime==1.15")
     assert floats.accepted
     assert not floats.unknown
+
+
+def test_the_table_names_every_type_but_complex_numbers():
+    """A type without a name would count as a type for which every operator has a kernel."""
+    unnamed = {row.name for row in ELEMENTS.values()} - kernels.SHORT.keys()
+    assert unnamed == {"complex64", "complex128"}
+
+
+@pytest.mark.skipif(IS_OLDER, reason="the installed onnx lacks some of these types")
+@pytest.mark.parametrize(("opset", "node", "kind", "answer"), [
+    (21, "Identity(x)", "int4", "no"), (21, "Transpose(x)", "int4", "yes"),
+    (21, "Flatten(x)", "float8e4m3fn", "no"), (21, "Identity(x)", "float8e4m3fn", "yes"),
+    (24, "Cast<to = 1>(x)", "uint64", "yes"), (24, "Cast<to = 1>(x)", "float4e2m1", "no"),
+    (21, "Cast<to = 22>(x)", "int4", "yes"),
+])  # fmt: skip
+def test_kernels_of_8_and_4_bits_are_measured(opset, node, kind, answer):
+    graph = f"({kind}[2,2] x) => (y) {{ y = {node} }}"
+    proto = parser.parse_model(f'<ir_version: 11, opset_import: ["": {opset}]> g {graph}')
+    assert accepts(proto, "onnxruntime==1.32").answer == answer

@@ -19,7 +19,7 @@ from opshift.convert.state import State
 from opshift.model.scope import Key, Place, Root
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
-from opshift.opsets.elements import NAMED, T
+from opshift.opsets.elements import ELEMENTS, NAMED, T
 from opshift.opsets.schemas import Param, Schema
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _keeps_results(state: State, place: Place, key: Key, wider: Wider) -> bool:
         for v, to in wider
         for read_or_written in (*inputs.get(v, ()), *outputs.get(v, ()))
     ]
-    if any(kind is None or not to.element.holds(T(kind).element) for to, kind in kinds):
+    if any(kind not in ELEMENTS or not to.element.holds(ELEMENTS[kind]) for to, kind in kinds):
         return False
     chosen = any(name in schema.attributes for name in OUTPUT_TYPES)
     return chosen or outputs.keys() & variables.keys() <= inputs.keys()

@@ -27,8 +27,10 @@ Key = tuple[str, str]  # (domain, operator)
 Types = tuple[str, ...]
 SHORT = {"string": "s"} | {row.name: row.short for row in ELEMENTS.values() if row.short}
 COMMON = ("float", "int64", "double", "float16", "int32", "uint8", "int8", "bool", "string")
-MANY = 100  # above this number of combinations, only common types are measured
+LATE = {row.name for row in ELEMENTS.values() if row.opset >= 19}  # 8 bits of a float, or fewer
+MANY = 100  # above this number of combinations without late types, only common types are measured
 FEW = 2000
+MOST = 500  # above this number of combinations, late types are not measured
 LONG = {short: name for name, short in SHORT.items()}
 
 
@@ -54,6 +56,11 @@ class Missing:
     in_doubt: frozenset[Types] = frozenset()
     # the outcomes that a probe measured
     outcomes: Mapping[Types, str] = field(default_factory=dict)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether each combination has a late type, so that nothing follows for other types."""
+        return all(not LATE.isdisjoint(types) for types in (*self.choices, *self.in_doubt))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +111,12 @@ def tried(allowed: Iterable[Collection[str]]) -> list[list[str]]:
     """Returns the element types that a measurement tries for each type variable."""
     choices = [sorted(types) for types in allowed]
     for keep in (COMMON, COMMON[:4], COMMON[:2]):
-        if math.prod(map(len, choices)) > (MANY if keep is COMMON else FEW):
-            choices = [[t for t in types if t in keep] or types[:1] for types in choices]
+        early = math.prod(len([t for t in types if t not in LATE]) for types in choices)
+        if early > (MANY if keep is COMMON else FEW):
+            kept = {*keep, *LATE}
+            choices = [[t for t in types if t in kept] or types[:1] for types in choices]
+    if math.prod(map(len, choices)) > MOST:
+        return [[t for t in types if t not in LATE] or types for types in choices]
     return choices
 
 

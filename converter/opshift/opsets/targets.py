@@ -662,11 +662,17 @@ def _runtime(name: str, raw: Mapping[str, Any]) -> Runtime:
         whole = {**common, **row} if isinstance(row, dict) else row
         _require_fields(f"a release of {name}", whole, of_row, "versions")
     return Runtime(
-        name.lower(), tuple(_row(name, {**common, **row}) for row in rows),
+        name.lower(), tuple(_row(name, _with_common(row, common)) for row in rows),
         tuple(raw.get("aliases", ())), raw.get("default", ""), raw.get("answer", ""),
         {name: tuple(also) for name, also in raw.get("providers", {}).items()},
         (raw["probed"],) if "probed" in raw else (),
     )  # fmt: skip
+
+
+def _with_common(row: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a row with the fields of its runtime; it also lacks what the runtime lacks."""
+    lacked = [*common.get("without", ()), *row.get("without", ())]
+    return {**common, **row} | ({"without": lacked} if lacked else {})
 
 
 def _row(name: str, row: Mapping[str, Any]) -> RuntimeRelease:

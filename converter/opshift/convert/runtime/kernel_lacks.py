@@ -95,8 +95,7 @@ def without_kernel(
     return _unaccepted(facts, release, seen) + [
         (place, key, types, missing)
         for place, key, types, missing in _asked_of_table(facts, release, seen)
-        if types in missing.choices
-        or (untried and not is_tried(place[0].root, key, missing.variables, types))
+        if types in missing.choices or (untried and _is_open(place[0].root, key, missing, types))
     ]
 
 
@@ -108,6 +107,15 @@ def lacks_kernel(node: NodeProto, root: Root, release: RuntimeRelease, type_of: 
         return False
     types = element_types(node, root, type_of, missing.variables)
     return _with_absent(root, key, types, missing) in missing.choices
+
+
+def _is_open(root: Root, key: Key, missing: Missing, types: Types) -> bool:
+    """Returns whether a gap in the kernels leaves open these element types, which are untried."""
+    from opshift.opsets import kernels  # only conversions for a runtime need the table
+
+    if missing.is_late and kernels.LATE.isdisjoint(types):
+        return False
+    return not is_tried(root, key, missing.variables, types)
 
 
 def is_tried(root: Root, key: Key, variables: Sequence[str], types: Types) -> bool:
@@ -144,7 +152,7 @@ def in_doubt(facts: Facts, release: RuntimeRelease, seen: Seen) -> list[str]:
         doubt = types in missing.in_doubt or any(
             _may_be(types, choice, present) for choice in possible
         )
-        if doubt or not is_tried(place[0].root, key, missing.variables, types):
+        if doubt or _is_open(place[0].root, key, missing, types):
             of = ", ".join(kind or "an unknown type" for kind in types)
             runtime_name = f"{release.name} {release.release}"
             says = f"whether {runtime_name} has a kernel for {qualified(*key)} of {of}"
