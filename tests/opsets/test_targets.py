@@ -92,7 +92,7 @@ def test_a_name_has_a_ceiling(text, opset, ir):
         ("onnx.js", 'onnxruntime-web took its place; use `target="onnxruntime-web==VERSION"`'),
         ("wonnx", "no versions are known for 'wonnx': the authors of wonnx name opset 16"),
         ("horizon j6", "horizon j6 is not known; the known releases are x3"),
-        ("onnx2tf", "no versions are known for 'onnx2tf': no number of this converter is known"),
+        ("onnx-tf", "no versions are known for 'onnx-tf': no number of this converter is known"),
         (
             "torch 2.1",
             "PyTorch writes ONNX and reads none; name the runtime that is to run the model",
@@ -248,6 +248,7 @@ ASKED_FOR = {
     "mnn": ["MNN", "MNN 3.6.1"],
     "iree": ["IREE", "iree-base-compiler 3.13"],
     "onnx2torch": ["onnx2torch", "onnx2torch==1.5.15"],
+    "onnx2tf": ["onnx2tf", "onnx2tf==1.29.24"],
     "oracle database": ["Oracle Database 23", "oracle==23ai"],
     "sima": ["SiMa.ai 1.4", "SiMa MLSoC 1.4"],
     "x2paddle": ["X2Paddle", "x2paddle 1.4"],

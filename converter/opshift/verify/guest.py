@@ -22,6 +22,7 @@ import importlib
 import json
 import re
 import signal
+import tempfile
 from typing import Any
 
 
@@ -129,6 +130,36 @@ def onnx2torch(model: Any, optimized: bool = True) -> Any:
             result = network(*[torch.from_numpy(feed[name].copy()) for name in model["inputs"]])
         outputs = result if isinstance(result, (list, tuple)) else [result]
         return named(model["outputs"], [output.numpy() for output in outputs])
+
+    return run
+
+
+def onnx2tf(model: Any, optimized: bool = True) -> Any:
+    import onnx
+    import onnx2tf as package
+    import tensorflow
+
+    with tempfile.TemporaryDirectory() as folder:  # which stays empty but for a report
+        network = package.convert(
+            input_onnx_file_path=model["path"], output_folder_path=folder,
+            keep_shape_absolutely_input_names=list(model["inputs"]), disable_model_save=True,
+            non_verbose=True,
+        )  # fmt: skip
+    graph = onnx.load(model["path"], load_external_data=False).graph
+    sizes = {info.name: info.type.tensor_type.shape.dim for info in graph.output}
+
+    def placed(name: str, value: Any) -> Any:
+        """Moves the channels, which TensorFlow has last, to their axis in the model."""
+        fits = all(d.dim_value in (0, n) for d, n in zip(sizes[name], value.shape))  # noqa: B905
+        axes = [0, value.ndim - 1, *range(1, value.ndim - 1)]
+        return value if fits or value.ndim < 3 else value.transpose(axes)
+
+    def run(feed: Any) -> Any:
+        values = [tensorflow.constant(feed[name]) for name in model["inputs"]]
+        result = network(values if len(values) > 1 else values[0], training=False)
+        outputs = result if isinstance(result, (list, tuple)) else [result]
+        pairs = zip(model["outputs"], outputs)  # noqa: B905
+        return {name: placed(name, output.numpy()) for name, output in pairs}
 
     return run
 
@@ -272,6 +303,7 @@ RUNTIMES = {
     "opencv": ("cv2", opencv),
     "tract": ("tract", tract),
     "onnx2torch": ("onnx2torch", onnx2torch),
+    "onnx2tf": ("onnx2tf", onnx2tf),
     "iree": ("iree.compiler", iree),
     "tvm": ("tvm", tvm),
     "tinygrad": ("tinygrad", tinygrad),

@@ -47,7 +47,7 @@ ENGINES = ("auto", "onnxruntime", "opshift")
     metavar="PYTHON",
     help="Run B in the runtime that this Python interpreter imports, such as the Python of a"
     " device. The first of these is taken: onnxruntime, openvino, opencv, tract, onnx2torch,"
-    " iree, tvm, tinygrad, mnn, rknn-toolkit2.",
+    " onnx2tf, iree, tvm, tinygrad, mnn, rknn-toolkit2.",
 )
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="The seed of generated inputs."
