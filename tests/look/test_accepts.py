@@ -359,6 +359,7 @@ def test_a_release_is_compared_with_each_different_result_once(monkeypatch):
 @pytest.mark.parametrize(("node", "kind", "reason"), [
     ('ATen<operator = "sinh">(x)', "float", "does not read ATen 5"),
     ("Identity(x)", "complex64", "has no kernels for complex64"),
+    ("Scale(x)", "double", "other than float and float16"),
 ])  # fmt: skip
 def test_experimental_operators_and_complex_numbers_run_in_no_onnxruntime(
     node, kind, reason, release

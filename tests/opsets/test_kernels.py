@@ -153,7 +153,7 @@ IF = "(float[2] x, bool c) => (float[2] y) { y = If(c) <then_branch = t () => (f
         (
             LOOP,
             (
-                "the iteration number in the body of a Loop has the shape [1]",
+                "iteration number in the body of a Loop has the shape [1]",
                 "Loop does not run if an input or output of a subgraph lacks a shape",
             ),
         ),

@@ -137,18 +137,14 @@ def quantized(op: Builder, ratio: Value, zero: Value | None, kind: int) -> Value
 
 
 def _codes(op: Builder, ratio: Value, point: int | Value, kind: int, less: int = 0) -> Value:
-    """Returns 8-bit codes as float, minus the number `less`.
-
-    Adding and subtracting a large number rounds. Clip stands between both sums, because some
-    runtimes merge two sums of floats, which cancels the rounding.
-    """
+    """Returns 8-bit codes as float, minus the number `less`."""
     low, high = T(kind).element.limits
     whole, start = ratio + op.const(WHOLE, T.FLOAT), WHOLE
     if isinstance(point, int):
         start -= point
     else:
         whole = whole + point
-    cut = op.Clip(whole, min=start + low, max=start + high)
+    cut = op.Clip(whole, min=start + low, max=start + high)  # else, runtimes merge the two sums
     return cut - op.const(start + less, T.FLOAT)
 
 

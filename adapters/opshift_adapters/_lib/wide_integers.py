@@ -148,15 +148,11 @@ def _quotient(op: Builder, a: Value, b: Value) -> Value:
 
 
 def _unsigned_quotient(op: Builder, a: Value, b: Value) -> Value:
-    """Writes the quotient of uint64.
-
-    After two partial quotients, the rest is below 2 * b; 1 is added if the rest is at least b. The
-    int64 difference is exact but may wrap around; then, the rounded difference is negative.
-    """
+    """Writes the quotient of uint64: two partial quotients, and 1 if the rest is at least b."""
     real_a, real_b = in_double(op, a), in_double(op, b)
     first, second, rest = _most_of_quotient(op, (a, real_a), (b, real_b), T.UINT64)
     exact = in_double(op, op.Cast(_difference(op, rest, b, T.UINT64), to=T.INT64))
-    rounded = in_double(op, rest) - real_b
+    rounded = in_double(op, rest) - real_b  # negative if the exact difference wraps around
     third = op.Cast(_not_negative(op, op.Min(exact, rounded)), to=T.UINT64)
     return add_stacked(op, T.UINT64, first, second, third)
 

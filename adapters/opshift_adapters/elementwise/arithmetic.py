@@ -297,8 +297,7 @@ def _integer_power(op: Builder, x: Value, y: Value) -> Value:
         return _repeated_product(op, x, int(exponent))
     if x.elem_type != T.INT32:
         raise Refusal(Why.NOT_EXPRESSIBLE, "Pow of 64-bit integers is not exact below opset 12")
-    result = op.Pow(in_double(op, x), in_double(op, y))
-    return op.Cast(result, to=x.elem_type)
+    return op.Cast(op.Pow(in_double(op, x), in_double(op, y)), to=x.elem_type)
 
 
 def _repeated_product(op: Builder, x: Value, exponent: int) -> Value:

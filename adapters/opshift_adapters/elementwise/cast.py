@@ -71,6 +71,7 @@ def cast_while_converting(node: Node, op: Builder) -> Result:
         ) from None
 
 
+EIGHT_BITS = (*FLOAT8, T.FLOAT8E8M0)
 BACK = partial(misread, source="2026-11-26 eight releases, 0.4.0..1.5.2: 13 chains of two Casts")
 PAIRS = partial(misread, source="2026-11-25 306 pairs of Casts by integers, 492 by floats")
 
@@ -122,6 +123,36 @@ def needs_a_cast_of_opset_19(node: Node) -> bool:
 
 
 @misread(
+    "Affine Crop ImageScaler ParametricSoftplus Scale ScaledTanh",
+    "onnxruntime 1.0..1.32",
+    source="2026-12-01 33 releases, 1.0..1.32: 14 types",
+)
+def loads_as_floats(node: Node) -> bool | None:
+    """{op} of an element type other than float and float16 does not load."""
+    kind = node.inputs[0].elem_type_or_none if node.inputs and node.inputs[0] else None
+    return None if kind is None else kind not in (T.FLOAT, T.FLOAT16)
+
+
+@misread("Cast", "onnxruntime 1.16..1.32", source="2026-12-01 1.15..1.32", since=19)
+def saturates_no_float8(node: Node) -> bool:
+    """Cast with saturate=0 to an element type other than 8-bit floats does not load."""
+    kinds = {value.elem_type_or_none for value in node.outputs if value}
+    return not node.int("saturate") and kinds.isdisjoint((None, *FLOAT8))
+
+
+@misread("CastLike", "onnxruntime 1.17..1.32", source="2026-12-01 1.15..1.32", since=19)
+def saturates_like_no_float8(node: Node) -> bool:
+    """CastLike with saturate=0 to an element type other than 8-bit floats does not load."""
+    return saturates_no_float8.run(node) is True
+
+
+@misread("Cast", "onnxruntime 1.27..1.32", source="2026-12-01 1.15..1.32: 4 types", since=24)
+def rounds_no_float8(node: Node) -> bool:
+    """Cast with a round_mode to an element type other than float8e8m0 does not load."""
+    return node.str("round_mode") != "up" and node.int("to") != T.FLOAT8E8M0
+
+
+@misread(
     "Cast Concat Expand Flatten Gather Reshape Slice Squeeze Tile Transpose Unsqueeze Where",
     "onnxruntime 1.0..1.2, 1.8..1.16",
     source="2026-11-30 1.0..1.17: ten operators",
@@ -140,10 +171,14 @@ def cuts_off_to_bool(node: Node) -> bool:
     return node.int("to") == T.BOOL and node["input"].elem_type_or_none in kinds
 
 
-@alternative("Cast", runtime="openvino==2022.1")
+@alternative("Cast CastLike", runtime="openvino==2022.1")
 def without_a_lossy_cast(node: Node, op: Builder) -> Result:
-    """A Reshape separates a lossy Cast; a Cast to bool uses Equal; constant strings are cast."""
-    if op.version < 6:  # below opset 6, `to` is a string
+    """A Reshape separates a lossy Cast, Equal casts to bool, and unused attributes are removed."""
+    names = [name for name in ("saturate", "round_mode") if name in node.attributes]
+    rounds = any(value and value.elem_type in EIGHT_BITS for value in node.outputs)
+    if names and all(map(node.has, names)) and not rounds:
+        return op.same(node, **dict.fromkeys(names))
+    if op.version < 6 or node.op == "CastLike":  # below opset 6, `to` is a string
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
     x = node["input"]
     if (before := x.producer) is not None and before.op == "Cast":

@@ -49,5 +49,4 @@ def _places(op: Builder, lines: list[Value], sizes: Value, kind: int) -> Value:
     columns.append(op.const(1, kind))
     last = op.const([-1])
     spread = [op.Unsqueeze(op.Expand(column, sizes), last) for column in columns]
-    stacked = op.Concat(*spread, axis=-1)
-    return op.Reshape(stacked, op.const([1, -1, len(lines) + 1]))
+    return op.Reshape(op.Concat(*spread, axis=-1), op.const([1, -1, len(lines) + 1]))

@@ -37,16 +37,13 @@ UNUSED_FILLER = {"constant_value": "only the mode constant of Pad uses `constant
 
 
 def _by_axis(node: Node, op: Builder) -> Value:
-    """Writes Pad of any element type as Concat or Gather per axis, and Slice for negative pads.
-
-    In the mode `constant`, the Slice is last, because it may remove elements that were added.
-    """
+    """Writes Pad of any element type as Concat or Gather per axis, and Slice for negative pads."""
     data, pads, axes = node["data"], *_amounts(node, op)
     x, mode, known = data, node.str("mode"), pads.const_or_none()
     rank = len(axes) if node.inputs[3:] in ((), (None,)) else None  # `axes` may list a few axes
     any_sign = not any(_never_negative(pads, at) for at in range(2 * len(axes)))
     at_once = bool(axes) and any_sign and (x.rank_or_none is not None or min(axes) >= 0)
-    removed, constant = None, mode == "constant"
+    removed, constant = None, mode == "constant"  # Slice may remove added constants: it is last
     if at_once:
         pads, removed = _by_sign(op, pads)
         x = x if constant else _without(op, x, axes, removed)
@@ -131,11 +128,8 @@ def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Valu
 
 
 def _by_sign(op: Builder, pads: Value) -> tuple[Value, Value]:
-    """Splits pads into pads that add elements and, as doubles, numbers of elements to remove.
-
-    Relu, which finds the positive pads, needs floats in older opsets. Doubles hold any pad.
-    """
-    amount = op.Cast(pads, to=T.DOUBLE)
+    """Splits pads into pads that add elements and, as doubles, numbers of elements to remove."""
+    amount = op.Cast(pads, to=T.DOUBLE)  # Relu of older opsets needs floats; this holds any pad
     return op.Cast(op.Relu(amount), to=T.INT64), op.Relu(-amount)
 
 

@@ -23,8 +23,7 @@ def trilu_14_13(node: Node, op: Builder) -> Result:
         return ~outside & x
     if kind != T.BFLOAT16:
         return op.Where(outside, op.const(0, kind), x)
-    chosen = op.Where(outside, op.const(0, T.FLOAT), op.Cast(x, to=T.FLOAT))
-    return op.Cast(chosen, to=kind)
+    return op.Cast(op.Where(outside, op.const(0, T.FLOAT), op.Cast(x, to=T.FLOAT)), to=kind)
 
 
 def _is_square(x: Value) -> bool:

@@ -156,13 +156,10 @@ def _ordered(op: Builder, term: Operand, letters: str) -> Operand:
 
 
 def _spread(op: Builder, term: Operand, letters: str, core: int = 0) -> Operand:
-    """Orders the axes of the term by `letters`, with size 1 for each letter that the term lacks.
-
-    Leading axes of size 1 are omitted, but not among the last `core` letters.
-    """
+    """Orders the axes of the term by `letters`, with size 1 for each letter that the term lacks."""
     own = "".join(x for x in letters if x in term.letters)
     value = _ordered(op, term, own).value
-    start = min([letters.index(x) for x in own] + [len(letters) - core])
+    start = min([letters.index(x) for x in own] + [len(letters) - core])  # omits leading ones
     ones = [i for i, x in enumerate(letters[start:]) if x not in term.letters]
     return Operand(op.Unsqueeze(value, axes=ones) if ones else value, letters[start:])
 

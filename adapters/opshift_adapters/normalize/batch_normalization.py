@@ -185,12 +185,15 @@ measured = functools.partial(misread, "BatchNormalization", source="2026-11-30 1
 @measured("onnxruntime 1.0..1.8", "{op} in training crashes the process or does not load", since=7)
 def is_in_training(node: Node) -> bool:
     is_new = node.schema is not None and node.schema.since >= 14
-    return bool(node.int("training_mode")) if is_new else node.n_outputs > 1
+    return bool(node.int("training_mode")) if is_new else len(node.outputs) > 1
 
 
-@measured("onnxruntime 1.9..1.32", "{op} in training with one output does not load", since=14)
+@measured("onnxruntime 1.9..1.32", "{op} in training without statistics or per element fails")
 def lacks_statistics(node: Node) -> bool:
-    return is_in_training.run(node) is True and len(node.outputs) == 1
+    made = [value is not None for value in (*node.outputs, None, None)]
+    by_element = "spatial" in node.attributes and not node.int("spatial")
+    lacked = not all(made[:3]) or made[3] != made[4] or by_element
+    return lacked and is_in_training.run(node) is True
 
 
 @measured("onnxruntime 1.8", "{op} with statistics of another type does not run", since=14)

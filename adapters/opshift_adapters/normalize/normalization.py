@@ -162,12 +162,9 @@ def stretches(x: Value, part: Value, axis: int) -> bool:
 
 
 def stretched(found: Found) -> dict[str, Any] | None:
-    """Returns the attributes if scale and bias broadcast to the shape of X, else None (no match).
-
-    Nodes that compute in float16 do not match, because runtimes compute the operator in float.
-    """
+    """Returns the attributes if scale and bias broadcast to the shape of X, else None."""
     told, x = found.numbers, found["X"]
-    if told.get("stash_type", x.elem_type_or_none) == T.FLOAT16:
+    if told.get("stash_type", x.elem_type_or_none) == T.FLOAT16:  # runtimes compute it in float
         return None
     parts = [found[name] for name in ("Scale", "scale", "B") if name in found]
     return told if all(stretches(x, part, told["axis"]) for part in parts) else None

@@ -137,8 +137,7 @@ def over_computed(node: Node, op: Builder) -> Value:
 def is_named(op: Builder, axes: Value, axis: int, rank: int) -> Value:
     """Writes a test whether `axes` contains an axis, as a negative or non-negative number."""
     front, back = op.Equal(axes, op.const(axis)), op.Equal(axes, op.const(axis - rank))
-    times = op.ReduceSum(op.Cast(front | back, to=T.FLOAT), keepdims=0)
-    return op.Cast(times, to=T.BOOL)
+    return op.Cast(op.ReduceSum(op.Cast(front | back, to=T.FLOAT), keepdims=0), to=T.BOOL)
 
 
 def known_axes(node: Node) -> list[int] | None:
@@ -215,8 +214,7 @@ def reduce_log_sum_exp_27_28(node: Node, op: Builder) -> Result:
     x = node["data"]
     if x.elem_type in FLOATS:
         return KEEP
-    wide = op.same(node, inputs={"data": op.Cast(x, to=T.DOUBLE)})
-    return op.Cast(wide, to=x.elem_type)
+    return op.Cast(op.same(node, inputs={"data": op.Cast(x, to=T.DOUBLE)}), to=x.elem_type)
 
 
 REDUCE_28 = boundary(28, "ReduceLogSum:f18f43 ReduceLogSumExp:8f14cb", directions="down")

@@ -75,8 +75,10 @@ def reduces_like_opset_18(node: Node) -> bool:
 
 @misread_scatter("onnxruntime 1.11..1.32", source=OF_TYPES, wider="data")
 def lacks_the_reduction(node: Node) -> bool:
-    """{op} of float16 or bool does not run with this reduction."""
+    """{op} of float16, bool or strings does not run with this reduction."""
     kind = node["data"].elem_type_or_none
+    if kind == T.STRING:
+        return not only_moves(node) and node.str("reduction") != "add"
     runs = only_moves(node) or (node.op == "ScatterElements" and _is_extreme(node))
     return _is_extreme(node) if kind == T.BOOL else kind == T.FLOAT16 and not runs
 
@@ -375,8 +377,7 @@ def _one_by_one(op: Builder, name: str, data: Value, indices: Value, updates: Va
         return b.Identity(keep), b.ScatterND(now, row, new)
 
     body = op.graph(write, (T.INT64, ()), (T.BOOL, ()), data)
-    trips = op.Reshape(count, op.const([]))
-    return op.Loop(trips, op.const(True, T.BOOL), data, body=body)
+    return op.Loop(op.Reshape(count, op.const([])), op.const(True, T.BOOL), data, body=body)
 
 
 def _row_count(op: Builder, indices: Value) -> Value:

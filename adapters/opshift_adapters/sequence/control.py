@@ -223,14 +223,9 @@ def _declared_graphs(node: Node, op: Builder, *names: str) -> dict[str, Any]:
 UNFOLDED = "Bernoulli If Loop Multinomial RandomNormalLike RandomUniformLike Scan"
 
 
-@misread(
-    "Loop",
-    "onnxruntime 0.4",
-    "the iteration number in the body of a Loop has the shape [1] instead of []",
-    source="2026-11-22 0.4: bodies of Loop",
-)
+@misread("Loop", "onnxruntime 0.4", source="2026-11-22 0.4: bodies of Loop")
 def reads_its_number(node: Node) -> bool:
-    """Returns whether a body reads its iteration number, except as the data of a Reshape."""
+    """The iteration number in the body of a Loop has the shape [1] instead of []."""
     body = node.attr("body")
     return body.input[0].name in reads(body, "Reshape")
 
@@ -392,14 +387,11 @@ def is_constant(value: Value) -> bool:
 def declare_types(
     infos: Iterable[ValueInfoProto], known: Iterable[tuple[int | None, int | None]]
 ) -> None:
-    """Declares known element types and ranks of values that have no declaration.
-
-    A shape without an element type crashes onnxruntime 0.4 to 1.2. Sizes stay unknown.
-    """
+    """Declares known element types and ranks of values that have no declaration."""
     for info, (kind, rank) in zip(infos, known, strict=True):
         tensor = info.type.tensor_type
         if not tensor.elem_type and kind:
-            tensor.elem_type = kind
+            tensor.elem_type = kind  # onnxruntime 0.4 to 1.2 crash if only the shape is declared
         if tensor.elem_type and not tensor.HasField("shape") and rank is not None:
             tensor.shape.SetInParent()
             for _ in range(rank):

@@ -98,19 +98,21 @@ def keeps_the_size_with_gaps(node: Node) -> bool:
     return windows.spread_in_same_size(node)
 
 
-@misread("AveragePool", "onnxruntime 0.4..1.20", COUNTS, source="2026-11-29 0.4..1.20", since=10)
+@misread("AveragePool LpPool MaxPool", "onnxruntime 1.6..1.32", source="2026-12-01 108 forms")
+def has_a_pad_of_a_window(node: Node) -> bool:
+    """{op} with a pad as long as its window does not load."""
+    return merged_pads.reach_the_kernel(node.ints_or_none("pads") or [], node)
+
+
+COUNTED = partial(misread, "AveragePool", says=COUNTS, source="2026-11-29 216 forms", since=10)
+
+
+@COUNTED("onnxruntime 0.4..1.20")
 def counts_beyond_the_end(node: Node) -> bool:
     return node.int("count_include_pad") == 1 and windows.adds_windows(node)
 
 
-@misread(
-    "AveragePool",
-    "onnxruntime 1.21..1.28",
-    COUNTS,
-    source="2026-11-29 1.21..1.32: 216 forms",
-    since=10,
-    before=19,
-)
+@COUNTED("onnxruntime 1.21..1.28", before=19)
 def counts_beyond_the_end_below_19(node: Node) -> bool | None:
     return counts_beyond_the_end.run(node)
 
