@@ -74,7 +74,7 @@ def test_without_any_table_each_example_converts_alike(monkeypatch):
     assert len(expected) > SAMPLE * 0.9
     blank = registry.default().branch()  # one that has solved nothing so far
     monkeypatch.setattr(registry, "default", lambda: blank)
-    monkeypatch.setattr(index, "choices", lambda source, row: ())
+    monkeypatch.setattr(index, "choices", lambda package, row: ())
     monkeypatch.setattr(plan_table, "_table", dict)
     assert all(converted(case) == model for case, model in expected)
 
@@ -105,10 +105,10 @@ def test_the_shipped_table_has_the_operators_that_a_sample_of_examples_needs():
     sample = random.Random(SEED).sample(testing.examples("opshift_adapters"), SAMPLE)
     found = example_results.results(sample).written
     assert len(found) > SAMPLE // 2
-    sources = {adapter.row: adapter.source for adapter in registry.installed().adapters()}
+    packages = {adapter.row: adapter.package for adapter in registry.installed().adapters()}
     wider = ":".join(map(str, ("", *WIDER)))  # the engine makes these adapters, for no table
     for row, sets in found.items():
         if row.endswith(wider):
             continue
-        known = frozenset().union(*index.choices(sources[row], row))
+        known = frozenset().union(*index.choices(packages[row], row))
         assert all(known.issuperset(ops) for ops in sets), row
