@@ -139,7 +139,7 @@ def onnx2tf(model: Any, optimized: bool = True) -> Any:
     import onnx2tf as package
     import tensorflow
 
-    with tempfile.TemporaryDirectory() as folder:  # which stays empty but for a report
+    with tempfile.TemporaryDirectory() as folder:  # onnx2tf demands one, although nothing is saved
         network = package.convert(
             input_onnx_file_path=model["path"], output_folder_path=folder,
             keep_shape_absolutely_input_names=list(model["inputs"]), disable_model_save=True,

@@ -11,8 +11,8 @@ import re
 import sys
 
 LACKS = re.compile(
-    r"Could not find an implementation|NOT_IMPLEMENTED|not placed on any Execution Provider|Op"
-    r"Kernel was null|is not a registered|Failed to find kernel|MLDataType|_inlfunc_|bound to"
+    r"Could not find an implementation|NOT_IMPLEMENTED|not placed on any Execution Provider"
+    r"|OpKernel was null|is not a registered|Failed to find kernel|MLDataType|_inlfunc_|bound to"
 )
 # Errors that occur before the runtime looks for a kernel.
 BEFORE = re.compile(r"INVALID_[GP]|Load model|InferenceError|Type Error|Resolve|Node \(\w*\) Op ")
