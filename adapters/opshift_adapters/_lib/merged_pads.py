@@ -44,7 +44,7 @@ def _zeros(pad: Node) -> list[int]:
 def reach_the_kernel(pads: list[int], node: Node) -> bool:
     """Returns whether a pad is as long as the kernel, which onnxruntime rejects."""
     kernel = node.ints("kernel_shape")
-    return any(pad >= size for pad, size in zip(pads, kernel * 2, strict=False))
+    return any(pad >= size for pad, size in zip(pads, kernel * 2, strict=True))
 
 
 def differ_by_side(pads: list[int]) -> bool:

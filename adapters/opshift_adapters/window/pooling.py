@@ -101,7 +101,8 @@ def keeps_the_size_with_gaps(node: Node) -> bool:
 @misread("AveragePool LpPool MaxPool", "onnxruntime 1.6..1.32", source="2026-12-01 108 forms")
 def has_a_pad_of_a_window(node: Node) -> bool:
     """{op} with a pad as long as its window does not load."""
-    return merged_pads.reach_the_kernel(node.ints_or_none("pads") or [], node)
+    pads = node.ints_or_none("pads")
+    return pads is not None and merged_pads.reach_the_kernel(pads, node)
 
 
 COUNTED = partial(misread, "AveragePool", says=COUNTS, source="2026-11-29 216 forms", since=10)
